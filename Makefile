@@ -1,0 +1,44 @@
+# Two commands: `make demo` and `make test`. Both set up `.venv` first; `make setup` does that alone.
+PYTHON ?= python3
+BIN := .venv/bin
+INPUT ?=
+ROWS ?= 100000
+
+.PHONY: setup demo test check lint docs clean
+
+setup: .venv/ready
+
+# The lock file pins every package with its hashes; the project itself is installed in place. Kernels are compiled once,
+# into a cache beside their source, so that no first call waits for them.
+.venv/ready: requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit("Fairlead needs Python 3.11 or newer; $(PYTHON) is %d.%d. Try: make PYTHON=python3.12 $(MAKECMDGOALS)" % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
+	@echo "setting up .venv (once; PySpark alone is some 400 MB)"
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(BIN)/python -m fairlead.base.kernel
+	@touch $@
+
+demo: setup
+	@$(BIN)/fairlead demo --rows $(ROWS) $(if $(INPUT),--input $(INPUT))
+
+test: setup lint
+	$(BIN)/python -m pytest tests
+
+# What every commit passes, in under a minute: format, lint, types, floors, tidy and unit tests.
+check: setup lint
+	$(BIN)/python -m pytest tests/tidy tests/unit -n 2
+
+lint: setup
+	$(BIN)/ruff format --check src tests docs
+	$(BIN)/ruff check src tests docs
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+# Writes the tables in docs/ that come from the code.
+docs: setup
+	$(BIN)/python docs/generate.py
+
+clean:
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	find src tests -name __pycache__ -prune -exec rm -rf {} +

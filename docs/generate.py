@@ -1,0 +1,124 @@
+"""Writes the documents that come from the code: configuration.md and protocol.md. `tests/tidy/test_docs.py` holds them true."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from fairlead.base.codes import policy
+from fairlead.base.config import ConfigKey, ConfigTable
+from fairlead.base.config_broker import BROKER_CONFIGS
+from fairlead.base.config_client import CLIENT_CONFIGS
+from fairlead.broker.dispatch import REGISTRY
+from fairlead.broker.refusals import REFUSED_APIS, REFUSED_OPTIONS, REFUSED_VERSIONS
+from fairlead.spark.options import OPTIONS, REFUSED
+from fairlead.wire import CLIENT_VERSIONS, ApiKey
+
+FOLDER = Path(__file__).parent
+NOTE = "<!-- Written by docs/generate.py (`make docs`) from the code; edits here are lost. -->"
+
+
+def table(header: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
+    """A Markdown table."""
+    columns = list(header)
+    lines = [f"| {' | '.join(columns)} |", "|" + "---|" * len(columns)]
+    lines += ["| " + " | ".join(str(cell).replace("|", "\\|") for cell in row) + " |" for row in rows]
+    return "\n".join(lines)
+
+
+def _config_row(key: ConfigKey) -> tuple[str, ...]:
+    default = (
+        "required"
+        if key.required
+        else "null"
+        if key.default is None
+        else str(key.default).lower()
+        if key.default in (True, False)
+        else key.default
+    )
+    return f"`{key.name}`", key.type.value, f"`{default}`" if default != "" else "empty", key.allowed(), key.doc
+
+
+def _scope(configs: ConfigTable, scope: str, title: str) -> str:
+    return f"## {title}\n\n" + table(("key", "type", "default", "allowed", "meaning"), map(_config_row, configs.scope(scope)))
+
+
+def _unsupported(configs: ConfigTable) -> str:
+    return table(
+        ("key", "reason"), ((f"`{name}…`" if name.endswith(".") else f"`{name}`", why) for name, why in sorted(configs.unsupported.items()))
+    )
+
+
+def _name(key: ApiKey) -> str:
+    return key.name.title().replace("_", "")
+
+
+def configuration() -> str:
+    """docs/configuration.md"""
+    return (
+        "\n\n".join(
+            (
+                NOTE,
+                "# Configuration",
+                "Keys and defaults are Kafka's own. An unknown key, or a value that does not fit, is refused with the nearest right name.",
+                _scope(CLIENT_CONFIGS, "producer", "Producer"),
+                _scope(CLIENT_CONFIGS, "consumer", "Consumer"),
+                _scope(CLIENT_CONFIGS, "admin", "Admin"),
+                "## Refused by clients\n\n" + _unsupported(CLIENT_CONFIGS),
+                _scope(BROKER_CONFIGS, "broker", "Embedded cluster"),
+                _scope(BROKER_CONFIGS, "topic", "Topics of the embedded cluster"),
+                "## Refused by the embedded cluster\n\n" + _unsupported(BROKER_CONFIGS),
+                "## Spark source and sink\n\nOptions `kafka.*` go to the client, by the tables above.\n\n"
+                + table(
+                    ("option", "for", "default", "meaning"),
+                    ((f"`{o.name}`", o.used_by, f"`{o.default}`" if o.default else "", o.doc) for o in OPTIONS),
+                ),
+                "## Refused by the Spark source and sink\n\n"
+                + table(("option", "reason"), ((f"`{name}`", why) for name, why in REFUSED.items())),
+            )
+        )
+        + "\n"
+    )
+
+
+def protocol() -> str:
+    """docs/protocol.md"""
+
+    def versions(pair: tuple[int, int] | None) -> str:
+        return f"{pair[0]}–{pair[1]}" if pair else ""
+
+    served = {key: (api.low, api.high) for key, api in REGISTRY.items()}
+    rows = [(key.value, _name(key), versions(CLIENT_VERSIONS.get(key)), versions(served.get(key))) for key in ApiKey]
+    return (
+        "\n\n".join(
+            (
+                NOTE,
+                "# Protocol",
+                "Kafka's APIs and the versions that our client negotiates and that the embedded cluster serves. "
+                "Group and transaction APIs in the "
+                "client's column are encoded and tested; the release that brings groups and transactions will use them.",
+                table(("key", "API", "client", "cluster"), (row for row in rows if row[2] or row[3])),
+                "## Not served by the embedded cluster\n\n"
+                + table(("API", "reason"), ((_name(key), why) for key, why in REFUSED_APIS.items())),
+                "## Versions not served\n\n"
+                + table(
+                    ("API", "versions", "reason"),
+                    ((_name(one.api_key), versions((one.low, one.high)), one.reason) for one in REFUSED_VERSIONS),
+                ),
+                "## Parts of served APIs that are answered with an error\n\n"
+                + table(
+                    ("API", "part", "error", "reason"),
+                    ((_name(one.api_key), one.option, policy(one.error_code).name, one.reason) for one in REFUSED_OPTIONS),
+                ),
+            )
+        )
+        + "\n"
+    )
+
+
+DOCUMENTS = {"configuration.md": configuration, "protocol.md": protocol}
+
+
+if __name__ == "__main__":
+    for name, write in DOCUMENTS.items():
+        (FOLDER / name).write_text(write(), encoding="utf-8")

@@ -1,0 +1,11 @@
+"""What every room stands on: names, numbers and tables, nothing that acts.
+
+- `errors`: the exceptions Fairlead raises, a dozen, the blame in the type.
+- `codes`: Kafka's error codes as one table whose columns are policies (retry, refresh metadata, find the coordinator again, give up).
+- `config`, with `config_client` and `config_broker`: one table of configs per side, from which parsing, errors and the documentation come.
+- `ids`, `units`, `limits`: what things are called, what time and size are counted in, and every bound with its reason.
+- `kernel`: what a kernel is. A function over flat arrays with two bodies, one that Numba compiles (without the GIL, cached on disk) and a
+  plain twin in Python and NumPy, written independently, that serves until the other is compiled and is its oracle in the tests.
+
+Nothing here imports another room, opens anything, or reads a clock.
+"""

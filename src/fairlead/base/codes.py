@@ -1,0 +1,341 @@
+"""Kafka's error codes as one table; its columns are policies, from which every retry decision comes.
+
+`RETRY` sending the same request again can succeed; `REFRESH` the metadata is out of date; `REFIND` the coordinator
+moved; `FATAL` this client can do no more. The call site may overrule the table, which only knows the usual case.
+Numbers, names and what is retriable: Kafka's protocol guide ("Error Codes").
+"""
+
+from __future__ import annotations
+
+from enum import Flag
+from typing import NamedTuple
+
+
+class Policy(Flag):
+    """What a client should do about an error code."""
+
+    NOTHING = 0
+    RETRY = 1
+    REFRESH = 2
+    REFIND = 4
+    FATAL = 8
+
+
+class ErrorPolicy(NamedTuple):
+    """One row of the table."""
+
+    code: int
+    name: str
+    policy: Policy
+    meaning: str
+
+    @property
+    def retriable(self) -> bool:
+        """True if sending the same request again can succeed."""
+        return Policy.RETRY in self.policy
+
+    @property
+    def refreshes_metadata(self) -> bool:
+        """True if the metadata is out of date."""
+        return Policy.REFRESH in self.policy
+
+    @property
+    def moves_coordinator(self) -> bool:
+        """True if the coordinator has to be found again."""
+        return Policy.REFIND in self.policy
+
+    @property
+    def fatal(self) -> bool:
+        """True if this client can do no more."""
+        return Policy.FATAL in self.policy
+
+
+_NOTHING, _RETRY, _REFRESH, _REFIND, _FATAL = Policy.NOTHING, Policy.RETRY, Policy.REFRESH, Policy.REFIND, Policy.FATAL
+
+# fmt: off
+_ROWS: tuple[tuple[int, str, Policy, str], ...] = (
+    (-1, "UNKNOWN_SERVER_ERROR", _NOTHING, "the broker failed in a way it did not expect; its own log says how"),
+    (0, "NONE", _NOTHING, "no error"),
+    (1, "OFFSET_OUT_OF_RANGE", _NOTHING, "the offset lies before the log's start or after its end"),
+    (2, "CORRUPT_MESSAGE", _RETRY, "the batch failed its checksum or its size is wrong"),
+    (3, "UNKNOWN_TOPIC_OR_PARTITION", _RETRY | _REFRESH, "the broker knows no such topic or partition"),
+    (4, "INVALID_FETCH_SIZE", _NOTHING, "invalid fetch size"),
+    (5, "LEADER_NOT_AVAILABLE", _RETRY | _REFRESH, "the partition has no leader at the moment"),
+    (6, "NOT_LEADER_OR_FOLLOWER", _RETRY | _REFRESH, "the broker asked is not the partition's leader (or replica)"),
+    (7, "REQUEST_TIMED_OUT", _RETRY, "the broker gave up waiting for its replicas"),
+    (8, "BROKER_NOT_AVAILABLE", _REFRESH, "the broker is down"),
+    (9, "REPLICA_NOT_AVAILABLE", _RETRY | _REFRESH, "the broker holds no replica of the partition yet"),
+    (10, "MESSAGE_TOO_LARGE", _NOTHING, "the batch is larger than max.message.bytes of the topic"),
+    (11, "STALE_CONTROLLER_EPOCH", _NOTHING, "stale controller epoch"),
+    (12, "OFFSET_METADATA_TOO_LARGE", _NOTHING, "offset metadata too large"),
+    (13, "NETWORK_EXCEPTION", _RETRY | _REFRESH, "the connection broke before an answer came"),
+    (14, "COORDINATOR_LOAD_IN_PROGRESS", _RETRY, "the coordinator is still reading its state"),
+    (15, "COORDINATOR_NOT_AVAILABLE", _RETRY | _REFIND, "no coordinator is running"),
+    (16, "NOT_COORDINATOR", _RETRY | _REFIND, "the broker asked does not coordinate this group or transaction"),
+    (17, "INVALID_TOPIC_EXCEPTION", _NOTHING, "the topic name is illegal, or the topic is internal"),
+    (18, "RECORD_LIST_TOO_LARGE", _NOTHING, "the batch is larger than a segment of the log"),
+    (19, "NOT_ENOUGH_REPLICAS", _RETRY, "fewer replicas in sync than min.insync.replicas; nothing was written"),
+    (20, "NOT_ENOUGH_REPLICAS_AFTER_APPEND", _RETRY, "written, but replicas fell out of sync before it was safe"),
+    (21, "INVALID_REQUIRED_ACKS", _NOTHING, "acks must be -1, 0 or 1"),
+    (22, "ILLEGAL_GENERATION", _NOTHING, "the member speaks for an old generation of the group"),
+    (23, "INCONSISTENT_GROUP_PROTOCOL", _NOTHING, "the member shares no assignment protocol with its group"),
+    (24, "INVALID_GROUP_ID", _NOTHING, "the group id is empty or illegal"),
+    (25, "UNKNOWN_MEMBER_ID", _NOTHING, "the coordinator does not know this member"),
+    (26, "INVALID_SESSION_TIMEOUT", _NOTHING, "session.timeout.ms is outside the range the broker allows"),
+    (27, "REBALANCE_IN_PROGRESS", _NOTHING, "the group is rebalancing; join again"),
+    (28, "INVALID_COMMIT_OFFSET_SIZE", _NOTHING, "the offset commit is too large"),
+    (29, "TOPIC_AUTHORIZATION_FAILED", _NOTHING, "not authorized for the topic"),
+    (30, "GROUP_AUTHORIZATION_FAILED", _NOTHING, "not authorized for the group"),
+    (31, "CLUSTER_AUTHORIZATION_FAILED", _FATAL, "not authorized for the cluster"),
+    (32, "INVALID_TIMESTAMP", _NOTHING, "the record's timestamp is outside the range the topic accepts"),
+    (33, "UNSUPPORTED_SASL_MECHANISM", _NOTHING, "unsupported sasl mechanism"),
+    (34, "ILLEGAL_SASL_STATE", _NOTHING, "illegal sasl state"),
+    (35, "UNSUPPORTED_VERSION", _FATAL, "the broker does not serve this version of the request"),
+    (36, "TOPIC_ALREADY_EXISTS", _NOTHING, "a topic of this name exists"),
+    (37, "INVALID_PARTITIONS", _NOTHING, "the number of partitions is not acceptable"),
+    (38, "INVALID_REPLICATION_FACTOR", _NOTHING, "the replication factor is below 1 or above the number of live brokers"),
+    (39, "INVALID_REPLICA_ASSIGNMENT", _NOTHING, "the replica assignment is not possible"),
+    (40, "INVALID_CONFIG", _NOTHING, "a config is unknown or its value is not allowed"),
+    (41, "NOT_CONTROLLER", _RETRY, "the broker asked is not the controller"),
+    (42, "INVALID_REQUEST", _NOTHING, "the request contradicts itself or the protocol"),
+    (43, "UNSUPPORTED_FOR_MESSAGE_FORMAT", _FATAL, "the topic's message format cannot do this"),
+    (44, "POLICY_VIOLATION", _NOTHING, "a limit or policy of the cluster forbids it"),
+    (45, "OUT_OF_ORDER_SEQUENCE_NUMBER", _NOTHING, "a sequence number is missing before this batch"),
+    (46, "DUPLICATE_SEQUENCE_NUMBER", _NOTHING, "the batch was already written"),
+    (47, "INVALID_PRODUCER_EPOCH", _FATAL, "the producer epoch is older than one the broker has seen"),
+    (48, "INVALID_TXN_STATE", _NOTHING, "the transaction is in a state that does not allow this"),
+    (49, "INVALID_PRODUCER_ID_MAPPING", _NOTHING, "the producer id does not belong to this transactional id"),
+    (50, "INVALID_TRANSACTION_TIMEOUT", _NOTHING, "the transaction timeout is above the broker's maximum"),
+    (51, "CONCURRENT_TRANSACTIONS", _RETRY, "another operation on the same transaction is still running"),
+    (52, "TRANSACTION_COORDINATOR_FENCED", _NOTHING, "the transaction coordinator was replaced"),
+    (53, "TRANSACTIONAL_ID_AUTHORIZATION_FAILED", _FATAL, "not authorized for the transactional id"),
+    (54, "SECURITY_DISABLED", _NOTHING, "security disabled"),
+    (55, "OPERATION_NOT_ATTEMPTED", _NOTHING, "not tried, because another part of the request failed"),
+    (56, "KAFKA_STORAGE_ERROR", _RETRY | _REFRESH, "the broker's disk failed"),
+    (57, "LOG_DIR_NOT_FOUND", _NOTHING, "log dir not found"),
+    (58, "SASL_AUTHENTICATION_FAILED", _FATAL, "sasl authentication failed"),
+    (59, "UNKNOWN_PRODUCER_ID", _NOTHING, "the broker has forgotten this producer"),
+    (60, "REASSIGNMENT_IN_PROGRESS", _NOTHING, "reassignment in progress"),
+    (61, "DELEGATION_TOKEN_AUTH_DISABLED", _NOTHING, "delegation token auth disabled"),
+    (62, "DELEGATION_TOKEN_NOT_FOUND", _NOTHING, "delegation token not found"),
+    (63, "DELEGATION_TOKEN_OWNER_MISMATCH", _NOTHING, "delegation token owner mismatch"),
+    (64, "DELEGATION_TOKEN_REQUEST_NOT_ALLOWED", _NOTHING, "delegation token request not allowed"),
+    (65, "DELEGATION_TOKEN_AUTHORIZATION_FAILED", _NOTHING, "delegation token authorization failed"),
+    (66, "DELEGATION_TOKEN_EXPIRED", _NOTHING, "delegation token expired"),
+    (67, "INVALID_PRINCIPAL_TYPE", _NOTHING, "invalid principal type"),
+    (68, "NON_EMPTY_GROUP", _NOTHING, "the group still has members"),
+    (69, "GROUP_ID_NOT_FOUND", _NOTHING, "the group does not exist"),
+    (70, "FETCH_SESSION_ID_NOT_FOUND", _RETRY, "the broker holds no such fetch session"),
+    (71, "INVALID_FETCH_SESSION_EPOCH", _RETRY, "the fetch session is at another epoch"),
+    (72, "LISTENER_NOT_FOUND", _RETRY | _REFRESH, "listener not found"),
+    (73, "TOPIC_DELETION_DISABLED", _NOTHING, "topic deletion disabled"),
+    (74, "FENCED_LEADER_EPOCH", _RETRY | _REFRESH, "the request names an old leader epoch"),
+    (75, "UNKNOWN_LEADER_EPOCH", _RETRY | _REFRESH, "the request names a leader epoch the broker has not seen yet"),
+    (76, "UNSUPPORTED_COMPRESSION_TYPE", _NOTHING, "the topic or API version does not take this compression"),
+    (77, "STALE_BROKER_EPOCH", _NOTHING, "stale broker epoch"),
+    (78, "OFFSET_NOT_AVAILABLE", _RETRY, "the new leader cannot tell its high watermark yet"),
+    (79, "MEMBER_ID_REQUIRED", _NOTHING, "join again with the member id in this answer"),
+    (80, "PREFERRED_LEADER_NOT_AVAILABLE", _RETRY | _REFRESH, "preferred leader not available"),
+    (81, "GROUP_MAX_SIZE_REACHED", _NOTHING, "the group is full"),
+    (82, "FENCED_INSTANCE_ID", _FATAL, "another member holds this group.instance.id"),
+    (83, "ELIGIBLE_LEADERS_NOT_AVAILABLE", _RETRY, "eligible leaders not available"),
+    (84, "ELECTION_NOT_NEEDED", _RETRY, "election not needed"),
+    (85, "NO_REASSIGNMENT_IN_PROGRESS", _NOTHING, "no reassignment in progress"),
+    (86, "GROUP_SUBSCRIBED_TO_TOPIC", _NOTHING, "group subscribed to topic"),
+    (87, "INVALID_RECORD", _NOTHING, "the broker refused a record"),
+    (88, "UNSTABLE_OFFSET_COMMIT", _RETRY, "offsets of an open transaction are pending"),
+    (89, "THROTTLING_QUOTA_EXCEEDED", _RETRY, "a quota is used up"),
+    (90, "PRODUCER_FENCED", _FATAL, "a newer producer holds this transactional id"),
+    (91, "RESOURCE_NOT_FOUND", _NOTHING, "the named resource does not exist"),
+    (92, "DUPLICATE_RESOURCE", _NOTHING, "the same resource is named twice"),
+    (93, "UNACCEPTABLE_CREDENTIAL", _NOTHING, "unacceptable credential"),
+    (94, "INCONSISTENT_VOTER_SET", _NOTHING, "inconsistent voter set"),
+    (95, "INVALID_UPDATE_VERSION", _NOTHING, "invalid update version"),
+    (96, "FEATURE_UPDATE_FAILED", _NOTHING, "feature update failed"),
+    (97, "PRINCIPAL_DESERIALIZATION_FAILURE", _NOTHING, "principal deserialization failure"),
+    (98, "SNAPSHOT_NOT_FOUND", _NOTHING, "snapshot not found"),
+    (99, "POSITION_OUT_OF_RANGE", _NOTHING, "position out of range"),
+    (100, "UNKNOWN_TOPIC_ID", _RETRY | _REFRESH, "the broker knows no topic with this id"),
+    (101, "DUPLICATE_BROKER_REGISTRATION", _NOTHING, "duplicate broker registration"),
+    (102, "BROKER_ID_NOT_REGISTERED", _NOTHING, "broker id not registered"),
+    (103, "INCONSISTENT_TOPIC_ID", _RETRY | _REFRESH, "the topic id and the log's differ"),
+    (104, "INCONSISTENT_CLUSTER_ID", _NOTHING, "inconsistent cluster id"),
+    (105, "TRANSACTIONAL_ID_NOT_FOUND", _NOTHING, "transactional id not found"),
+    (106, "FETCH_SESSION_TOPIC_ID_ERROR", _RETRY, "fetch session topic id error"),
+    (107, "INELIGIBLE_REPLICA", _NOTHING, "ineligible replica"),
+    (108, "NEW_LEADER_ELECTED", _NOTHING, "new leader elected"),
+    (109, "OFFSET_MOVED_TO_TIERED_STORAGE", _NOTHING, "offset moved to tiered storage"),
+    (110, "FENCED_MEMBER_EPOCH", _NOTHING, "fenced member epoch"),
+    (111, "UNRELEASED_INSTANCE_ID", _NOTHING, "unreleased instance id"),
+    (112, "UNSUPPORTED_ASSIGNOR", _NOTHING, "unsupported assignor"),
+    (113, "STALE_MEMBER_EPOCH", _NOTHING, "stale member epoch"),
+    (114, "MISMATCHED_ENDPOINT_TYPE", _NOTHING, "mismatched endpoint type"),
+    (115, "UNSUPPORTED_ENDPOINT_TYPE", _NOTHING, "unsupported endpoint type"),
+    (116, "UNKNOWN_CONTROLLER_ID", _NOTHING, "unknown controller id"),
+    (117, "UNKNOWN_SUBSCRIPTION_ID", _NOTHING, "unknown subscription id"),
+    (118, "TELEMETRY_TOO_LARGE", _NOTHING, "telemetry too large"),
+    (119, "INVALID_REGISTRATION", _NOTHING, "invalid registration"),
+    (120, "TRANSACTION_ABORTABLE", _NOTHING, "transaction abortable"),
+    (121, "INVALID_RECORD_STATE", _NOTHING, "invalid record state"),
+    (122, "SHARE_SESSION_NOT_FOUND", _RETRY, "share session not found"),
+    (123, "INVALID_SHARE_SESSION_EPOCH", _RETRY, "invalid share session epoch"),
+    (124, "FENCED_STATE_EPOCH", _NOTHING, "fenced state epoch"),
+    (125, "INVALID_VOTER_KEY", _NOTHING, "invalid voter key"),
+    (126, "DUPLICATE_VOTER", _NOTHING, "duplicate voter"),
+    (127, "VOTER_NOT_FOUND", _NOTHING, "voter not found"),
+    (128, "INVALID_REGULAR_EXPRESSION", _NOTHING, "invalid regular expression"),
+    (129, "REBOOTSTRAP_REQUIRED", _NOTHING, "rebootstrap required"),
+    (130, "STREAMS_INVALID_TOPOLOGY", _NOTHING, "streams invalid topology"),
+    (131, "STREAMS_INVALID_TOPOLOGY_EPOCH", _NOTHING, "streams invalid topology epoch"),
+    (132, "STREAMS_TOPOLOGY_FENCED", _NOTHING, "streams topology fenced"),
+    (133, "SHARE_SESSION_LIMIT_REACHED", _RETRY, "share session limit reached"),
+)
+# fmt: on
+
+TABLE: dict[int, ErrorPolicy] = {row[0]: ErrorPolicy(*row) for row in _ROWS}
+"""Code → row."""
+
+
+class ErrorCode:
+    """The codes by name, for reading code: `ErrorCode.NOT_LEADER_OR_FOLLOWER`."""
+
+    UNKNOWN_SERVER_ERROR = -1
+    NONE = 0
+    OFFSET_OUT_OF_RANGE = 1
+    CORRUPT_MESSAGE = 2
+    UNKNOWN_TOPIC_OR_PARTITION = 3
+    INVALID_FETCH_SIZE = 4
+    LEADER_NOT_AVAILABLE = 5
+    NOT_LEADER_OR_FOLLOWER = 6
+    REQUEST_TIMED_OUT = 7
+    BROKER_NOT_AVAILABLE = 8
+    REPLICA_NOT_AVAILABLE = 9
+    MESSAGE_TOO_LARGE = 10
+    STALE_CONTROLLER_EPOCH = 11
+    OFFSET_METADATA_TOO_LARGE = 12
+    NETWORK_EXCEPTION = 13
+    COORDINATOR_LOAD_IN_PROGRESS = 14
+    COORDINATOR_NOT_AVAILABLE = 15
+    NOT_COORDINATOR = 16
+    INVALID_TOPIC_EXCEPTION = 17
+    RECORD_LIST_TOO_LARGE = 18
+    NOT_ENOUGH_REPLICAS = 19
+    NOT_ENOUGH_REPLICAS_AFTER_APPEND = 20
+    INVALID_REQUIRED_ACKS = 21
+    ILLEGAL_GENERATION = 22
+    INCONSISTENT_GROUP_PROTOCOL = 23
+    INVALID_GROUP_ID = 24
+    UNKNOWN_MEMBER_ID = 25
+    INVALID_SESSION_TIMEOUT = 26
+    REBALANCE_IN_PROGRESS = 27
+    INVALID_COMMIT_OFFSET_SIZE = 28
+    TOPIC_AUTHORIZATION_FAILED = 29
+    GROUP_AUTHORIZATION_FAILED = 30
+    CLUSTER_AUTHORIZATION_FAILED = 31
+    INVALID_TIMESTAMP = 32
+    UNSUPPORTED_SASL_MECHANISM = 33
+    ILLEGAL_SASL_STATE = 34
+    UNSUPPORTED_VERSION = 35
+    TOPIC_ALREADY_EXISTS = 36
+    INVALID_PARTITIONS = 37
+    INVALID_REPLICATION_FACTOR = 38
+    INVALID_REPLICA_ASSIGNMENT = 39
+    INVALID_CONFIG = 40
+    NOT_CONTROLLER = 41
+    INVALID_REQUEST = 42
+    UNSUPPORTED_FOR_MESSAGE_FORMAT = 43
+    POLICY_VIOLATION = 44
+    OUT_OF_ORDER_SEQUENCE_NUMBER = 45
+    DUPLICATE_SEQUENCE_NUMBER = 46
+    INVALID_PRODUCER_EPOCH = 47
+    INVALID_TXN_STATE = 48
+    INVALID_PRODUCER_ID_MAPPING = 49
+    INVALID_TRANSACTION_TIMEOUT = 50
+    CONCURRENT_TRANSACTIONS = 51
+    TRANSACTION_COORDINATOR_FENCED = 52
+    TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53
+    SECURITY_DISABLED = 54
+    OPERATION_NOT_ATTEMPTED = 55
+    KAFKA_STORAGE_ERROR = 56
+    LOG_DIR_NOT_FOUND = 57
+    SASL_AUTHENTICATION_FAILED = 58
+    UNKNOWN_PRODUCER_ID = 59
+    REASSIGNMENT_IN_PROGRESS = 60
+    DELEGATION_TOKEN_AUTH_DISABLED = 61
+    DELEGATION_TOKEN_NOT_FOUND = 62
+    DELEGATION_TOKEN_OWNER_MISMATCH = 63
+    DELEGATION_TOKEN_REQUEST_NOT_ALLOWED = 64
+    DELEGATION_TOKEN_AUTHORIZATION_FAILED = 65
+    DELEGATION_TOKEN_EXPIRED = 66
+    INVALID_PRINCIPAL_TYPE = 67
+    NON_EMPTY_GROUP = 68
+    GROUP_ID_NOT_FOUND = 69
+    FETCH_SESSION_ID_NOT_FOUND = 70
+    INVALID_FETCH_SESSION_EPOCH = 71
+    LISTENER_NOT_FOUND = 72
+    TOPIC_DELETION_DISABLED = 73
+    FENCED_LEADER_EPOCH = 74
+    UNKNOWN_LEADER_EPOCH = 75
+    UNSUPPORTED_COMPRESSION_TYPE = 76
+    STALE_BROKER_EPOCH = 77
+    OFFSET_NOT_AVAILABLE = 78
+    MEMBER_ID_REQUIRED = 79
+    PREFERRED_LEADER_NOT_AVAILABLE = 80
+    GROUP_MAX_SIZE_REACHED = 81
+    FENCED_INSTANCE_ID = 82
+    ELIGIBLE_LEADERS_NOT_AVAILABLE = 83
+    ELECTION_NOT_NEEDED = 84
+    NO_REASSIGNMENT_IN_PROGRESS = 85
+    GROUP_SUBSCRIBED_TO_TOPIC = 86
+    INVALID_RECORD = 87
+    UNSTABLE_OFFSET_COMMIT = 88
+    THROTTLING_QUOTA_EXCEEDED = 89
+    PRODUCER_FENCED = 90
+    RESOURCE_NOT_FOUND = 91
+    DUPLICATE_RESOURCE = 92
+    UNACCEPTABLE_CREDENTIAL = 93
+    INCONSISTENT_VOTER_SET = 94
+    INVALID_UPDATE_VERSION = 95
+    FEATURE_UPDATE_FAILED = 96
+    PRINCIPAL_DESERIALIZATION_FAILURE = 97
+    SNAPSHOT_NOT_FOUND = 98
+    POSITION_OUT_OF_RANGE = 99
+    UNKNOWN_TOPIC_ID = 100
+    DUPLICATE_BROKER_REGISTRATION = 101
+    BROKER_ID_NOT_REGISTERED = 102
+    INCONSISTENT_TOPIC_ID = 103
+    INCONSISTENT_CLUSTER_ID = 104
+    TRANSACTIONAL_ID_NOT_FOUND = 105
+    FETCH_SESSION_TOPIC_ID_ERROR = 106
+    INELIGIBLE_REPLICA = 107
+    NEW_LEADER_ELECTED = 108
+    OFFSET_MOVED_TO_TIERED_STORAGE = 109
+    FENCED_MEMBER_EPOCH = 110
+    UNRELEASED_INSTANCE_ID = 111
+    UNSUPPORTED_ASSIGNOR = 112
+    STALE_MEMBER_EPOCH = 113
+    MISMATCHED_ENDPOINT_TYPE = 114
+    UNSUPPORTED_ENDPOINT_TYPE = 115
+    UNKNOWN_CONTROLLER_ID = 116
+    UNKNOWN_SUBSCRIPTION_ID = 117
+    TELEMETRY_TOO_LARGE = 118
+    INVALID_REGISTRATION = 119
+    TRANSACTION_ABORTABLE = 120
+    INVALID_RECORD_STATE = 121
+    SHARE_SESSION_NOT_FOUND = 122
+    INVALID_SHARE_SESSION_EPOCH = 123
+    FENCED_STATE_EPOCH = 124
+    INVALID_VOTER_KEY = 125
+    DUPLICATE_VOTER = 126
+    VOTER_NOT_FOUND = 127
+    INVALID_REGULAR_EXPRESSION = 128
+    REBOOTSTRAP_REQUIRED = 129
+    STREAMS_INVALID_TOPOLOGY = 130
+    STREAMS_INVALID_TOPOLOGY_EPOCH = 131
+    STREAMS_TOPOLOGY_FENCED = 132
+    SHARE_SESSION_LIMIT_REACHED = 133
+
+
+def policy(code: int) -> ErrorPolicy:
+    """The row for `code`; a code this table does not know is not retriable."""
+    return TABLE.get(code) or ErrorPolicy(code, f"UNKNOWN_ERROR_CODE_{code}", Policy.NOTHING, "an error code newer than this client")

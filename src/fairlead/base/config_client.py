@@ -1,0 +1,158 @@
+"""The table of client configs: Kafka's keys and Kafka's defaults (release 4.3) for producer, consumer and admin."""
+
+from __future__ import annotations
+
+from fairlead.base.config import INT_MAX, ConfigKey, ConfigTable, ConfigType, at_least, between, not_empty, one_of
+
+_T = ConfigType
+_ALL = ("producer", "consumer", "admin")
+_PRODUCER = ("producer",)
+_CONSUMER = ("consumer",)
+
+_KEYS = (
+    ConfigKey(
+        "bootstrap.servers",
+        _T.LIST,
+        None,
+        "host:port pairs, separated by commas, of brokers to learn the cluster from.",
+        _ALL,
+        not_empty,
+        required=True,
+    ),
+    ConfigKey("client.id", _T.STRING, "", "A name that brokers put into their logs.", _ALL),
+    ConfigKey("security.protocol", _T.STRING, "PLAINTEXT", "How to talk to brokers; only PLAINTEXT so far.", _ALL, one_of("PLAINTEXT")),
+    ConfigKey("request.timeout.ms", _T.INT, 30_000, "How long to wait for the answer to one request.", _ALL, at_least(0)),
+    ConfigKey(
+        "metadata.max.age.ms", _T.LONG, 300_000, "How old metadata may be before it is asked for again without a reason.", _ALL, at_least(0)
+    ),
+    ConfigKey("reconnect.backoff.ms", _T.LONG, 50, "First wait before connecting again to a broker that failed.", _ALL, at_least(0)),
+    ConfigKey("reconnect.backoff.max.ms", _T.LONG, 1_000, "Longest such wait; it doubles with each failure.", _ALL, at_least(0)),
+    ConfigKey("retry.backoff.ms", _T.LONG, 100, "First wait before a failed request is sent again.", _ALL, at_least(0)),
+    ConfigKey("retry.backoff.max.ms", _T.LONG, 1_000, "Longest such wait; it doubles with each failure.", _ALL, at_least(0)),
+    ConfigKey("connections.max.idle.ms", _T.LONG, 540_000, "Close a connection unused for this long; -1: never.", _ALL, at_least(-1)),
+    ConfigKey("socket.connection.setup.timeout.ms", _T.LONG, 10_000, "How long the first attempt to connect may take.", _ALL, at_least(1)),
+    ConfigKey(
+        "socket.connection.setup.timeout.max.ms",
+        _T.LONG,
+        30_000,
+        "How long an attempt may take at most; it doubles with each failure.",
+        _ALL,
+        at_least(1),
+    ),
+    ConfigKey(
+        "default.api.timeout.ms",
+        _T.INT,
+        60_000,
+        "How long a call without a time-out of its own may take, retries included.",
+        ("consumer", "admin"),
+        at_least(0),
+    ),
+    ConfigKey(
+        "acks",
+        _T.STRING,
+        "all",
+        "0: do not wait; 1: the leader has written; all (or -1): all replicas in sync have.",
+        _PRODUCER,
+        one_of("all", "-1", "0", "1"),
+    ),
+    ConfigKey("batch.size", _T.INT, 16_384, "Size in bytes that a batch is filled up to.", _PRODUCER, at_least(0)),
+    ConfigKey("linger.ms", _T.LONG, 5, "How long a batch that is not full waits for more records.", _PRODUCER, at_least(0)),
+    ConfigKey("buffer.memory", _T.LONG, 33_554_432, "Bytes of records that may wait or be under way.", _PRODUCER, at_least(1)),
+    ConfigKey(
+        "max.block.ms",
+        _T.LONG,
+        60_000,
+        "How long a send may wait for room in buffer.memory or for a topic's metadata.",
+        _PRODUCER,
+        at_least(0),
+    ),
+    ConfigKey("max.request.size", _T.INT, 1_048_576, "Largest record, and largest request of several batches.", _PRODUCER, at_least(0)),
+    ConfigKey("compression.type", _T.STRING, "none", "Codec of batches.", _PRODUCER, one_of("none", "gzip", "snappy", "lz4", "zstd")),
+    ConfigKey("compression.gzip.level", _T.INT, -1, "gzip's level, 1 to 9; -1: its default.", _PRODUCER, between(-1, 9)),
+    ConfigKey("compression.lz4.level", _T.INT, 9, "lz4's level, 1 to 17.", _PRODUCER, between(1, 17)),
+    ConfigKey("compression.zstd.level", _T.INT, 3, "zstd's level.", _PRODUCER, between(-131_072, 22)),
+    ConfigKey(
+        "delivery.timeout.ms",
+        _T.INT,
+        120_000,
+        "Every record is delivered or failed within this time; at least linger.ms + request.timeout.ms.",
+        _PRODUCER,
+        at_least(0),
+    ),
+    ConfigKey("enable.idempotence", _T.BOOLEAN, True, "Number batches so that a retry is never written twice.", _PRODUCER),
+    ConfigKey(
+        "max.in.flight.requests.per.connection",
+        _T.INT,
+        5,
+        "Requests under way to one broker; at most 5 with idempotence.",
+        _PRODUCER,
+        at_least(1),
+    ),
+    ConfigKey("retries", _T.INT, INT_MAX, "How often a batch is sent again, within delivery.timeout.ms.", _PRODUCER, between(0, INT_MAX)),
+    ConfigKey(
+        "partitioner.class",
+        _T.ANY,
+        None,
+        "What places records without partition: null for Kafka's built-in logic, a policy (round_robin, sticky, uniform, adaptive), "
+        "one of Kafka's class names, a callable or its dotted path.",
+        _PRODUCER,
+        nullable=True,
+    ),
+    ConfigKey(
+        "partitioner.adaptive.partitioning.enable", _T.BOOLEAN, True, "Lean away from brokers that are slow to take batches.", _PRODUCER
+    ),
+    ConfigKey(
+        "partitioner.availability.timeout.ms",
+        _T.LONG,
+        0,
+        "Pass over partitions whose broker took no batch for this long; 0: never.",
+        _PRODUCER,
+        at_least(0),
+    ),
+    ConfigKey("partitioner.ignore.keys", _T.BOOLEAN, False, "Place records as if they had no key.", _PRODUCER),
+    ConfigKey(
+        "metadata.max.idle.ms", _T.LONG, 300_000, "Forget the metadata of a topic not sent to for this long.", _PRODUCER, at_least(5_000)
+    ),
+    ConfigKey("fetch.min.bytes", _T.INT, 1, "A broker answers once it has this many bytes.", _CONSUMER, at_least(0)),
+    ConfigKey("fetch.max.bytes", _T.INT, 52_428_800, "Most bytes in one answer (a first batch may exceed it).", _CONSUMER, at_least(0)),
+    ConfigKey("fetch.max.wait.ms", _T.INT, 500, "How long a broker waits for fetch.min.bytes.", _CONSUMER, at_least(0)),
+    ConfigKey("max.partition.fetch.bytes", _T.INT, 1_048_576, "Most bytes per partition in one answer.", _CONSUMER, at_least(0)),
+    ConfigKey("max.poll.records", _T.INT, 500, "Most records that one poll gives; poll_table is not bound by it.", _CONSUMER, at_least(1)),
+    ConfigKey(
+        "auto.offset.reset",
+        _T.STRING,
+        "latest",
+        "Where to start without a position, or when it is gone: earliest, latest, or none for an error.",
+        _CONSUMER,
+        one_of("earliest", "latest", "none"),
+    ),
+    ConfigKey("check.crcs", _T.BOOLEAN, True, "Check every batch's CRC-32C.", _CONSUMER),
+    ConfigKey("allow.auto.create.topics", _T.BOOLEAN, True, "Asking for a missing topic may create it, if the broker does.", _CONSUMER),
+)
+
+_TRANSACTIONS = "transactions are not part of this release"
+_SECURITY = "only PLAINTEXT connections so far"
+_GROUPS = "consumer groups are not part of this release; use assign"
+
+CLIENT_CONFIGS = ConfigTable(
+    _KEYS,
+    {
+        "transactional.id": _TRANSACTIONS,
+        "transaction.timeout.ms": _TRANSACTIONS,
+        "isolation.level": _TRANSACTIONS,
+        "sasl.": _SECURITY,
+        "ssl.": _SECURITY,
+        "group.": _GROUPS,
+        "session.timeout.ms": _GROUPS,
+        "heartbeat.interval.ms": _GROUPS,
+        "enable.auto.commit": _GROUPS,
+        "auto.commit.interval.ms": _GROUPS,
+        "partition.assignment.strategy": _GROUPS,
+        "max.poll.interval.ms": _GROUPS,
+        "key.serializer": "keys and values are bytes; serialize before sending",
+        "value.serializer": "keys and values are bytes; serialize before sending",
+        "key.deserializer": "keys and values are bytes; deserialize after polling",
+        "value.deserializer": "keys and values are bytes; deserialize after polling",
+        "interceptor.classes": "not part of this release",
+    },
+)

@@ -1,0 +1,37 @@
+"""Names of things: the identifiers that every room shares."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+NO_PARTITION = -1
+"""A record without an explicit partition; Kafka's `RecordMetadata.UNKNOWN_PARTITION`."""
+NO_PRODUCER_ID = -1
+NO_PRODUCER_EPOCH = -1
+NO_SEQUENCE = -1
+NO_TIMESTAMP = -1
+NO_OFFSET = -1
+NO_LEADER = -1
+NO_LEADER_EPOCH = -1
+
+
+class TopicPartition(NamedTuple):
+    """One partition of one topic."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class Node(NamedTuple):
+    """One broker as the metadata names it."""
+
+    node_id: int
+    host: str
+    port: int
+    rack: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port} (id {self.node_id})"

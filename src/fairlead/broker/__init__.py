@@ -1,0 +1,28 @@
+"""One Kafka broker as a machine: bytes of clients in, bytes of answers and file effects out.
+
+Theory of operation. `Broker` (`machine`) gets events from its host and hands them on: bytes of a connection to its `Session`, answers of
+the disk to `Files`, deadlines to `Timers`. A session cuts frames, looks up the API in the registry (`dispatch`), and calls the handler
+in `broker.api`: one file per API, its docstring saying which versions it serves. A handler replies when it can, at once or in a later
+step; the session sends answers in the order of the requests. At the end of a step everything that was appended in it, by all sessions
+to all partitions, is written together.
+
+    Received ─▶ Session ─▶ decode ─▶ handler ──reply──▶ Session ─▶ Write
+                                        │  ▲
+                                 append │  │ written            fetch without data: Purgatory, woken by the partition that advances
+                                        ▼  │
+                                 Logs ─▶ FileAppend ─▶ FileDone ─▶ high watermark
+
+`log` is the shared log; `partitions` decides what this broker leads; `produced` what it demands of a batch; `purgatory` holds fetches
+that wait; `internal` reads and writes without a client, for the `coordinator`. `controller` holds the cluster's metadata: one object for
+all brokers, called directly, which tells them what changes. `lifecycle` is the life of a broker as a table.
+
+A broker has one life. Its restart is another machine over the same folder; whatever is not on disk is gone. Nothing is acknowledged
+before it is written (and synced, where the topic asks for it).
+"""
+
+from fairlead.broker.controller import Controller
+from fairlead.broker.lifecycle import BrokerState, KillBroker, SetFaults, StartBroker, StopBroker
+from fairlead.broker.machine import Broker
+from fairlead.broker.sessions import Faults
+
+__all__ = ["Broker", "BrokerState", "Controller", "Faults", "KillBroker", "SetFaults", "StartBroker", "StopBroker"]

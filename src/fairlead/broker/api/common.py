@@ -1,0 +1,29 @@
+"""What several handlers say in the same words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable
+from uuid import UUID
+
+from fairlead.base.errors import BrokerError
+
+NO_OPERATIONS = -(2**31)
+"""Authorized operations that are not told: there is no authorizer."""
+NO_ID = UUID(int=0)
+"""No topic id."""
+
+
+def reason(error: BrokerError) -> str:
+    """The error's own words, without its name and number, which the answer carries as a code."""
+    return str(error).partition(": ")[2]
+
+
+def repeated(names: Iterable[Hashable]) -> set[Hashable]:
+    """The names that come more than once."""
+    return {name for name, count in Counter(names).items() if count > 1}
+
+
+def peer_host(peer: str) -> str:
+    """A peer's address as Kafka shows it in a group: a slash and the address without its port."""
+    return "/" + (peer.rpartition(":")[0] or peer)

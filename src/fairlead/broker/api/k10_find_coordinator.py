@@ -1,0 +1,68 @@
+"""FindCoordinator (10): which broker looks after a group.
+
+Versions 0-6, several keys at once from 4 on. The topic of committed offsets is created on first use. If the broker at home for a
+group is down, COORDINATOR_NOT_AVAILABLE, which clients retry. Refused: transactional ids and share groups, which are not part of
+this release (INVALID_REQUEST, so that a client fails at once and does not look for ever).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairlead.base.codes import ErrorCode
+from fairlead.base.errors import BrokerError
+from fairlead.base.ids import NO_LEADER, Node
+from fairlead.broker.api.common import reason
+from fairlead.broker.coordinator import home_partition
+from fairlead.broker.dispatch import Reply, serves
+from fairlead.wire import ApiKey, Message, Request
+
+if TYPE_CHECKING:
+    from fairlead.broker.machine import Broker
+    from fairlead.broker.sessions import Session
+
+_SEVERAL_FROM_VERSION = 4
+_KEY_GROUP = 0
+_REFUSED_KEYS = {1: "transactions are not part of this release", 2: "share groups are not part of this release"}
+_NOBODY = Node(NO_LEADER, "", -1)
+
+
+@serves(ApiKey.FIND_COORDINATOR, versions=(0, 6))
+def find_coordinator(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+    """Find the coordinator of each key."""
+    message = request.message
+    if request.version >= _SEVERAL_FROM_VERSION:
+        reply(Message(throttle_time_ms=0, coordinators=[_row(broker, message.key_type, key) for key in message.coordinator_keys]))
+        return
+    found = _row(broker, message.key_type, message.key)
+    reply(
+        Message(
+            throttle_time_ms=0,
+            error_code=found.error_code,
+            error_message=found.error_message,
+            node_id=found.node_id,
+            host=found.host,
+            port=found.port,
+        )
+    )
+
+
+def _row(broker: Broker, key_type: int, key: str) -> Message:
+    try:
+        node, error_code, error_message = _find(broker, key_type, key), ErrorCode.NONE, None
+    except BrokerError as error:
+        node, error_code, error_message = _NOBODY, error.code, reason(error)
+    return Message(key=key, node_id=node.node_id, host=node.host, port=node.port, error_code=error_code, error_message=error_message)
+
+
+def _find(broker: Broker, key_type: int, key: str) -> Node:
+    if key_type != _KEY_GROUP:
+        raise BrokerError(ErrorCode.INVALID_REQUEST, _REFUSED_KEYS.get(key_type, f"there is no key type {key_type}"))
+    try:
+        topic = broker.controller.create_offsets_topic()
+    except BrokerError as error:
+        raise BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"the topic of offsets cannot be created: {reason(error)}") from None
+    leader = topic.partitions[home_partition(key, len(topic.partitions))].leader
+    if not broker.controller.image.is_alive(leader):
+        raise BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"the coordinator of {key!r} is down")
+    return broker.controller.image.brokers[leader].node

@@ -1,0 +1,55 @@
+"""IncrementalAlterConfigs (44): set, delete, append to or subtract from configs of topics and brokers (KIP-339).
+
+Versions 0-1. The broker named "" is the whole cluster. Refused: unknown or unsupported keys and values that do not fit
+(INVALID_CONFIG, with the nearest right name), broker configs that are not dynamic (INVALID_CONFIG), appending to what is not a list
+(INVALID_CONFIG), what would let records of internal topics fall to retention (INVALID_CONFIG), a key named twice (INVALID_REQUEST),
+resources other than topics and brokers (INVALID_REQUEST).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fairlead.base.codes import ErrorCode
+from fairlead.base.errors import BrokerError
+from fairlead.broker.api.common import reason
+from fairlead.broker.api.k32_describe_configs import RESOURCE_BROKER, RESOURCE_TOPIC, refuse_resource
+from fairlead.broker.controller import AlterOperation, ConfigAlteration
+from fairlead.broker.dispatch import Reply, serves
+from fairlead.wire import ApiKey, Message, Request
+
+if TYPE_CHECKING:
+    from fairlead.broker.machine import Broker
+    from fairlead.broker.sessions import Session
+
+
+@serves(ApiKey.INCREMENTAL_ALTER_CONFIGS, versions=(0, 1))
+def incremental_alter_configs(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+    """Alter each resource, all of its configs or none."""
+    message = request.message
+    reply(Message(throttle_time_ms=0, responses=[_alter(broker, resource, message.validate_only) for resource in message.resources]))
+
+
+def _alter(broker: Broker, resource: Any, validate_only: bool) -> Message:
+    name = resource.resource_name
+    error_code, error_message = ErrorCode.NONE, None
+    try:
+        alterations = [ConfigAlteration(one.name, _operation(one.config_operation), one.value) for one in resource.configs]
+        if resource.resource_type == RESOURCE_TOPIC:
+            broker.controller.alter_topic_configs(name, alterations, validate_only)
+        elif resource.resource_type == RESOURCE_BROKER:
+            broker.controller.alter_broker_configs(name, alterations, validate_only)
+        else:
+            raise refuse_resource(resource.resource_type)
+    except BrokerError as error:
+        error_code, error_message = error.code, reason(error)
+    return Message(error_code=error_code, error_message=error_message, resource_type=resource.resource_type, resource_name=name)
+
+
+def _operation(number: int) -> AlterOperation:
+    try:
+        return AlterOperation(number)
+    except ValueError:
+        raise BrokerError(
+            ErrorCode.INVALID_REQUEST, f"operation {number}: there are {', '.join(f'{one} {one.name}' for one in AlterOperation)}"
+        ) from None

@@ -1,0 +1,333 @@
+"""The group coordinator of one broker: which groups are here, and every group request's first and last word."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+from fairlead.base.codes import ErrorCode
+from fairlead.base.errors import BrokerError
+from fairlead.base.ids import TopicPartition
+from fairlead.base.units import ms_to_ns
+from fairlead.broker.controller import OFFSETS_TOPIC, Change, Controller, LeadersChanged, TopicCreated, TopicDeleted
+from fairlead.broker.coordinator.group import CONSUMER_PROTOCOL, CommittedOffset, Group, JoinOutcome, Member, SyncOutcome
+from fairlead.broker.coordinator.home import home_partition
+from fairlead.broker.coordinator.offset_records import OffsetKey
+from fairlead.broker.coordinator.offsets import Entry, Offsets, Shard, expired, replay, tombstones
+from fairlead.broker.coordinator.rebalance import JoinRequest, Rebalancer
+from fairlead.broker.coordinator.states import COMMIT_ERRORS, GroupState
+from fairlead.broker.timers import Timer
+from fairlead.core.effects import Buffer
+from fairlead.core.machine import Dice
+from fairlead.records import RecordColumns
+
+_MS_PER_MINUTE = 60_000
+_LOAD_RETRY_MS = 1_000
+"""Wait before a partition of offsets that could not be read is tried again."""
+_ANY_GENERATION = -1
+"""The generation of a commit that is not a member's (an assigned consumer, an admin)."""
+
+
+class CoordinatorHost(Protocol):
+    """What the coordinator needs of its broker (`broker.machine.Broker` fits)."""
+
+    node_id: int
+    now_ns: int
+    wall_ms: int
+    settings: Mapping[str, Any]
+    dice: Dice
+    controller: Controller
+    logs: Any
+
+    def call_at(self, deadline_ns: int, function: Callable[[], None]) -> Timer:
+        """Run `function` at the deadline."""
+
+    def append_internal(self, topic: str, partition: int, columns: RecordColumns, done: Callable[[int, int], None]) -> None:
+        """Append records; done(error_code, base_offset)."""
+
+    def read_internal(self, topic: str, partition: int, offset: int, done: Callable[[int, Sequence[Buffer], int], None]) -> None:
+        """Read batches; done(error_code, batches, next_offset)."""
+
+    def log_of(self, topic: str, number: int) -> Any:
+        """The log of a partition led here, or an error code."""
+
+
+class GroupCoordinator:
+    """Groups whose partition of `__consumer_offsets` is led here. Methods raise `BrokerError` with what the client is told."""
+
+    def __init__(self, broker: CoordinatorHost) -> None:
+        self._broker = broker
+        self._shards: dict[int, Shard] = {}
+        self._offsets = Offsets(broker.append_internal, self._raise_start)
+        self._rebalancer = Rebalancer(broker)
+        self._retention_timer: Timer | None = None
+        self._unsubscribe: Callable[[], None] = lambda: None
+
+    # --- Which groups are here
+
+    def start(self) -> None:
+        """Begin: read the groups that are at home here."""
+        self._unsubscribe = self._broker.controller.subscribe(self._changed)
+        self._follow_leadership(fresh=False)
+        self._set_retention_timer()
+
+    def stop(self) -> None:
+        """End: whoever waits is sent to look for another coordinator."""
+        self._unsubscribe()
+        if self._retention_timer is not None:
+            self._retention_timer.cancel()
+        for partition in list(self._shards):
+            self._drop(partition)
+
+    def _changed(self, change: Change) -> None:
+        """Follow the controller. It calls in the step of the broker that asked for the change: files are for a step of our own."""
+        if isinstance(change, TopicCreated) and change.topic.name == OFFSETS_TOPIC:
+            self._follow_leadership(fresh=True)
+        elif isinstance(change, LeadersChanged) and any(topic.name == OFFSETS_TOPIC for topic, _ in change.partitions):
+            self._broker.call_at(self._broker.now_ns, lambda: self._follow_leadership(fresh=False))
+        elif isinstance(change, TopicDeleted):
+            for shard in self._shards.values():
+                self._forget_topics_later(shard, change.topic.name)
+
+    def _forget_topics_later(self, shard: Shard, topic: str) -> None:
+        self._broker.call_at(self._broker.now_ns, lambda: self._forget_topics(shard, {topic}))
+
+    def _follow_leadership(self, fresh: bool) -> None:
+        topic = self._broker.controller.image.topics.get(OFFSETS_TOPIC)
+        for number, partition in enumerate(topic.partitions if topic is not None else ()):
+            if partition.leader != self._broker.node_id:
+                self._drop(number)
+            elif number not in self._shards:
+                shard = self._shards[number] = Shard(number, loaded=fresh)
+                if not fresh:
+                    self._load(shard, 0)
+
+    def _load(self, shard: Shard, offset: int) -> None:
+        def read(error: int, batches: Sequence[Buffer], next_offset: int) -> None:
+            if self._shards.get(shard.partition) is not shard:
+                return
+            if error:
+                self._broker.call_at(self._broker.now_ns + ms_to_ns(_LOAD_RETRY_MS), lambda: self._load_again(shard))
+            elif batches:
+                replay(shard, b"".join(batches), offset)
+                self._load(shard, next_offset)
+            else:
+                self._loaded(shard)
+
+        self._broker.read_internal(OFFSETS_TOPIC, shard.partition, offset, read)
+
+    def _load_again(self, shard: Shard) -> None:
+        if self._shards.get(shard.partition) is shard:
+            fresh = self._shards[shard.partition] = Shard(shard.partition)
+            self._load(fresh, 0)
+
+    def _loaded(self, shard: Shard) -> None:
+        shard.loaded = True
+        shard.groups = {group.group_id: group for group in shard.groups.values() if group.offsets}
+        for group in shard.groups.values():
+            group.quiet_since_ms = self._broker.wall_ms
+        topics = {of.topic for group in shard.groups.values() for of in group.offsets}
+        self._forget_topics(shard, {topic for topic in topics if topic not in self._broker.controller.image.topics})
+
+    def _drop(self, partition: int) -> None:
+        shard = self._shards.pop(partition, None)
+        for group in shard.groups.values() if shard is not None else ():
+            self._rebalancer.dissolve(group, ErrorCode.NOT_COORDINATOR)
+
+    def _shard(self, group_id: str) -> Shard:
+        """The group's shard. BrokerError: NOT_COORDINATOR, or COORDINATOR_LOAD_IN_PROGRESS while it is being read."""
+        topic = self._broker.controller.image.topics.get(OFFSETS_TOPIC)
+        shard = None if topic is None else self._shards.get(home_partition(group_id, len(topic.partitions)))
+        if shard is None:
+            raise BrokerError(ErrorCode.NOT_COORDINATOR, f"group {group_id!r} is not at home on broker {self._broker.node_id}")
+        if not shard.loaded:
+            raise BrokerError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"the offsets of group {group_id!r} are being read")
+        return shard
+
+    def _existing(self, group_id: str, missing: int) -> tuple[Shard, Group]:
+        shard = self._shard(group_id)
+        group = shard.groups.get(group_id)
+        if group is None:
+            raise BrokerError(missing, f"there is no group {group_id!r}")
+        return shard, group
+
+    # --- Membership
+
+    def join(self, group_id: str, request: JoinRequest, reply: Callable[[JoinOutcome], None]) -> None:
+        """JoinGroup; `reply` is called once the next generation stands."""
+        settings = self._broker.settings
+        low_ms, high_ms = settings["group.min.session.timeout.ms"], settings["group.max.session.timeout.ms"]
+        if not group_id:
+            raise BrokerError(ErrorCode.INVALID_GROUP_ID, "a group that has members needs a name")
+        if not low_ms <= request.session_timeout_ms <= high_ms:
+            raise BrokerError(
+                ErrorCode.INVALID_SESSION_TIMEOUT, f"session.timeout.ms is {request.session_timeout_ms}; allowed are {low_ms} to {high_ms}"
+            )
+        if not request.protocol_type or not request.protocols:
+            raise BrokerError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "a member names a protocol type and at least one protocol")
+        shard = self._shard(group_id)
+        if request.member_id and group_id not in shard.groups:
+            raise BrokerError(ErrorCode.UNKNOWN_MEMBER_ID, f"there is no group {group_id!r} that {request.member_id!r} could be in")
+        group = shard.group(group_id, self._broker.wall_ms)
+        try:
+            self._rebalancer.join(group, request, reply)
+        except BrokerError:
+            self._forget(shard, group)
+            raise
+
+    def sync(
+        self,
+        group_id: str,
+        generation: int,
+        member_id: str,
+        instance_id: str | None,
+        protocol: tuple[str | None, str | None],
+        assignments: Sequence[tuple[str, bytes]],
+        reply: Callable[[SyncOutcome], None],
+    ) -> None:
+        """SyncGroup; `protocol` is (type, name), either None if the client does not say; `reply` is called once the leader has assigned."""
+        _, group = self._existing(group_id, ErrorCode.UNKNOWN_MEMBER_ID)
+        member = self._member(group, generation, member_id, instance_id)
+        if protocol[0] not in (None, group.protocol_type) or protocol[1] not in (None, group.protocol_name):
+            raise BrokerError(
+                ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"group {group_id} has protocol {group.protocol_type}/{group.protocol_name}"
+            )
+        self._rebalancer.sync(group, member, assignments, reply)
+
+    def heartbeat(self, group_id: str, generation: int, member_id: str, instance_id: str | None) -> int:
+        """Heartbeat; the error code to answer."""
+        _, group = self._existing(group_id, ErrorCode.UNKNOWN_MEMBER_ID)
+        return self._rebalancer.heartbeat(group, self._member(group, generation, member_id, instance_id))
+
+    def leave(self, group_id: str, member_id: str, instance_id: str | None) -> None:
+        """One member of a LeaveGroup."""
+        _, group = self._existing(group_id, ErrorCode.UNKNOWN_MEMBER_ID)
+        self._rebalancer.leave(group, member_id, instance_id)
+
+    def _member(self, group: Group, generation: int, member_id: str, instance_id: str | None) -> Member:
+        member = group.check_member(member_id, instance_id)
+        if generation != group.generation:
+            raise BrokerError(
+                ErrorCode.ILLEGAL_GENERATION, f"group {group.group_id} is at generation {group.generation}, the member at {generation}"
+            )
+        return member
+
+    # --- Offsets
+
+    def commit(
+        self,
+        group_id: str,
+        generation: int,
+        member_id: str,
+        instance_id: str | None,
+        offsets: Mapping[TopicPartition, CommittedOffset],
+        reply: Callable[[dict[TopicPartition, int]], None],
+    ) -> None:
+        """OffsetCommit; reply(partition → error code) once the offsets are written. Generation -1: not as a member."""
+        shard = self._shard(group_id)
+        group = shard.groups.get(group_id)
+        if group is None:
+            if generation >= 0:
+                raise BrokerError(ErrorCode.ILLEGAL_GENERATION, f"there is no group {group_id!r} with a generation {generation}")
+            group = shard.group(group_id, self._broker.wall_ms)
+        self._check_committer(group, generation, member_id, instance_id)
+        limit_bytes = self._broker.settings["offset.metadata.max.bytes"]
+        errors = {of: ErrorCode.OFFSET_METADATA_TOO_LARGE for of, one in offsets.items() if len(one.metadata.encode()) > limit_bytes}
+        entries: list[Entry] = [(OffsetKey(group_id, of), one) for of, one in offsets.items() if of not in errors]
+
+        def written(by_key: dict[OffsetKey, int]) -> None:
+            reply(errors | {key.partition: error for key, error in by_key.items()})
+
+        self._offsets.write(shard, entries, written)
+
+    def _check_committer(self, group: Group, generation: int, member_id: str, instance_id: str | None) -> None:
+        if generation == _ANY_GENERATION and group.state is GroupState.EMPTY:
+            return
+        member = self._member(group, generation, member_id, instance_id)
+        error = COMMIT_ERRORS[group.state]
+        if error:
+            raise BrokerError(error, f"group {group.group_id} is {group.state.value}")
+        self._rebalancer.touch(group, member)
+
+    def fetch(self, group_id: str, partitions: Iterable[TopicPartition] | None) -> dict[TopicPartition, CommittedOffset | None]:
+        """OffsetFetch: committed offsets by partition, None where there is none; `partitions` None: all that there are."""
+        group = self._shard(group_id).groups.get(group_id)
+        offsets = group.offsets if group is not None else {}
+        return {of: offsets.get(of) for of in (offsets if partitions is None else partitions)}
+
+    def delete_offsets(
+        self, group_id: str, partitions: Sequence[TopicPartition], reply: Callable[[dict[TopicPartition, int]], None]
+    ) -> None:
+        """OffsetDelete; reply(partition → error code). While the group has members, only of topics that none of them reads."""
+        shard, group = self._existing(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
+        if group.state is not GroupState.EMPTY and group.protocol_type != CONSUMER_PROTOCOL:
+            raise BrokerError(ErrorCode.NON_EMPTY_GROUP, f"group {group_id} has members, and does not say what they read")
+        errors = {of: ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if group.subscribes(of.topic) else ErrorCode.NONE for of in partitions}
+
+        def written(by_key: dict[OffsetKey, int]) -> None:
+            reply(errors | {key.partition: error for key, error in by_key.items()})
+
+        self._offsets.write(shard, tombstones(group, [of for of, error in errors.items() if not error]), written)
+
+    # --- Looking at groups, and deleting them
+
+    def describe(self, group_id: str) -> Group | None:
+        """The group, or None if there is none."""
+        return self._shard(group_id).groups.get(group_id)
+
+    def groups(self) -> tuple[list[Group], bool]:
+        """All groups here, by partition, and whether some are still being read."""
+        loading = any(not shard.loaded for shard in self._shards.values())
+        return [group for shard in self._shards.values() if shard.loaded for group in shard.groups.values()], loading
+
+    def delete_group(self, group_id: str, reply: Callable[[int], None]) -> None:
+        """DeleteGroups of one group; reply(error code) once its offsets are gone."""
+        shard, group = self._existing(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
+        if group.state is not GroupState.EMPTY:
+            raise BrokerError(ErrorCode.NON_EMPTY_GROUP, f"group {group_id} has members")
+
+        def written(by_key: dict[OffsetKey, int]) -> None:
+            self._forget(shard, group)
+            reply(next((error for error in by_key.values() if error), ErrorCode.NONE))
+
+        self._offsets.write(shard, tombstones(group, list(group.offsets)), written)
+
+    def _forget(self, shard: Shard, group: Group) -> None:
+        if group.forgettable() and shard.groups.get(group.group_id) is group:
+            del shard.groups[group.group_id]
+            group.state = GroupState.DEAD
+
+    def _raise_start(self, partition: int, offset: int) -> None:
+        log = self._broker.log_of(OFFSETS_TOPIC, partition)
+        if not isinstance(log, int):
+            self._broker.logs.move_start(log, min(offset, log.high_watermark))
+
+    def _forget_topics(self, shard: Shard, topics: set[str]) -> None:
+        """Topics are gone: so are their offsets, or a new topic of the same name would be read from the old one's position."""
+        if not topics or self._shards.get(shard.partition) is not shard or not shard.loaded:
+            return
+        entries = [
+            entry for group in shard.groups.values() for entry in tombstones(group, [of for of in group.offsets if of.topic in topics])
+        ]
+        self._offsets.write(shard, entries, lambda _errors: None)
+
+    # --- Retention
+
+    def _set_retention_timer(self) -> None:
+        wait_ms = self._broker.settings["offsets.retention.check.interval.ms"]
+        self._retention_timer = self._broker.call_at(self._broker.now_ns + ms_to_ns(wait_ms), self._expire)
+
+    def _expire(self) -> None:
+        """Take back what is past retention, and forget groups of which nothing is left."""
+        retention_ms = self._broker.settings["offsets.retention.minutes"] * _MS_PER_MINUTE
+        for shard in [shard for shard in self._shards.values() if shard.loaded]:
+            groups = list(shard.groups.values())
+            past = [entry for group in groups for entry in tombstones(group, expired(group, self._broker.wall_ms, retention_ms))]
+            entries = [entry for entry in past if entry[0] not in shard.in_flight]  # a commit under way is news of it
+
+            def written(_errors: dict[OffsetKey, int], shard: Shard = shard, groups: list[Group] = groups) -> None:
+                for group in groups:
+                    self._forget(shard, group)
+
+            self._offsets.write(shard, entries, written)
+        self._set_retention_timer()

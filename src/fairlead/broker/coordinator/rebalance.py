@@ -1,0 +1,372 @@
+"""Membership: how a group goes from one generation to the next (Kafka's classic group protocol).
+
+All functions of `Rebalancer` work on one group at a time and run inside the broker's step. What waits (a join until the others
+have joined, a sync until the leader has assigned) is a reply function kept in the member; what ends by itself is a timer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from fairlead.base.codes import ErrorCode
+from fairlead.base.errors import BrokerError
+from fairlead.base.units import ms_to_ns
+from fairlead.broker.coordinator.group import CONSUMER_PROTOCOL, Group, JoinOutcome, Member, SyncOutcome
+from fairlead.broker.coordinator.states import HEARTBEAT_ERRORS, SYNC_ERRORS, GroupState
+from fairlead.broker.timers import Timer
+from fairlead.core.machine import Dice
+
+NEW_MEMBER_TIMEOUT_MS = 300_000
+"""A member that has never been answered is given up after this long (Kafka's `NewMemberJoinTimeoutMs`)."""
+
+
+@dataclass(slots=True)
+class JoinRequest:
+    """A JoinGroup. `asks_for_id`: the client knows MEMBER_ID_REQUIRED (v4); `can_skip`: it knows skip_assignment (v9)."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    protocol_type: str
+    protocols: list[tuple[str, bytes]]
+    asks_for_id: bool
+    can_skip: bool
+
+
+class RebalancerHost(Protocol):
+    """What membership needs of its broker."""
+
+    now_ns: int
+    wall_ms: int
+    settings: Mapping[str, Any]
+    dice: Dice
+
+    def call_at(self, deadline_ns: int, function: Callable[[], None]) -> Timer:
+        """Run `function` at the deadline."""
+
+
+class Rebalancer:
+    """Membership of all groups of one broker."""
+
+    def __init__(self, host: RebalancerHost) -> None:
+        self._host = host
+
+    # --- Join
+
+    def join(self, group: Group, request: JoinRequest, reply: Callable[[JoinOutcome], None]) -> None:
+        """Take a member in, or in again; answered when the next generation stands, or at once with an error."""
+        if not group.accepts(request.member_id, request.protocol_type, request.protocols):
+            raise BrokerError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"group {group.group_id}: no protocol in common with all members")
+        if not request.member_id:
+            self._join_unknown(group, request, reply)
+        else:
+            self._join_known(group, request, reply)
+
+    def _join_unknown(self, group: Group, request: JoinRequest, reply: Callable[[JoinOutcome], None]) -> None:
+        if request.instance_id is not None and request.instance_id in group.static:
+            self._replace_static(group, request, reply)
+            return
+        if len(group.members) + len(group.pending) >= self._host.settings["group.max.size"]:
+            raise BrokerError(ErrorCode.GROUP_MAX_SIZE_REACHED, f"group {group.group_id} has group.max.size members")
+        member_id = self._new_member_id(request)
+        if request.asks_for_id and request.instance_id is None:
+            deadline_ns = self._host.now_ns + ms_to_ns(request.session_timeout_ms)
+            group.pending[member_id] = self._host.call_at(deadline_ns, lambda: self._pending_expired(group, member_id))
+            reply(JoinOutcome(ErrorCode.MEMBER_ID_REQUIRED, member_id))
+            return
+        self._add_member(group, member_id, request, reply)
+
+    def _join_known(self, group: Group, request: JoinRequest, reply: Callable[[JoinOutcome], None]) -> None:
+        if request.member_id in group.pending and request.instance_id is None:
+            group.pending.pop(request.member_id).cancel()
+            self._add_member(group, request.member_id, request, reply)
+            return
+        member = group.check_member(request.member_id, request.instance_id)
+        same = member.protocols == request.protocols
+        leads = group.leader_id == member.member_id
+        settled = same and (group.state is GroupState.COMPLETING_REBALANCE or (group.state is GroupState.STABLE and not leads))
+        self._take_over(member, request)
+        if settled:  # a repeated join: it missed the answer, and nothing has changed since
+            self._touch(group, member)
+            reply(self._joined(group, member))
+            return
+        self._await_join(member, reply)
+        self._prepare(group)
+
+    def _new_member_id(self, request: JoinRequest) -> str:
+        digits = "".join(f"{self._host.dice.randrange(1 << 32):08x}" for _ in range(4))
+        unique = f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+        return f"{request.instance_id if request.instance_id is not None else request.client_id}-{unique}"
+
+    def _add_member(self, group: Group, member_id: str, request: JoinRequest, reply: Callable[[JoinOutcome], None]) -> None:
+        member = Member(
+            member_id,
+            request.instance_id,
+            request.client_id,
+            request.client_host,
+            request.session_timeout_ms,
+            request.rebalance_timeout_ms,
+            request.protocols,
+        )
+        if not group.members:
+            group.protocol_type = request.protocol_type
+        group.add(member)
+        self._await_join(member, reply)
+        member.deadline_ns = self._host.now_ns + ms_to_ns(NEW_MEMBER_TIMEOUT_MS)
+        self._arm(group, member)
+        self._prepare(group)
+
+    def _replace_static(self, group: Group, request: JoinRequest, reply: Callable[[JoinOutcome], None]) -> None:
+        """The same instance id with no member id: its process was restarted (KIP-345). The old one is fenced."""
+        assert request.instance_id is not None
+        old_id = group.static[request.instance_id]
+        led = group.leader_id == old_id
+        old = group.members[old_id]
+        topics = old.subscribed_topics()
+        self._answer_waiting(old, ErrorCode.FENCED_INSTANCE_ID)
+        if old.timer is not None:
+            old.timer.cancel()
+        member = Member(
+            self._new_member_id(request),
+            request.instance_id,
+            request.client_id,
+            request.client_host,
+            request.session_timeout_ms,
+            request.rebalance_timeout_ms,
+            request.protocols,
+            old.assignment,
+            synced=old.synced,
+        )
+        group.members = {
+            (member.member_id if key == old_id else key): (member if key == old_id else one) for key, one in group.members.items()
+        }
+        group.static[request.instance_id] = member.member_id
+        if led:
+            group.leader_id = member.member_id
+        unchanged = group.state is GroupState.STABLE and group.elected_protocol() == group.protocol_name
+        if unchanged and group.protocol_type == CONSUMER_PROTOCOL and topics is not None and topics == member.subscribed_topics():
+            member.new = False
+            self._touch(group, member)
+            outcome = self._joined(group, member)
+            if led and not request.can_skip:
+                outcome.leader_id, outcome.members = old_id, []  # so that it does not assign: the assignment stands
+            outcome.skip_assignment = led and request.can_skip
+            reply(outcome)
+            return
+        self._await_join(member, reply)
+        member.deadline_ns = self._host.now_ns + ms_to_ns(NEW_MEMBER_TIMEOUT_MS)
+        self._arm(group, member)
+        self._prepare(group)
+
+    def _take_over(self, member: Member, request: JoinRequest) -> None:
+        member.client_id, member.client_host = request.client_id, request.client_host
+        member.session_timeout_ms, member.rebalance_timeout_ms = request.session_timeout_ms, request.rebalance_timeout_ms
+        member.protocols = request.protocols
+
+    def _await_join(self, member: Member, reply: Callable[[JoinOutcome], None]) -> None:
+        if member.join_reply is not None:  # the member lost its connection and asks again: only the last question counts
+            member.join_reply(JoinOutcome(ErrorCode.UNKNOWN_MEMBER_ID, member.member_id))
+        member.join_reply = reply
+
+    def _joined(self, group: Group, member: Member) -> JoinOutcome:
+        assert group.protocol_name is not None
+        assert group.leader_id is not None
+        members = []
+        if member.member_id == group.leader_id:
+            members = [(one.member_id, one.instance_id, one.metadata(group.protocol_name)) for one in group.members.values()]
+        return JoinOutcome(
+            ErrorCode.NONE, member.member_id, group.generation, group.protocol_type, group.protocol_name, group.leader_id, members=members
+        )
+
+    # --- Rebalance
+
+    def _prepare(self, group: Group) -> None:
+        """Begin a rebalance if none is under way, and end it if nobody is missing."""
+        if group.state is not GroupState.PREPARING_REBALANCE:
+            for member in group.members.values():
+                member.assignment, member.synced = b"", False
+                self._answer_sync(member, SyncOutcome(ErrorCode.REBALANCE_IN_PROGRESS))
+            was_empty = group.state is GroupState.EMPTY
+            group.enter(GroupState.PREPARING_REBALANCE)
+            self._stop_rebalance_timer(group)
+            wait_ms = group.rebalance_timeout_ms()
+            delay_ms = self._host.settings["group.initial.rebalance.delay.ms"]
+            if was_empty and delay_ms > 0:
+                group.delayed = True
+                self._set_rebalance_timer(group, min(delay_ms, wait_ms), lambda: self._complete_join(group))
+                return
+            self._set_rebalance_timer(group, wait_ms, lambda: self._complete_join(group))
+            if was_empty:
+                self._complete_join(group)
+                return
+        self._complete_if_all_joined(group)
+
+    def _complete_if_all_joined(self, group: Group) -> None:
+        if group.state is not GroupState.PREPARING_REBALANCE or group.pending or (group.delayed and group.members):
+            return
+        if all(member.join_reply is not None for member in group.members.values()):
+            self._complete_join(group)
+
+    def _complete_join(self, group: Group) -> None:
+        """Go on with those who have joined; static members may be late until their session ends (KIP-345)."""
+        late = [member for member in group.members.values() if member.join_reply is None]
+        for member in late:
+            if member.instance_id is None:
+                group.remove(member.member_id)
+        self._stop_rebalance_timer(group)
+        group.delayed = False
+        joined = [member for member in group.members.values() if member.join_reply is not None]
+        if group.members and not joined:  # only static members, none of them back yet: wait on
+            self._set_rebalance_timer(group, group.rebalance_timeout_ms(), lambda: self._complete_join(group))
+            return
+        group.generation += 1
+        if not group.members:
+            self._become_empty(group)
+            return
+        assert group.leader_id is not None
+        if group.members[group.leader_id].join_reply is None:
+            group.leader_id = joined[0].member_id
+        group.protocol_name = group.elected_protocol()
+        group.enter(GroupState.COMPLETING_REBALANCE)
+        self._set_rebalance_timer(group, group.rebalance_timeout_ms(), lambda: self._sync_overdue(group))
+        for member in joined:
+            reply, member.join_reply, member.new = member.join_reply, None, False
+            self._touch(group, member)
+            assert reply is not None
+            reply(self._joined(group, member))
+
+    def _become_empty(self, group: Group) -> None:
+        group.enter(GroupState.EMPTY)
+        group.protocol_name, group.leader_id = None, None
+        group.quiet_since_ms = self._host.wall_ms
+
+    def _sync_overdue(self, group: Group) -> None:
+        """Who has joined and never asked for its assignment is no use to the group: it is dropped."""
+        missing = [member for member in group.members.values() if not member.synced]
+        if not missing or group.state not in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE):
+            return
+        for member in missing:
+            group.remove(member.member_id)
+        self._prepare(group)
+
+    # --- Sync, heartbeat, leave
+
+    def sync(
+        self,
+        group: Group,
+        member: Member,
+        assignments: Sequence[tuple[str, bytes]],
+        reply: Callable[[SyncOutcome], None],
+    ) -> None:
+        """A member of this generation asks for its assignment; the leader brings everyone's (member id, assignment)."""
+        error = SYNC_ERRORS[group.state]
+        if error:
+            raise BrokerError(error, f"group {group.group_id} is {group.state.value}")
+        member.synced = True
+        self._touch(group, member)
+        if group.state is GroupState.STABLE:
+            reply(self._assigned(group, member))
+            return
+        self._answer_sync(member, SyncOutcome(ErrorCode.REBALANCE_IN_PROGRESS))
+        member.sync_reply = reply
+        if member.member_id != group.leader_id:
+            return
+        by_member = dict(assignments)
+        group.enter(GroupState.STABLE)
+        for one in list(group.members.values()):
+            one.assignment = by_member.get(one.member_id, b"")
+            self._answer_sync(one, self._assigned(group, one))
+
+    def heartbeat(self, group: Group, member: Member) -> int:
+        """A member is alive; the error code that tells it what to do."""
+        self._touch(group, member)
+        return HEARTBEAT_ERRORS[group.state]
+
+    def leave(self, group: Group, member_id: str, instance_id: str | None) -> None:
+        """A member goes. A static one may be named by its instance id alone. BrokerError if there is no such member."""
+        if member_id in group.pending and instance_id is None:
+            group.pending.pop(member_id).cancel()
+            self._complete_if_all_joined(group)
+            return
+        if instance_id is not None and not member_id:
+            member_id = group.static.get(instance_id, "")
+        member = group.check_member(member_id, instance_id)
+        self._remove(group, member, ErrorCode.UNKNOWN_MEMBER_ID)
+
+    def dissolve(self, group: Group, error_code: int) -> None:
+        """The group is no longer here: whoever waits is told so, and nothing will happen any more."""
+        for timer in group.pending.values():
+            timer.cancel()
+        group.pending.clear()
+        self._stop_rebalance_timer(group)
+        for member in list(group.members.values()):
+            self._answer_waiting(member, error_code)
+            group.remove(member.member_id)
+        group.enter(GroupState.DEAD)
+
+    def _remove(self, group: Group, member: Member, error_code: int) -> None:
+        self._answer_waiting(member, error_code)
+        group.remove(member.member_id)
+        if group.state is GroupState.PREPARING_REBALANCE:
+            self._complete_if_all_joined(group)
+        else:
+            self._prepare(group)
+
+    def _assigned(self, group: Group, member: Member) -> SyncOutcome:
+        return SyncOutcome(ErrorCode.NONE, group.protocol_type, group.protocol_name, member.assignment)
+
+    def _answer_sync(self, member: Member, outcome: SyncOutcome) -> None:
+        reply, member.sync_reply = member.sync_reply, None
+        if reply is not None:
+            reply(outcome)
+
+    def _answer_waiting(self, member: Member, error_code: int) -> None:
+        self._answer_sync(member, SyncOutcome(error_code))
+        reply, member.join_reply = member.join_reply, None
+        if reply is not None:
+            reply(JoinOutcome(error_code, member.member_id))
+
+    # --- Time
+
+    def touch(self, group: Group, member: Member) -> None:
+        """The member was heard of: its session begins anew."""
+        self._touch(group, member)
+
+    def _touch(self, group: Group, member: Member) -> None:
+        member.deadline_ns = self._host.now_ns + ms_to_ns(member.session_timeout_ms)
+        self._arm(group, member)
+
+    def _arm(self, group: Group, member: Member) -> None:
+        """One timer per member. It is not moved when the deadline moves away: when due, it looks again."""
+        if member.timer is None or not member.timer.pending or member.timer.deadline_ns > member.deadline_ns:
+            if member.timer is not None:
+                member.timer.cancel()
+            member.timer = self._host.call_at(member.deadline_ns, lambda: self._session_due(group, member))
+
+    def _session_due(self, group: Group, member: Member) -> None:
+        if group.members.get(member.member_id) is not member:
+            return
+        waiting = (member.join_reply is not None and not member.new) or member.sync_reply is not None
+        if waiting:  # it cannot be heard of while it waits for us
+            member.deadline_ns = self._host.now_ns + ms_to_ns(member.session_timeout_ms)
+        if member.deadline_ns > self._host.now_ns:
+            self._arm(group, member)
+            return
+        self._remove(group, member, ErrorCode.UNKNOWN_MEMBER_ID)
+
+    def _pending_expired(self, group: Group, member_id: str) -> None:
+        group.pending.pop(member_id, None)
+        self._complete_if_all_joined(group)
+
+    def _set_rebalance_timer(self, group: Group, wait_ms: int, function: Callable[[], None]) -> None:
+        group.rebalance_timer = self._host.call_at(self._host.now_ns + ms_to_ns(wait_ms), function)
+
+    def _stop_rebalance_timer(self, group: Group) -> None:
+        if group.rebalance_timer is not None:
+            group.rebalance_timer.cancel()
+            group.rebalance_timer = None

@@ -1,0 +1,54 @@
+"""Which handler serves which API in which versions: one table, filled by the files in `broker/api`.
+
+What ApiVersions tells clients is derived from this table, so a handler that is not here cannot be advertised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fairlead.wire import ApiKey, Message, Request
+
+if TYPE_CHECKING:
+    from fairlead.broker.machine import Broker
+    from fairlead.broker.sessions import Session
+
+Reply = Callable[[Message | None], None]
+"""Answers a request: the response, or None for no answer (acks=0). May be called in a later step; the first call counts."""
+Handler = Callable[["Broker", Request, "Session", Reply], None]
+
+
+@dataclass(frozen=True)
+class Api:
+    """One row of the table: `handler` serves versions `low` to `high`, both included."""
+
+    handler: Handler
+    low: int
+    high: int
+    advertised_low: int
+    pipelined: bool
+    """Several of these may be under way on one connection: the next is begun before the one before is answered."""
+
+
+REGISTRY: dict[ApiKey, Api] = {}
+"""Everything the broker serves; `broker.api` imports the files that fill it."""
+
+
+def serves(
+    api_key: ApiKey, versions: tuple[int, int], *, advertised_low: int | None = None, pipelined: bool = False
+) -> Callable[[Handler], Handler]:
+    """Enter a handler into the table.
+
+    `advertised_low` is what ApiVersions says instead of the lowest version served (Produce alone needs it: KAFKA-18659).
+    """
+
+    def enter(handler: Handler) -> Handler:
+        if api_key in REGISTRY:
+            raise AssertionError(f"two handlers for {api_key.name}")
+        low, high = versions
+        REGISTRY[api_key] = Api(handler, low, high, low if advertised_low is None else advertised_low, pipelined)
+        return handler
+
+    return enter

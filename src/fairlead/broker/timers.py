@@ -1,0 +1,54 @@
+"""Deadlines of a broker: a heap of functions to call, each cancellable."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+
+
+class Timer:
+    """A function to be called once, unless it is cancelled before."""
+
+    __slots__ = ("deadline_ns", "function")
+
+    def __init__(self, deadline_ns: int, function: Callable[[], None]) -> None:
+        self.deadline_ns = deadline_ns
+        self.function: Callable[[], None] | None = function
+
+    def cancel(self) -> None:
+        """The function will not be called; no harm if it was already."""
+        self.function = None
+
+    @property
+    def pending(self) -> bool:
+        """True until the timer has run or was cancelled."""
+        return self.function is not None
+
+
+class Timers:
+    """All timers of one broker. Equal deadlines run in the order they were set."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[int, int, Timer]] = []
+        self._count = 0
+
+    def call_at(self, deadline_ns: int, function: Callable[[], None]) -> Timer:
+        """Set a timer."""
+        timer = Timer(deadline_ns, function)
+        self._count += 1
+        heapq.heappush(self._heap, (deadline_ns, self._count, timer))
+        return timer
+
+    def run_due(self, now_ns: int) -> None:
+        """Call what is due, in order of deadline; a function may set further timers."""
+        while self._heap and (self._heap[0][0] <= now_ns or not self._heap[0][2].pending):
+            timer = heapq.heappop(self._heap)[2]
+            function, timer.function = timer.function, None
+            if function is not None:
+                function()
+
+    def deadline_ns(self) -> int | None:
+        """When the next timer is due; None if there is none."""
+        while self._heap and not self._heap[0][2].pending:
+            heapq.heappop(self._heap)
+        return self._heap[0][0] if self._heap else None

@@ -1,0 +1,33 @@
+"""`fairlead up`: an embedded cluster in the foreground."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fairlead.cli.terminal import ClientProperties, output, settings
+
+
+def up(
+    brokers: Annotated[int, typer.Option(min=1, help="How many brokers.")] = 1,
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="Port of the first broker, the others follow it; 0: any free ports.")] = 9092,
+    host: Annotated[str, typer.Option(help="Address to listen on, and to tell clients.")] = "127.0.0.1",
+    data_dir: Annotated[Path | None, typer.Option(help="Keep topics and records here; without it they go when the cluster stops.")] = None,
+    properties: ClientProperties = None,
+) -> None:
+    """Start an embedded cluster and serve any Kafka client until Ctrl-C."""
+    from fairlead.testing import Cluster
+
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    with Cluster(brokers=brokers, data_dir=data_dir, config=settings(properties), host=host, port=port) as cluster:
+        output.print(f"{brokers} {'broker' if brokers == 1 else 'brokers'} up: bootstrap.servers={cluster.bootstrap_servers}")
+        output.print(f"data in {data_dir}" if data_dir else "data in a temporary folder, removed at the end (--data-dir keeps it)")
+        output.print("Ctrl-C stops it")
+        stop.wait()
+        output.print("stopping")

@@ -1,0 +1,95 @@
+"""`fairlead lab list | kernels | throughput`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from fairlead.base.errors import ConfigError
+from fairlead.cli.terminal import JsonFile, output, progress, write_json
+from fairlead.lab.experiment import EXPERIMENTS, Row, report
+
+app = typer.Typer(no_args_is_help=True, help="Experiments: every claim about speed, to be run again beside the peers.")
+
+Profile = Annotated[str, typer.Option(help="quick (a minute or two) or full.")]
+PROFILES = ("quick", "full")
+
+
+@app.command(name="list")
+def list_experiments() -> None:
+    """List the experiments."""
+    table = Table("experiment", "measures", box=None, pad_edge=False)
+    for one in EXPERIMENTS.values():
+        table.add_row(one.name, one.summary)
+    output.print(table)
+
+
+@app.command()
+def kernels(profile: Profile = "quick", json_file: JsonFile = None) -> None:
+    """Records encoded and decoded per second by the kernels."""
+    _run("kernels", json_file, profile=_chosen("--profile", profile, PROFILES))
+
+
+@app.command()
+def throughput(
+    profile: Profile = "quick",
+    target: Annotated[str, typer.Option(help="Targets, separated by commas: apache-kafka, fairlead.")] = "apache-kafka,fairlead",
+    peers: Annotated[str | None, typer.Option(help="Systems, separated by commas; default: all.")] = None,
+    records: Annotated[int | None, typer.Option(min=1000, help="Records for the fast systems; the slow ones send a share of it.")] = None,
+    record_size: Annotated[list[int] | None, typer.Option(min=1, help="Bytes of a value; may be repeated.")] = None,
+    compression: Annotated[str, typer.Option(help="none, gzip, snappy, lz4 or zstd.")] = "none",
+    json_file: JsonFile = None,
+) -> None:
+    """Records produced per second, beside the peers."""
+    from fairlead.lab.targets import TARGETS
+    from fairlead.lab.throughput import SYSTEMS
+
+    _run(
+        "throughput",
+        json_file,
+        profile=_chosen("--profile", profile, PROFILES),
+        targets=_chosen_all("--target", target, TARGETS),
+        peers=_chosen_all("--peers", peers or ",".join(SYSTEMS), tuple(SYSTEMS)),
+        records=records,
+        record_sizes=record_size or [],
+        compression=_chosen("--compression", compression, ("none", "gzip", "snappy", "lz4", "zstd")),
+    )
+
+
+def _chosen(option: str, value: str, allowed: tuple[str, ...]) -> str:
+    if value not in allowed:
+        raise ConfigError(f"{option} {value}: must be one of {', '.join(allowed)}")
+    return value
+
+
+def _chosen_all(option: str, values: str, allowed: tuple[str, ...]) -> list[str]:
+    return [_chosen(option, value.strip(), allowed) for value in values.split(",") if value.strip()]
+
+
+def _run(name: str, json_file: str | None, **parameters: Any) -> None:
+    with progress(f"lab {name}") as status:
+        rows = EXPERIMENTS[name].run(status, **parameters)
+    if json_file != "-":
+        _print_rows(rows)
+    write_json(report(name, parameters, rows), json_file)
+
+
+def _print_rows(rows: list[Row]) -> None:
+    columns = list(dict.fromkeys(key for row in rows for key in row))
+    table = Table(box=None, pad_edge=False)
+    for column in columns:
+        text = any(isinstance(row.get(column), str) for row in rows)
+        table.add_column(column, justify="left" if text else "right")
+    for row in rows:
+        table.add_row(*(_shown(row.get(column)) for column in columns))
+    output.print(table)
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    return f"{value:,.3f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)

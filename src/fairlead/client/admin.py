@@ -1,0 +1,98 @@
+"""`Admin`: creates, describes and changes topics and configs, blocking."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Any
+
+from fairlead.admin import (
+    ClusterDescription,
+    ConfigChange,
+    ConfigEntry,
+    ConfigResource,
+    NewPartitions,
+    NewTopic,
+    TopicDescription,
+    TopicListing,
+)
+from fairlead.base.ids import TopicPartition
+from fairlead.client.admin_calls import AdminCalls
+from fairlead.client.hosting import run_blocking
+from fairlead.core.partition_offsets import OffsetAndTimestamp
+
+
+class Admin:
+    """A Kafka admin client.
+
+    `config` has Kafka's keys (`bootstrap.servers`, ...; see docs/configuration.md); ConfigError names all that is wrong with it.
+
+    Time-outs are in seconds; None stands for `default.api.timeout.ms`. Calls about several items raise ItemsFailed (a BrokerError)
+    that names every item that failed, and TimedOut, which says what was missing. Any number of threads may call.
+    Kafka's counterpart: `org.apache.kafka.clients.admin.Admin`.
+    """
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        self._calls = AdminCalls(config)
+
+    def create_topics(
+        self, topics: Iterable[NewTopic], validate_only: bool = False, timeout_s: float | None = None
+    ) -> dict[str, uuid.UUID]:
+        """Create topics; {name: topic id}, once every partition has a leader. `validate_only`: only say whether it could be done."""
+        return run_blocking(self._calls.create_topics(topics, validate_only, timeout_s))
+
+    def delete_topics(self, names: Iterable[str], timeout_s: float | None = None) -> dict[str, None]:
+        """Delete topics with all their records; returns once the metadata has them no more."""
+        return run_blocking(self._calls.delete_topics(names, timeout_s))
+
+    def create_partitions(
+        self, changes: Mapping[str, NewPartitions], validate_only: bool = False, timeout_s: float | None = None
+    ) -> dict[str, None]:
+        """Grow topics: {name: NewPartitions(total)}; returns once every partition has a leader."""
+        return run_blocking(self._calls.create_partitions(changes, validate_only, timeout_s))
+
+    def list_topics(self, include_internal: bool = False, timeout_s: float | None = None) -> dict[str, TopicListing]:
+        """{name: listing} of all topics, by name."""
+        return run_blocking(self._calls.list_topics(include_internal, timeout_s))
+
+    def describe_topics(self, names: Iterable[str], timeout_s: float | None = None) -> dict[str, TopicDescription]:
+        """{name: description}, with leader, replicas and in-sync replicas of each partition."""
+        return run_blocking(self._calls.describe_topics(names, timeout_s))
+
+    def describe_cluster(self, timeout_s: float | None = None) -> ClusterDescription:
+        """The cluster's id, live brokers, and controller."""
+        return run_blocking(self._calls.describe_cluster(timeout_s))
+
+    def describe_configs(
+        self, resources: Iterable[ConfigResource], timeout_s: float | None = None
+    ) -> dict[ConfigResource, dict[str, ConfigEntry]]:
+        """{resource: {config name: entry}}; `ConfigResource.topic(name)`, `ConfigResource.broker(node_id)`."""
+        return run_blocking(self._calls.describe_configs(resources, timeout_s))
+
+    def alter_configs(
+        self, changes: Mapping[ConfigResource, Sequence[ConfigChange]], validate_only: bool = False, timeout_s: float | None = None
+    ) -> dict[ConfigResource, None]:
+        """Change configs one by one and leave the others alone (KIP-339): {resource: [ConfigChange.set(name, value), ...]}."""
+        return run_blocking(self._calls.alter_configs(changes, validate_only, timeout_s))
+
+    def list_offsets(
+        self, targets: Mapping[TopicPartition, int], timeout_s: float | None = None
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        """The offset for a time in ms since 1970, or for EARLIEST (-2), LATEST (-1) or MAX_TIMESTAMP (-3); None where there is none."""
+        return run_blocking(self._calls.list_offsets(targets, timeout_s))
+
+    def delete_records(self, before: Mapping[TopicPartition, int], timeout_s: float | None = None) -> dict[TopicPartition, int]:
+        """Delete what lies before an offset (-1: everything); {partition: where its log starts now}."""
+        return run_blocking(self._calls.delete_records(before, timeout_s))
+
+    def close(self) -> None:
+        """Close all connections; calls under way end with UsageError. Closing again does nothing."""
+        run_blocking(self._calls.close())
+        self._calls.end()
+
+    def __enter__(self) -> Admin:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        self.close()

@@ -1,0 +1,99 @@
+"""`AsyncAdmin`: creates, describes and changes topics and configs, on an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Any
+
+from fairlead.admin import (
+    ClusterDescription,
+    ConfigChange,
+    ConfigEntry,
+    ConfigResource,
+    NewPartitions,
+    NewTopic,
+    TopicDescription,
+    TopicListing,
+)
+from fairlead.base.ids import TopicPartition
+from fairlead.client.admin_calls import AdminCalls
+from fairlead.client.hosting import run_async
+from fairlead.core.partition_offsets import OffsetAndTimestamp
+
+
+class AsyncAdmin:
+    """A Kafka admin client, with the methods of `Admin` to await.
+
+    `config` has Kafka's keys (`bootstrap.servers`, ...; see docs/configuration.md); ConfigError names all that is wrong with it.
+
+    Time-outs are in seconds; None stands for `default.api.timeout.ms`. Calls about several items raise ItemsFailed (a BrokerError)
+    that names every item that failed, and TimedOut, which says what was missing. Any number of tasks may call.
+    Kafka's counterpart: `org.apache.kafka.clients.admin.Admin`.
+    """
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        self._calls = AdminCalls(config)
+
+    async def create_topics(
+        self, topics: Iterable[NewTopic], validate_only: bool = False, timeout_s: float | None = None
+    ) -> dict[str, uuid.UUID]:
+        """Create topics; {name: topic id}, once every partition has a leader. `validate_only`: only say whether it could be done."""
+        return await run_async(self._calls.create_topics(topics, validate_only, timeout_s))
+
+    async def delete_topics(self, names: Iterable[str], timeout_s: float | None = None) -> dict[str, None]:
+        """Delete topics with all their records; returns once the metadata has them no more."""
+        return await run_async(self._calls.delete_topics(names, timeout_s))
+
+    async def create_partitions(
+        self, changes: Mapping[str, NewPartitions], validate_only: bool = False, timeout_s: float | None = None
+    ) -> dict[str, None]:
+        """Grow topics: {name: NewPartitions(total)}; returns once every partition has a leader."""
+        return await run_async(self._calls.create_partitions(changes, validate_only, timeout_s))
+
+    async def list_topics(self, include_internal: bool = False, timeout_s: float | None = None) -> dict[str, TopicListing]:
+        """{name: listing} of all topics, by name."""
+        return await run_async(self._calls.list_topics(include_internal, timeout_s))
+
+    async def describe_topics(self, names: Iterable[str], timeout_s: float | None = None) -> dict[str, TopicDescription]:
+        """{name: description}, with leader, replicas and in-sync replicas of each partition."""
+        return await run_async(self._calls.describe_topics(names, timeout_s))
+
+    async def describe_cluster(self, timeout_s: float | None = None) -> ClusterDescription:
+        """The cluster's id, live brokers, and controller."""
+        return await run_async(self._calls.describe_cluster(timeout_s))
+
+    async def describe_configs(
+        self, resources: Iterable[ConfigResource], timeout_s: float | None = None
+    ) -> dict[ConfigResource, dict[str, ConfigEntry]]:
+        """{resource: {config name: entry}}; `ConfigResource.topic(name)`, `ConfigResource.broker(node_id)`."""
+        return await run_async(self._calls.describe_configs(resources, timeout_s))
+
+    async def alter_configs(
+        self, changes: Mapping[ConfigResource, Sequence[ConfigChange]], validate_only: bool = False, timeout_s: float | None = None
+    ) -> dict[ConfigResource, None]:
+        """Change configs one by one and leave the others alone (KIP-339): {resource: [ConfigChange.set(name, value), ...]}."""
+        return await run_async(self._calls.alter_configs(changes, validate_only, timeout_s))
+
+    async def list_offsets(
+        self, targets: Mapping[TopicPartition, int], timeout_s: float | None = None
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        """The offset for a time in ms since 1970, or for EARLIEST (-2), LATEST (-1) or MAX_TIMESTAMP (-3); None where there is none."""
+        return await run_async(self._calls.list_offsets(targets, timeout_s))
+
+    async def delete_records(self, before: Mapping[TopicPartition, int], timeout_s: float | None = None) -> dict[TopicPartition, int]:
+        """Delete what lies before an offset (-1: everything); {partition: where its log starts now}."""
+        return await run_async(self._calls.delete_records(before, timeout_s))
+
+    async def close(self) -> None:
+        """Close all connections; calls under way end with UsageError. Closing again does nothing."""
+        await run_async(self._calls.close())
+        await asyncio.get_running_loop().run_in_executor(None, self._calls.end)
+
+    async def __aenter__(self) -> AsyncAdmin:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        await self.close()

@@ -1,0 +1,149 @@
+"""`Consumer`: reads assigned partitions, as records or as Arrow tables, blocking."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any
+
+import pyarrow as pa
+
+from fairlead.base.errors import UsageError
+from fairlead.base.ids import TopicPartition
+from fairlead.client.consumer_calls import ConsumerCalls
+from fairlead.client.hosting import run_blocking
+from fairlead.consumer import EARLIEST, LATEST, OffsetAndTimestamp, Record
+from fairlead.core.metadata import PartitionMetadata
+
+ITERATION_S = 1.0
+"""How long one wait of an iteration lasts; only then does it notice that the consumer was closed."""
+
+
+class Consumer:
+    """A Kafka consumer of assigned partitions.
+
+    `config` has Kafka's keys (`bootstrap.servers`, `auto.offset.reset`, ...; see docs/configuration.md); ConfigError names all that
+    is wrong with it. Data is fetched ahead on a thread of its own, at most `fetch.max.bytes` per broker, and decoded in the caller's.
+
+    Time-outs are in seconds; where None is allowed it stands for `default.api.timeout.ms`. Calls raise TimedOut when no answer
+    came in time, BrokerError when a broker refused, UsageError when the consumer is closed or a partition is not assigned.
+    One thread at a time, except for `close`. Kafka's counterpart: `org.apache.kafka.clients.consumer.KafkaConsumer`.
+    """
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        self._calls = ConsumerCalls(config)
+
+    def assign(self, partitions: Iterable[TopicPartition]) -> None:
+        """Read exactly these partitions from now on. Those assigned before keep their positions; an empty list stops reading."""
+        run_blocking(self._calls.assign(partitions))
+
+    def assignment(self) -> list[TopicPartition]:
+        """The partitions assigned, in the order given."""
+        return self._calls.assignment()
+
+    def seek(self, partition: TopicPartition, offset: int) -> None:
+        """Read on from `offset`; what was fetched of the partition is dropped. An offset out of range shows at the next poll."""
+        run_blocking(self._calls.seek_offset(partition, offset))
+
+    def seek_to_beginning(self, partitions: Iterable[TopicPartition] | None = None) -> None:
+        """Read on from the first offset there is, looked up at the next poll; None: of all assigned partitions."""
+        run_blocking(self._calls.seek_to(partitions, EARLIEST))
+
+    def seek_to_end(self, partitions: Iterable[TopicPartition] | None = None) -> None:
+        """Read on from the end, looked up at the next poll, so that only what is written later comes; None: all assigned."""
+        run_blocking(self._calls.seek_to(partitions, LATEST))
+
+    def position(self, partition: TopicPartition, timeout_s: float | None = None) -> int:
+        """The offset of the next record to be handed over, looked up if there is none yet."""
+        return run_blocking(self._calls.position(partition, timeout_s))
+
+    def pause(self, partitions: Iterable[TopicPartition]) -> None:
+        """Hand over nothing of these partitions until `resume`; what was fetched of them is kept up to max.partition.fetch.bytes."""
+        run_blocking(self._calls.pause(partitions, True))
+
+    def resume(self, partitions: Iterable[TopicPartition]) -> None:
+        """End a `pause`."""
+        run_blocking(self._calls.pause(partitions, False))
+
+    def paused(self) -> list[TopicPartition]:
+        """The partitions paused."""
+        return self._calls.paused()
+
+    def poll(self, timeout_s: float = 1.0, max_records: int | None = None) -> list[Record]:
+        """Records as soon as there are any, at most `max_records` (None: `max.poll.records`); empty if none came in time.
+
+        Records of one partition come in offset order. Raises OffsetOutOfRange if the position is gone and `auto.offset.reset` is
+        none, DecodeError for damaged batches (again at every poll, until a seek), and BrokerError for a topic that is still missing.
+        """
+        return run_blocking(self._calls.poll(timeout_s, max_records))
+
+    def poll_table(self, timeout_s: float = 1.0, max_records: int | None = None, columns: Sequence[str] | None = None) -> pa.Table:
+        """What was fetched as a `pyarrow.Table`, as soon as there is any; without rows if nothing came in time.
+
+        Columns: topic string, partition int32, offset int64, timestamp timestamp[us, UTC], timestampType int32, key binary, value binary,
+        headers list<struct<key: string, value: binary>>; or only those named in `columns` (keys and headers not named are not
+        decoded). Rows of one partition are in offset order. A table holds some MiB of fetched data, or `max_records`. Raises as `poll`.
+        """
+        return run_blocking(self._calls.poll_table(timeout_s, max_records, columns))
+
+    def read_range(
+        self, partition: TopicPartition, start: int, end: int, columns: Sequence[str] | None = None, timeout_s: float | None = None
+    ) -> Iterator[pa.Table]:
+        """Tables of the records of one partition with offsets `start` to `end` (excluded). Replaces the assignment.
+
+        Ends when the position reaches `end`, also if the last offsets hold no records (compaction, control records). Raises
+        OffsetOutOfRange if an offset asked for is not there, whatever `auto.offset.reset` says, and TimedOut if nothing came for
+        `timeout_s` (None: `default.api.timeout.ms`).
+        """
+        names = run_blocking(self._calls.range_begins(partition, start, end, columns))
+        while (table := run_blocking(self._calls.range_goes_on(partition, end, names, timeout_s))) is not None:
+            yield table
+
+    def __iter__(self) -> Iterator[Record]:
+        """Records, one by one, without end, until the consumer is closed; positions move with each record."""
+        while not self._calls.closed:
+            try:
+                block = run_blocking(self._calls.block(ITERATION_S))
+            except UsageError:
+                if self._calls.closed:
+                    return
+                raise
+            if block is not None:
+                yield from self._calls.hand_over(block)
+
+    def beginning_offsets(self, partitions: Iterable[TopicPartition], timeout_s: float | None = None) -> dict[TopicPartition, int]:
+        """The first offset of each partition; they need not be assigned."""
+        return run_blocking(self._calls.end_of_logs(partitions, EARLIEST, timeout_s))
+
+    def end_offsets(self, partitions: Iterable[TopicPartition], timeout_s: float | None = None) -> dict[TopicPartition, int]:
+        """The offset after the last record of each partition (its high watermark); they need not be assigned."""
+        return run_blocking(self._calls.end_of_logs(partitions, LATEST, timeout_s))
+
+    def offsets_for_times(
+        self, times_ms: Mapping[TopicPartition, int], timeout_s: float | None = None
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        """The first offset whose timestamp is the one given (ms since 1970) or later; None where there is none."""
+        return run_blocking(self._calls.offsets_for_times(times_ms, timeout_s))
+
+    def partitions_for(self, topic: str, timeout_s: float | None = None) -> list[int]:
+        """The partition numbers of a topic, from 0 on. A topic missing until the time is up: BrokerError."""
+        return run_blocking(self._calls.partitions_for(topic, timeout_s))
+
+    def list_topics(self, timeout_s: float | None = None) -> dict[str, list[PartitionMetadata]]:
+        """Every topic of the cluster with its partitions (leader, replicas, in-sync replicas), by number."""
+        return run_blocking(self._calls.topics(None, timeout_s))
+
+    def metrics(self) -> dict[str, Any]:
+        """Counters: fetch_requests, fetched_bytes, undelivered_bytes, assigned_partitions, records, and lag by partition (in records)."""
+        return run_blocking(self._calls.metrics())
+
+    def close(self) -> None:
+        """Stop fetching and close all connections. A poll in another thread ends with UsageError. Closing again does nothing."""
+        run_blocking(self._calls.close())
+        self._calls.end()
+
+    def __enter__(self) -> Consumer:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        self.close()

@@ -1,0 +1,281 @@
+"""Where faces leave records for the producer's machine: chunks of single records, and pieces of tables, in order of arrival.
+
+A single record costs a few list appends under one lock, the one that also guards the memory account. A chunk collects one
+topic's records until the machine takes it or it is large; then its lists become columns in one conversion.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from fairlead.base.config import INT_MAX, LONG_MAX
+from fairlead.base.errors import InvalidRecord, RecordTooLarge, UsageError
+from fairlead.base.ids import NO_PARTITION, NO_TIMESTAMP
+from fairlead.base.limits import BATCH_OVERHEAD_BYTES, RECORD_OVERHEAD_MAX_BYTES
+from fairlead.client.delivery import Delivery, OnDelivery
+from fairlead.client.memory import MemoryPool
+from fairlead.producer import Handover
+from fairlead.records import BinaryColumn, HeaderColumns, RecordColumns, columns_from_lists
+
+LOGGER = logging.getLogger("fairlead.producer")
+CHUNK_MAX_BYTES = 1 << 18
+"""A chunk of single records that has grown to this is closed, and the machine is woken for it."""
+HEADER_OVERHEAD_BYTES = 10
+"""Bound of the lengths of one header's key and value."""
+
+Headers = Sequence[tuple[str, "bytes | None"]] | Mapping[str, "bytes | None"]
+
+
+class Chunk:
+    """Single records of one topic, as lists that have an item for each record once `sealed`; lists that were never needed are None."""
+
+    __slots__ = ("created_ms", "created_ns", "delivery", "headers", "keys", "partitions", "size_bytes", "timestamps", "topic", "values")
+
+    def __init__(self, topic: str, created_ns: int, created_ms: int) -> None:
+        self.topic = topic
+        self.created_ns = created_ns
+        self.created_ms = created_ms
+        self.values: list[bytes | None] = []
+        self.keys: list[bytes | None] | None = None
+        self.headers: list[Sequence[tuple[str, bytes | None]] | None] | None = None
+        self.timestamps: list[int] | None = None
+        self.partitions: list[int] | None = None
+        self.size_bytes = 0
+        self.delivery = Delivery(topic)
+
+    def append_rest(
+        self, row: int, headers: Sequence[tuple[str, bytes | None]] | None, partition: int | None, timestamp_ms: int | None
+    ) -> None:
+        """Give record `row` what most records do without."""
+        if headers is not None:
+            self.headers = padded(self.headers or [], row, None)
+            self.headers.append(headers)
+        if partition is not None:
+            self.partitions = padded(self.partitions or [], row, NO_PARTITION)
+            self.partitions.append(partition)
+        if timestamp_ms is not None:
+            self.timestamps = padded(self.timestamps or [], row, NO_TIMESTAMP)
+            self.timestamps.append(timestamp_ms)
+
+    def seal(self) -> Handover:
+        """The records as columns."""
+        count = len(self.values)
+        stamps = np.full(count, self.created_ms, np.int64)
+        if self.timestamps is not None:
+            given = np.array(padded(self.timestamps, count, NO_TIMESTAMP), np.int64)
+            stamps = np.where(given == NO_TIMESTAMP, stamps, given)
+        partitions = None
+        if self.partitions is not None:
+            partitions = np.array(padded(self.partitions, count, NO_PARTITION), np.int32)
+        keys = None if self.keys is None else padded(self.keys, count, None)
+        headers = None if self.headers is None else padded(self.headers, count, None)
+        columns = columns_from_lists(keys, self.values, headers, None)
+        columns.timestamps_ms = stamps
+        self.delivery.timestamps, self.delivery.pending = stamps, count
+        return Handover(self.topic, columns, partitions, self.delivery, created_ns=self.created_ns, reserved_bytes=self.size_bytes)
+
+
+def padded(items: list[Any], count: int, filler: Any) -> list[Any]:
+    """`items`, lengthened to `count` in place."""
+    items.extend([filler] * (count - len(items)))
+    return items
+
+
+class Intake:
+    """Implements `producer.handover.Intake`. `offer` and `put` from any thread, `take` from the machine's."""
+
+    def __init__(self, memory: MemoryPool, max_request_bytes: int) -> None:
+        self._memory = memory
+        self._max_request_bytes = max_request_bytes
+        self.largest_bytes = min(max_request_bytes - BATCH_OVERHEAD_BYTES, memory.total_bytes)
+        """Largest record accepted, encoded, without the header of its batch."""
+        self._items: list[Chunk | Handover] = []
+        self._open: dict[str, Chunk] = {}
+        self._expected = False  # the machine comes by itself
+        self._closed: Exception | None = None
+        self._now_ns: Callable[[], int] = lambda: 0
+        self._now_ms: Callable[[], int] = lambda: 0
+        self._wake: Callable[[], None] = lambda: None
+
+    def attach(self, wake: Callable[[], None], now_ns: Callable[[], int], now_ms: Callable[[], int]) -> None:
+        """Before the first record: how to wake the machine, and its clocks."""
+        self._wake, self._now_ns, self._now_ms = wake, now_ns, now_ms
+
+    def offer(
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None,
+        headers: Headers | None,
+        partition: int | None,
+        timestamp_ms: int | None,
+        on_delivery: OnDelivery | None,
+        reserved_bytes: int = 0,
+    ) -> tuple[Delivery, int] | int:
+        """Check one record, reserve what it takes and append it: its delivery and row there.
+
+        If there is no room, or others are in line for it: the bytes that it needs. To be called again, with
+        `reserved_bytes`, once they are reserved. One function and not several: this is what a `send` costs.
+        """
+        size = RECORD_OVERHEAD_MAX_BYTES
+        if value is not None:
+            if type(value) is not bytes:
+                value = as_bytes("value", value)
+            size += len(value)
+        if key is not None:
+            if type(key) is not bytes:
+                key = as_bytes("key", key)
+            size += len(key)
+        pairs: Sequence[tuple[str, bytes | None]] | None = None
+        if headers:
+            pairs, headers_bytes = checked_headers(headers)
+            size += headers_bytes
+        if partition is not None or timestamp_ms is not None:
+            check_numbers(partition, timestamp_ms)
+        if size > self.largest_bytes:
+            raise self.too_large("the record", topic, size)
+        memory = self._memory
+        wake = False
+        with memory.lock:
+            if not reserved_bytes and (memory.free_bytes < size or memory.waiters):
+                self._check()
+                return size
+            chunk = self._open.get(topic)
+            if chunk is None:
+                chunk = self._open_chunk(topic)
+                wake = not self._expected
+                self._expected = True
+            if not reserved_bytes:
+                memory.free_bytes -= size
+            values = chunk.values
+            row = len(values)
+            values.append(value)
+            if key is not None:
+                if chunk.keys is None:
+                    chunk.keys = []
+                if len(chunk.keys) < row:
+                    padded(chunk.keys, row, None)
+                chunk.keys.append(key)
+            if pairs is not None or partition is not None or timestamp_ms is not None:
+                chunk.append_rest(row, pairs, partition, timestamp_ms)
+            delivery = chunk.delivery
+            if on_delivery is not None:
+                if delivery.callbacks is None:
+                    delivery.callbacks = {}
+                delivery.callbacks[row] = on_delivery
+            chunk.size_bytes += size
+            if chunk.size_bytes >= CHUNK_MAX_BYTES:
+                del self._open[topic]
+                wake = True
+        if wake:
+            self._wake()
+        return delivery, row
+
+    def put(self, handover: Handover) -> None:
+        """Hand over a piece of a table, for which memory is reserved already."""
+        with self._memory.lock:
+            self._check()
+            self._open.pop(handover.topic, None)
+            self._items.append(handover)
+            wake = not self._expected or handover.reserved_bytes >= CHUNK_MAX_BYTES
+            self._expected = True
+        if wake:
+            self._wake()
+
+    def take(self, coming_back: bool) -> list[Handover]:
+        """See `producer.handover.Intake`."""
+        with self._memory.lock:
+            items = self._items
+            self._expected = coming_back and bool(items)
+            if not items:
+                return []
+            self._items = []
+            self._open.clear()
+        return [item.seal() if isinstance(item, Chunk) else item for item in items]
+
+    def too_large(self, what: str, topic: str, size_bytes: int) -> RecordTooLarge:
+        """The error for a record beyond the limits."""
+        return RecordTooLarge(
+            f"{what} for topic {topic!r} takes up to {size_bytes} bytes; the limit is {self.largest_bytes}, by "
+            f"max.request.size={self._max_request_bytes} and buffer.memory={self._memory.total_bytes}; raise those or split it"
+        )
+
+    def waiting(self) -> int:
+        """Records handed over and not taken yet."""
+        with self._memory.lock:
+            return sum(len(item.values) if isinstance(item, Chunk) else item.rows for item in self._items)
+
+    def close(self, error: Exception) -> None:
+        """Refuse what comes from now on with `error`, and fail those who wait for memory."""
+        with self._memory.lock:
+            self._closed = self._closed or error
+            self._open.clear()
+        self._memory.close(error)
+
+    def check(self) -> None:
+        """UsageError if closed."""
+        with self._memory.lock:
+            self._check()
+
+    def _check(self) -> None:
+        if self._closed is not None:
+            raise UsageError(str(self._closed))
+
+    def _open_chunk(self, topic: str) -> Chunk:
+        self._check()
+        if type(topic) is not str or not topic:
+            raise InvalidRecord(f"topic must be a text that is not empty, not {topic!r}")
+        chunk = self._open[topic] = Chunk(topic, self._now_ns(), self._now_ms())
+        self._items.append(chunk)
+        return chunk
+
+
+def as_bytes(field: str, value: Any) -> bytes:
+    """`value` as bytes; InvalidRecord for what is not bytes already."""
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return bytes(value)
+    hint = "encode it first, for example with .encode()" if isinstance(value, str) else "serialize it first"
+    raise InvalidRecord(f"{field} must be bytes or None, not {type(value).__name__}; {hint}")
+
+
+def checked_headers(headers: Headers) -> tuple[list[tuple[str, bytes | None]], int]:
+    """Headers as a list of pairs, and a bound of their encoded size; InvalidRecord for anything but text keys and bytes or None."""
+    pairs = headers.items() if isinstance(headers, Mapping) else headers
+    checked: list[tuple[str, bytes | None]] = []
+    size = 0
+    for pair in pairs:
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2 or not isinstance(pair[0], str):
+            raise InvalidRecord(f"headers must be pairs of a text and bytes or None, not {pair!r}")
+        name, value = pair
+        if value is not None and type(value) is not bytes:
+            value = as_bytes(f"the value of header {name!r}", value)
+        checked.append((name, value))
+        size += len(name.encode()) + (0 if value is None else len(value)) + HEADER_OVERHEAD_BYTES
+    return checked, size
+
+
+def check_numbers(partition: int | None, timestamp_ms: int | None) -> None:
+    """InvalidRecord unless both are None or integers of 0 or more."""
+    if partition is not None and (type(partition) is not int or not 0 <= partition <= INT_MAX):
+        raise InvalidRecord(f"partition must be an int of 0 or more, or None for none, not {partition!r}")
+    if timestamp_ms is not None and (type(timestamp_ms) is not int or not 0 <= timestamp_ms <= LONG_MAX):
+        raise InvalidRecord(f"timestamp_ms must be an int of milliseconds since 1970, or None for now, not {timestamp_ms!r}")
+
+
+def piece_of(columns: RecordColumns, start: int, stop: int) -> RecordColumns:
+    """Rows `start` to `stop` of columns, as columns over the same data."""
+    headers = columns.headers
+    if headers is not None:
+        headers = HeaderColumns(headers.offsets[start : stop + 1], headers.keys, headers.values)
+    stamps = None if columns.timestamps_ms is None else columns.timestamps_ms[start:stop]
+    return RecordColumns(stop - start, _piece(columns.keys, start, stop), _piece(columns.values, start, stop), headers, stamps)
+
+
+def _piece(column: BinaryColumn | None, start: int, stop: int) -> BinaryColumn | None:
+    if column is None:
+        return None
+    return BinaryColumn(column.data, column.offsets[start : stop + 1], None if column.valid is None else column.valid[start:stop])

@@ -1,0 +1,76 @@
+"""The consumer: reads assigned partitions ahead of whoever polls. Groups come later; partitions are assigned by hand.
+
+Theory of operation. `ConsumerMachine` keeps one `PartitionState` per assigned partition: a phase (`partition.TRANSITIONS` is the
+table) and the next offset to fetch. A partition without a position gets one from its leader by ListOffsets, as the reset policy
+or a seek to an end says. Partitions with a position are fetched (`fetcher`): one request under way per node, for all fetchable
+partitions that it leads, sent again as soon as the answer is in, whether or not anybody polls.
+
+Back-pressure is one number per node: while `fetch.max.bytes` of fetched data wait there to be handed over, no request goes out,
+and a request never asks for more than what is left of it. Since a request names every fetchable partition, none of them waits out
+the long poll of another; since one that gave data goes to the end of the line, all get their turn.
+
+The machine does not decode. It walks over the lengths of an answer's batches to know where to fetch next, and hands the bytes
+over as `Chunk`s, each with the offsets wanted of it (`start` to `end`) and the generation of its partition. The face decodes
+(`decoding`) in the caller's thread: the kernels run without the GIL, so that one core decodes while the other fetches.
+
+Positions. The position of a partition is the offset of the next record to be handed over: that of the oldest chunk that waits in
+the face, else in the machine, else the fetch position. A seek or a new assignment gives the partition a new generation, and
+whatever was fetched under an older one is dropped wherever it is met: as an answer under way, in the machine, in the face.
+
+Errors. Where the leader moved, or is not known, metadata is asked for and the partition rests for a back-off that grows; polls just
+go on. OFFSET_OUT_OF_RANGE resets the position by policy; without a policy, and for a range, the bounds of the log are looked up
+(a new leader may only be behind) and `OffsetOutOfRange` names them. What only the application can answer is raised at every poll,
+once the data before it are handed over, until a seek. A topic missing for a second is told to a poll that found nothing.
+
+Sources: KIP-74 (a whole batch at least), KIP-227 (fetch sessions; ours are sessionless), KIP-516 (topic ids), KIP-951 (new
+leaders in answers), Kafka's `FetchCollector`, `OffsetFetcher` and `SubscriptionState`.
+"""
+
+from fairlead.consumer.decoding import ALL_COLUMNS, OpenChunk, check_columns, decode_chunk, empty_table, to_batch, wanted_count
+from fairlead.consumer.machine import ConsumerMachine
+from fairlead.consumer.operations import (
+    NO_END,
+    Assign,
+    AssignRange,
+    DescribeTopics,
+    FindOffsets,
+    Seek,
+    SetPaused,
+    Shut,
+    Take,
+    TellMetrics,
+    TellPosition,
+)
+from fairlead.consumer.partition import TRANSITIONS, Chunk, Phase, Signal
+from fairlead.consumer.record import Record
+from fairlead.core.partition_offsets import EARLIEST, LATEST, OffsetAndTimestamp
+
+__all__ = [
+    "ALL_COLUMNS",
+    "EARLIEST",
+    "LATEST",
+    "NO_END",
+    "TRANSITIONS",
+    "Assign",
+    "AssignRange",
+    "Chunk",
+    "ConsumerMachine",
+    "DescribeTopics",
+    "FindOffsets",
+    "OffsetAndTimestamp",
+    "OpenChunk",
+    "Phase",
+    "Record",
+    "Seek",
+    "SetPaused",
+    "Shut",
+    "Signal",
+    "Take",
+    "TellMetrics",
+    "TellPosition",
+    "check_columns",
+    "decode_chunk",
+    "empty_table",
+    "to_batch",
+    "wanted_count",
+]

@@ -1,0 +1,303 @@
+"""Fetching ahead: one request under way per node, for every partition it leads, while less than a bound waits undelivered.
+
+A request always names all fetchable partitions of its node. So none waits out another's long poll, and one budget per node
+(`fetch.max.bytes` of data not yet handed over) bounds memory. Requests are sessionless (KIP-227: session id 0, epoch -1). A
+partition that gave data goes to the end of the line, as in Kafka's `SubscriptionState.movePartitionToEnd`, so a broker that
+fills its answer from the front serves everyone in turn.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from fairlead.base.codes import ErrorCode, policy
+from fairlead.base.config import Settings
+from fairlead.base.errors import BrokerError, DecodeError, UnsupportedVersion
+from fairlead.base.ids import NO_LEADER, Node, TopicPartition
+from fairlead.consumer.partition import Chunk, PartitionState, offset_after
+from fairlead.core.backoff import Backoff
+from fairlead.core.machine import Dice
+from fairlead.core.metadata import NO_TOPIC_ID
+from fairlead.core.network import Network
+from fairlead.wire import ApiKey, Message
+
+LAST_VERSION_WITH_NAMES = 12
+"""From version 13 on, Fetch names topics by id alone (KIP-516)."""
+_REPORTED = frozenset({ErrorCode.CORRUPT_MESSAGE})
+"""Retriable by the table, but reading the same bytes again brings the same bytes: the application has to know."""
+
+
+@dataclass(slots=True)
+class _Asked:
+    """A request under way: what each partition was asked for."""
+
+    generations: dict[TopicPartition, tuple[int, int]]
+    names: dict[Any, str]
+
+
+class Fetcher:
+    """Sends fetch requests and gathers chunks. Part of the consumer machine; all calls come from within its step."""
+
+    def __init__(self, settings: Settings, network: Network, dice: Dice, out_of_range: Callable[[PartitionState], None]) -> None:
+        self._network = network
+        self._dice = dice
+        self._out_of_range = out_of_range
+        self._max_wait_ms = settings["fetch.max.wait.ms"]
+        self._min_bytes = settings["fetch.min.bytes"]
+        self._max_bytes = settings["fetch.max.bytes"]
+        self._partition_max_bytes = settings["max.partition.fetch.bytes"]
+        self._timeout_ms = settings["request.timeout.ms"] + self._max_wait_ms
+        self._backoff = Backoff(settings["retry.backoff.ms"], settings["retry.backoff.max.ms"])
+        self._line: dict[TopicPartition, PartitionState] = {}
+        self._by_node: dict[int, dict[TopicPartition, PartitionState]] = {}
+        self._grouped_version: int | None = None
+        self._resting: dict[TopicPartition, PartitionState] = {}
+        self._asked: dict[int, _Asked] = {}
+        self._undelivered_bytes: dict[int, int] = {}
+        self._chunks: deque[Chunk] = deque()
+        self._parked: dict[TopicPartition, list[Chunk]] = {}
+        self.now_ns = 0
+        """The time of this step; its owner sets it first."""
+        self.requests = 0
+        self.fetched_bytes = 0
+
+    def set_partitions(self, partitions: dict[TopicPartition, PartitionState]) -> None:
+        """Fetch from exactly these; chunks of others, and of older generations, are dropped."""
+        self._line = {partition: state for partition, state in self._line.items() if partitions.get(partition) is state}
+        self._line.update(partitions)
+        self._grouped_version = None
+        self.drop_stale()
+
+    def drop_stale(self) -> None:
+        """Drop chunks that a seek or a new assignment made obsolete."""
+        kept: deque[Chunk] = deque()
+        for chunk in self._chunks:
+            if self._current(chunk):
+                kept.append(chunk)
+            else:
+                self._undelivered_bytes[chunk.node_id] -= len(chunk.data)
+        self._chunks = kept
+        for partition in list(self._parked):
+            chunks = [chunk for chunk in self._parked.pop(partition) if self._current(chunk)]
+            if chunks:
+                self._parked[partition] = chunks
+
+    def park(self, state: PartitionState) -> None:
+        """Set the chunks of a paused partition aside, out of the budget: up to max.partition.fetch.bytes, the rest is fetched again."""
+        mine = [chunk for chunk in self._chunks if chunk.partition == state.partition]
+        self._chunks = deque(chunk for chunk in self._chunks if chunk.partition != state.partition)
+        kept: list[Chunk] = []
+        kept_bytes = 0
+        for chunk in mine:
+            self._undelivered_bytes[chunk.node_id] -= len(chunk.data)
+            if kept and kept_bytes + len(chunk.data) > self._partition_max_bytes:
+                state.position = chunk.start
+                break
+            kept.append(chunk)
+            kept_bytes += len(chunk.data)
+        for chunk in mine[len(kept) + 1 :]:
+            self._undelivered_bytes[chunk.node_id] -= len(chunk.data)
+        if kept:
+            self._parked[state.partition] = kept
+
+    def unpark(self, state: PartitionState) -> None:
+        """Put what `park` set aside at the front again."""
+        chunks = self._parked.pop(state.partition, [])
+        for chunk in chunks:
+            self._undelivered_bytes[chunk.node_id] += len(chunk.data)
+        self._chunks.extendleft(reversed(chunks))
+
+    def take(self, max_bytes: int) -> list[Chunk]:
+        """The oldest chunks: one at least, if there is any, then as long as the sum stays within `max_bytes`."""
+        taken: list[Chunk] = []
+        size_bytes = 0
+        while self._chunks and (not taken or size_bytes + len(self._chunks[0].data) <= max_bytes):
+            chunk = self._chunks.popleft()
+            taken.append(chunk)
+            size_bytes += len(chunk.data)
+            self._undelivered_bytes[chunk.node_id] -= len(chunk.data)
+        return taken
+
+    def position(self, state: PartitionState) -> int:
+        """The offset of the next record to hand over."""
+        return self.positions().get(state.partition, state.position)
+
+    def positions(self) -> dict[TopicPartition, int]:
+        """The same for all partitions of which data wait."""
+        found: dict[TopicPartition, int] = {partition: chunks[0].start for partition, chunks in self._parked.items()}
+        for chunk in self._chunks:
+            found.setdefault(chunk.partition, chunk.start)
+        return found
+
+    def waits(self, partition: TopicPartition) -> bool:
+        """True if data of `partition` was fetched and not handed over."""
+        return any(chunk.partition == partition for chunk in self._chunks)
+
+    def undelivered_bytes(self) -> int:
+        """Bytes fetched and not handed over."""
+        return sum(len(chunk.data) for chunk in self._chunks)
+
+    def advance(self) -> None:
+        """Send what can be sent."""
+        metadata = self._network.metadata
+        for partition in [partition for partition, state in self._resting.items() if state.retry_at_ns <= self.now_ns]:
+            del self._resting[partition]
+        if self._grouped_version != metadata.version:
+            self._grouped_version = metadata.version
+            self._by_node = {}
+            for partition, state in self._line.items():
+                leader = metadata.leader(*partition)
+                if leader != NO_LEADER:
+                    self._by_node.setdefault(leader, {})[partition] = state
+        for node_id, line in self._by_node.items():
+            if node_id in self._asked or not self._room_bytes(node_id):
+                continue
+            states = [state for state in line.values() if state.fetchable(self.now_ns)]
+            if states and self._network.ready(node_id):
+                self._send(node_id, states)
+            elif states:
+                self._network.connect(node_id)
+
+    def deadline_ns(self) -> int | None:
+        """When a back-off ends."""
+        return min((state.retry_at_ns for state in self._resting.values()), default=None)
+
+    def back_off(self, state: PartitionState) -> None:
+        """Leave a partition alone for a while: longer with each failure in a row."""
+        state.retry_at_ns = self.now_ns + self._backoff.wait_ns(state.failures, self._dice)
+        state.failures += 1
+        self._resting[state.partition] = state
+
+    def _current(self, chunk: Chunk) -> bool:
+        state = self._line.get(chunk.partition)
+        return state is not None and state.generation == chunk.generation
+
+    def _room_bytes(self, node_id: int) -> int:
+        """Bytes that the next request to a node may ask for; 0 until a quarter of the budget is free, so that requests stay large."""
+        room = self._max_bytes - self._undelivered_bytes.get(node_id, 0)
+        return room if room >= max(1, self._max_bytes // 4) else 0
+
+    def _send(self, node_id: int, states: list[PartitionState]) -> None:
+        metadata = self._network.metadata
+        names: dict[Any, str] = {}
+        topics: dict[str, Message] = {}
+        version: int | None = None
+        try:
+            version = self._network.version(node_id, ApiKey.FETCH)
+        except UnsupportedVersion as error:
+            for state in states:
+                state.fail(error)
+            return
+        for state in states:
+            name, number = state.partition
+            if name not in topics:
+                topic = metadata.topic(name)
+                topic_id = topic.topic_id if topic is not None else NO_TOPIC_ID
+                if topic_id == NO_TOPIC_ID:
+                    version = min(version, LAST_VERSION_WITH_NAMES)
+                topics[name] = Message(topic=name, topic_id=topic_id, partitions=[])
+                names[topic_id] = name
+            topics[name].partitions.append(
+                Message(
+                    partition=number,
+                    current_leader_epoch=metadata.leader_epoch(name, number),
+                    fetch_offset=state.position,
+                    last_fetched_epoch=-1,
+                    log_start_offset=-1,
+                    partition_max_bytes=self._partition_max_bytes,
+                )
+            )
+        message = Message(
+            replica_id=-1,
+            max_wait_ms=self._max_wait_ms,
+            min_bytes=self._min_bytes,
+            max_bytes=self._room_bytes(node_id),
+            isolation_level=0,
+            session_id=0,
+            session_epoch=-1,
+            topics=list(topics.values()),
+            forgotten_topics_data=[],
+            rack_id="",
+        )
+        self._asked[node_id] = _Asked({state.partition: (state.generation, state.position) for state in states}, names)
+        self.requests += 1
+        self._network.send(node_id, ApiKey.FETCH, message, self._on_answer(node_id), timeout_ms=self._timeout_ms, version=version)
+
+    def _on_answer(self, node_id: int) -> Callable[[Message | None, Exception | None], None]:
+        def on_answer(response: Message | None, error: Exception | None) -> None:
+            asked = self._asked.pop(node_id)
+            states = [
+                self._line[partition]
+                for partition, (generation, _) in asked.generations.items()
+                if partition in self._line and self._line[partition].generation == generation
+            ]
+            if isinstance(error, (UnsupportedVersion, DecodeError)):
+                for state in states:
+                    state.fail(error)
+            elif error is not None or response is None or response.error_code:
+                self._network.metadata.request_update()
+                for state in states:
+                    self.back_off(state)
+            else:
+                self._read(node_id, asked, response)
+
+        return on_answer
+
+    def _read(self, node_id: int, asked: _Asked, response: Message) -> None:
+        if response.node_endpoints:  # KIP-951: the addresses of the leaders that this answer names
+            self._network.metadata.saw_nodes(Node(node.node_id, node.host, node.port, node.rack) for node in response.node_endpoints)
+        filled = sum(1 for topic in response.responses for part in topic.partitions if part.records)
+        for topic in response.responses:
+            name = topic.topic or asked.names.get(topic.topic_id, "")
+            for part in topic.partitions:
+                partition = TopicPartition(name, part.partition_index)
+                state = self._line.get(partition)
+                if state is not None and asked.generations.get(partition) == (state.generation, state.position):
+                    self._read_partition(node_id, state, part, alone=filled == 1)
+
+    def _read_partition(self, node_id: int, state: PartitionState, part: Message, *, alone: bool) -> None:
+        if part.error_code:
+            self._read_error(state, part)
+            return
+        state.failures = 0
+        state.high_watermark = part.high_watermark
+        if not part.records or state.paused:
+            return
+        data = memoryview(part.records)
+        next_offset = offset_after(data, state.position)
+        if next_offset == state.position:
+            # A batch cut short: the partition keeps its place in line, and who comes first in an answer gets a whole batch (KIP-74).
+            if alone:
+                what = f"fetching {state.partition} at offset {state.position}: {len(data)} bytes came that hold no whole record batch"
+                state.fail(DecodeError(what, 0))
+            self.back_off(state)
+            return
+        chunk = Chunk(state.partition, state.generation, state.position, state.end, next_offset, data, node_id)
+        self._chunks.append(chunk)
+        self._undelivered_bytes[node_id] = self._undelivered_bytes.get(node_id, 0) + len(data)
+        self.fetched_bytes += len(data)
+        state.position = next_offset
+        for line in (self._line, self._by_node.get(node_id, {})):
+            if line.pop(state.partition, None) is not None:
+                line[state.partition] = state
+
+    def _read_error(self, state: PartitionState, part: Message) -> None:
+        code = part.error_code
+        metadata = self._network.metadata
+        if code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            self._out_of_range(state)
+        elif policy(code).retriable and code not in _REPORTED:
+            hint = part.current_leader
+            if policy(code).refreshes_metadata:
+                metadata.request_update()
+            if hint is not None and hint.leader_id >= 0:  # KIP-951
+                before = metadata.leader_epoch(*state.partition)
+                metadata.saw_leader(*state.partition, hint.leader_id, hint.leader_epoch)
+                if metadata.leader_epoch(*state.partition) > before:
+                    return  # no need to wait: the new leader is known
+            self.back_off(state)
+        else:
+            state.fail(BrokerError(code, f"fetching {state.partition} at offset {state.position}"))

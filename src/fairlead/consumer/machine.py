@@ -1,0 +1,391 @@
+"""The consumer machine: operations in, chunks of fetched data out."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from fairlead.base.codes import ErrorCode
+from fairlead.base.config import Settings
+from fairlead.base.errors import BrokerError, FairleadError, OffsetOutOfRange, UsageError
+from fairlead.base.ids import NO_OFFSET, TopicPartition
+from fairlead.base.units import ms_to_ns
+from fairlead.consumer.fetcher import Fetcher
+from fairlead.consumer.operations import (
+    NO_END,
+    Assign,
+    AssignRange,
+    DescribeTopics,
+    FindOffsets,
+    Operation,
+    Seek,
+    SetPaused,
+    Shut,
+    Take,
+    TellMetrics,
+    TellPosition,
+)
+from fairlead.consumer.partition import PartitionState, Phase, Signal
+from fairlead.consumer.topics import describe_topics
+from fairlead.core.backoff import Backoff
+from fairlead.core.effects import Effect, Resolve
+from fairlead.core.events import Connected, Disconnected, Event, Received, Submitted
+from fairlead.core.machine import Dice
+from fairlead.core.network import Network
+from fairlead.core.partition_offsets import EARLIEST, LATEST, OffsetAndTimestamp, leader_problem, list_offsets
+from fairlead.core.script import Scripts, late
+
+MISSING_GRACE_MS = 1_000
+"""How long a topic must have been missing before a poll that found nothing says so: one just created may not be known yet."""
+_POLICIES = {"earliest": EARLIEST, "latest": LATEST, "none": None}
+
+
+class ConsumerMachine:
+    """Reads assigned partitions ahead of its face. The operations it takes are in `consumer.operations`."""
+
+    def __init__(self, settings: Settings, dice: Dice) -> None:
+        self._settings = settings
+        self._policy: int | None = _POLICIES[settings["auto.offset.reset"]]
+        self._network = Network(settings, dice, max_in_flight=3)  # one fetch, and room for look-ups beside it
+        self._scripts = Scripts(self._network, dice, Backoff(settings["retry.backoff.ms"], settings["retry.backoff.max.ms"]))
+        self._fetcher = Fetcher(settings, self._network, dice, self._on_out_of_range)
+        self._partitions: dict[TopicPartition, PartitionState] = {}
+        self._generation = 0
+        self._moved: list[PartitionState] = []
+        self._failed: list[PartitionState] = []
+        self._ranged = False
+        self._events: list[Event] = []
+        self._effects: list[Effect] = []
+        self._takes: deque[Take] = deque()
+        self._askers: list[TellPosition] = []
+        self._looked_up: Counter[str] = Counter()
+        self._now_ns = 0
+        self._metadata_version = -1
+        self._closed = False
+        self._serve: dict[type, Callable[[Any], None]] = {
+            Assign: self._assign,
+            AssignRange: self._assign_range,
+            Seek: self._seek,
+            SetPaused: self._set_paused,
+            Take: self._take,
+            TellPosition: self._tell_position,
+            FindOffsets: self._find_offsets,
+            DescribeTopics: self._describe_topics,
+            TellMetrics: lambda operation: self._resolve(operation, self.metrics()),
+            Shut: self._shut,
+        }
+
+    def receive(self, event: Event) -> None:
+        """Queue `event`."""
+        self._events.append(event)
+
+    def step(self, now_ns: int, wall_ms: int) -> Sequence[Effect]:
+        """Work on what arrived: answers first, then operations, then what follows from both."""
+        self._now_ns = self._fetcher.now_ns = now_ns
+        events, self._events = self._events, []
+        for event in events:
+            if isinstance(event, Submitted):
+                self._submitted(event.operation)
+            elif isinstance(event, (Connected, Disconnected, Received)):
+                self._network.handle(event, now_ns, wall_ms)
+        self._network.advance(now_ns, wall_ms)
+        self._watch_metadata()
+        self._place()
+        self._scripts.advance(now_ns)
+        self._place()
+        self._answer_takes()
+        self._answer_askers()
+        self._fetcher.advance()
+        self._effects.extend(self._network.take_effects())
+        effects, self._effects = self._effects, []
+        return effects
+
+    def deadline_ns(self) -> int | None:
+        """When to step if nothing arrives."""
+        times = [self._network.deadline_ns(), self._scripts.deadline_ns(), self._fetcher.deadline_ns()]
+        times += [take.deadline_ns for take in self._takes]
+        times += [asker.deadline_ns for asker in self._askers]
+        return min((at_ns for at_ns in times if at_ns is not None), default=None)
+
+    def metrics(self) -> dict[str, Any]:
+        """Counters since the start, and what waits now; `lag`: {partition: records behind the high watermark last seen}."""
+        positions = self._fetcher.positions()
+        lags = {
+            partition: max(0, state.high_watermark - positions.get(partition, state.position))
+            for partition, state in self._partitions.items()
+            if state.high_watermark != NO_OFFSET and state.position != NO_OFFSET
+        }
+        return {
+            "fetch_requests": self._fetcher.requests,
+            "fetched_bytes": self._fetcher.fetched_bytes,
+            "undelivered_bytes": self._fetcher.undelivered_bytes(),
+            "assigned_partitions": len(self._partitions),
+            "lag": lags,
+        }
+
+    # Operations
+
+    def _submitted(self, operation: Operation) -> None:
+        if self._closed:
+            self._resolve(operation, error=UsageError("the consumer is closed; make a new one"))
+            return
+        try:
+            self._serve[type(operation)](operation)
+        except FairleadError as error:
+            self._resolve(operation, error=error)
+
+    def _resolve(self, operation: Operation, value: Any = None, error: Exception | None = None) -> None:
+        self._effects.append(Resolve(operation.completion, value, error))
+
+    def _assign(self, operation: Assign) -> None:
+        kept = {partition: self._partitions.get(partition) for partition in operation.partitions}
+        self._replace({partition: state or self._new(partition) for partition, state in kept.items()})
+        for state in self._partitions.values():
+            if state.end != NO_END or not state.resets:  # it was a range: an ordinary partition again
+                state.end, state.resets = NO_END, True
+        self._resolve(operation, self._generations())
+
+    def _assign_range(self, operation: AssignRange) -> None:
+        if not 0 <= operation.start <= operation.end:
+            raise UsageError(f"range {operation.start} to {operation.end} of {operation.partition}: needs 0 <= start <= end")
+        state = self._new(operation.partition)
+        state.resets = False
+        state.end = operation.end
+        state.position = operation.start
+        state.signal(Signal.SEEK)
+        self._replace({operation.partition: state})
+        self._ranged = True
+        self._resolve(operation, self._generations())
+
+    def _seek(self, operation: Seek) -> None:
+        states = [self._state(partition) for partition in operation.positions]
+        for state, position in zip(states, operation.positions.values(), strict=True):
+            self._generation += 1
+            state.generation = self._generation
+            state.error = None
+            state.retry_at_ns = state.failures = 0
+            if position in (EARLIEST, LATEST):
+                state.position, state.target = NO_OFFSET, position
+                state.signal(Signal.SEEK_END)
+            else:
+                state.position = position
+                state.signal(Signal.SEEK)
+        self._fetcher.drop_stale()
+        self._resolve(operation, self._generations())
+
+    def _set_paused(self, operation: SetPaused) -> None:
+        for state in [self._state(partition) for partition in operation.partitions]:
+            if state.paused != operation.paused:
+                state.paused = operation.paused
+                (self._fetcher.park if operation.paused else self._fetcher.unpark)(state)
+        self._resolve(operation)
+
+    def _take(self, operation: Take) -> None:
+        if not self._partitions:
+            raise UsageError("no partition is assigned; call assign first")
+        self._takes.append(operation)
+
+    def _tell_position(self, operation: TellPosition) -> None:
+        self._state(operation.partition)
+        self._askers.append(operation)
+
+    def _find_offsets(self, operation: FindOffsets) -> None:
+        def done(found: dict[TopicPartition, OffsetAndTimestamp | BrokerError | None] | None, error: Exception | None) -> None:
+            wrong = next((value for value in (found or {}).values() if isinstance(value, BrokerError)), error)
+            self._resolve(operation, found, wrong)
+            self._looked_up.subtract(topics)
+            self._forget(topics)
+
+        topics = list(dict.fromkeys(partition.topic for partition in operation.targets))
+        self._looked_up.update(topics)
+        for topic in topics:
+            self._network.metadata.want(topic, self._now_ns)
+        names = ", ".join(map(str, list(operation.targets)[:3])) + (", ..." if len(operation.targets) > 3 else "")
+        self._scripts.start(
+            f"looking up offsets of {names}", list_offsets(self._network.metadata, operation.targets), operation.deadline_ns, done
+        )
+
+    def _describe_topics(self, operation: DescribeTopics) -> None:
+        create = bool(self._settings["allow.auto.create.topics"])
+        self._scripts.start(
+            "listing topics" if operation.topics is None else f"describing topics {', '.join(operation.topics)}",
+            describe_topics(operation.topics, allow_auto_topic_creation=create),
+            operation.deadline_ns,
+            lambda value, error: self._resolve(operation, value, error),
+        )
+
+    def _shut(self, operation: Shut) -> None:
+        self._closed = True
+        closed = UsageError("the consumer was closed")
+        waiting: list[Operation] = [*self._takes, *self._askers]
+        for other in waiting:
+            self._resolve(other, error=closed)
+        self._takes.clear()
+        self._askers.clear()
+        self._replace({})
+        self._scripts.close(closed)
+        self._network.close()
+        self._resolve(operation)
+
+    # Positions
+
+    def _new(self, partition: TopicPartition) -> PartitionState:
+        self._generation += 1
+        return PartitionState(partition, self._generation, self._moved)
+
+    def _state(self, partition: TopicPartition) -> PartitionState:
+        state = self._partitions.get(partition)
+        if state is None:
+            raise UsageError(f"{partition} is not assigned; call assign first")
+        return state
+
+    def _generations(self) -> dict[TopicPartition, int]:
+        return {partition: state.generation for partition, state in self._partitions.items()}
+
+    def _replace(self, partitions: dict[TopicPartition, PartitionState]) -> None:
+        before, self._partitions = self._partitions, partitions
+        self._forget(dict.fromkeys(partition.topic for partition in before))
+        self._fetcher.set_partitions(partitions)
+        self._metadata_version = -1
+        self._ranged = False
+        self._moved[:] = partitions.values()
+
+    def _forget(self, topics: Iterable[str]) -> None:
+        """Let metadata forget those topics that nothing needs any more."""
+        needed = {partition.topic for partition in self._partitions}
+        for topic in topics:
+            if topic not in needed and self._looked_up[topic] <= 0:
+                self._network.metadata.forget(topic)
+
+    def _watch_metadata(self) -> None:
+        """Keep the topics wanted, and note which partitions the cluster does not have."""
+        metadata = self._network.metadata
+        if self._metadata_version == metadata.version:
+            return
+        for topic in {partition.topic: None for partition in self._partitions}:
+            metadata.want(topic, self._now_ns)
+        self._metadata_version = metadata.version
+        for partition, state in self._partitions.items():
+            problem = leader_problem(metadata, partition)
+            if problem is None:
+                state.missing_since_ns = None
+            elif problem.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                state.missing_since_ns = self._now_ns if state.missing_since_ns is None else state.missing_since_ns
+            elif not problem.retriable:
+                state.fail(problem)
+            if problem is not None:
+                metadata.request_update()
+
+    def _place(self) -> None:
+        """Look at partitions whose phase changed: ask for the positions of those that have none, and note who failed."""
+        if not self._moved:
+            return
+        targets: dict[TopicPartition, int] = {}
+        for state in [state for state in self._moved if state.phase is Phase.UNPLACED and self._partitions.get(state.partition) is state]:
+            if state.phase is not Phase.UNPLACED:  # it moved twice, and was dealt with
+                continue
+            target = state.target if state.target is not None else self._policy
+            if target is None:
+                what = f"{state.partition} has no position, and auto.offset.reset is none; seek to an offset first"
+                state.fail(UsageError(what))
+                continue
+            state.signal(Signal.ASK)
+            targets[state.partition] = target
+        if targets:
+            generations = {partition: self._partitions[partition].generation for partition in targets}
+
+            def on_found(partition: TopicPartition, result: OffsetAndTimestamp | BrokerError | None) -> None:
+                self._placed(partition, generations[partition], result)
+
+            def done(_: Any, error: Exception | None) -> None:
+                for partition in generations if error is not None else ():
+                    self._placed(partition, generations[partition], error)
+
+            self._scripts.start("looking up positions", list_offsets(self._network.metadata, targets, on_found), NO_END, done)
+        self._moved.clear()
+        self._failed = [state for state in self._partitions.values() if state.error is not None]
+
+    def _placed(self, partition: TopicPartition, generation: int, result: OffsetAndTimestamp | Exception | None) -> None:
+        state = self._partitions.get(partition)
+        if state is None or state.generation != generation or state.phase is not Phase.PLACING:
+            return
+        if isinstance(result, OffsetAndTimestamp):
+            state.position, state.target = result.offset, None
+            state.signal(Signal.PLACED)
+        else:
+            state.fail(result or BrokerError(ErrorCode.OFFSET_NOT_AVAILABLE, f"no offset of {partition} was told"))
+
+    def _on_out_of_range(self, state: PartitionState) -> None:
+        if state.resets and self._policy is not None:
+            state.position, state.target = NO_OFFSET, None
+            state.signal(Signal.RESET)
+            return
+        state.signal(Signal.OUT_OF_RANGE)
+        partition, generation, metadata = state.partition, state.generation, self._network.metadata
+
+        def script() -> Any:
+            start = yield from list_offsets(metadata, {partition: EARLIEST})
+            end = yield from list_offsets(metadata, {partition: LATEST})
+            return start[partition], end[partition]
+
+        def done(bounds: Any, error: Exception | None) -> None:
+            if state.generation != generation or state.phase is not Phase.CHECKING:
+                return
+            start, end = bounds if error is None else (None, None)
+            low = start.offset if isinstance(start, OffsetAndTimestamp) else NO_OFFSET
+            high = end.offset if isinstance(end, OffsetAndTimestamp) else NO_OFFSET
+            if low != NO_OFFSET and low <= state.position <= high:  # a new leader that was behind: it has caught up
+                state.signal(Signal.PLACED)
+                self._fetcher.back_off(state)
+            else:
+                state.fail(OffsetOutOfRange(partition, state.position, low, high))
+
+        deadline_ns = self._now_ns + ms_to_ns(self._settings["default.api.timeout.ms"])
+        self._scripts.start(f"looking up what {partition} holds", script(), deadline_ns, done)
+
+    # Answers
+
+    def _answer_takes(self) -> None:
+        while self._takes:
+            failed = next((state for state in self._failed if self._tells_error(state)), None)
+            chunks = self._fetcher.take(self._takes[0].max_bytes) if failed is None else []
+            if failed is None and not chunks and not self._finished():
+                break
+            self._resolve(self._takes.popleft(), chunks, failed.error if failed is not None else None)
+        late = [take for take in self._takes if self._now_ns >= take.deadline_ns]
+        for take in late:
+            self._takes.remove(take)
+            self._resolve(take, [], self._missing())
+
+    def _finished(self) -> bool:
+        """True if a range is read to its end: nothing more will come."""
+        return self._ranged and all(state.position >= state.end for state in self._partitions.values())
+
+    def _tells_error(self, state: PartitionState) -> bool:
+        return state.error is not None and not state.paused and not self._fetcher.waits(state.partition)
+
+    def _missing(self) -> Exception | None:
+        """The error of a partition that the cluster has not had for a while."""
+        for partition, state in self._partitions.items():
+            since_ns = state.missing_since_ns
+            if since_ns is not None and self._now_ns - since_ns >= ms_to_ns(MISSING_GRACE_MS):
+                return leader_problem(self._network.metadata, partition)
+        return None
+
+    def _answer_askers(self) -> None:
+        waiting: list[TellPosition] = []
+        for asker in self._askers:
+            state = self._partitions.get(asker.partition)
+            if state is None:
+                self._resolve(asker, error=UsageError(f"{asker.partition} is not assigned any more"))
+            elif state.error is not None:
+                self._resolve(asker, error=state.error)
+            elif state.position != NO_OFFSET:
+                self._resolve(asker, self._fetcher.position(state))
+            elif self._now_ns >= asker.deadline_ns:
+                problem = leader_problem(self._network.metadata, asker.partition)
+                self._resolve(asker, error=late(f"position of {asker.partition}", problem, self._network))
+            else:
+                waiting.append(asker)
+        self._askers = waiting

@@ -1,0 +1,130 @@
+"""One assigned partition: where reading stands, as a small table of phases, and what was fetched and not yet handed over."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import NamedTuple
+
+from fairlead.base.ids import NO_OFFSET, TopicPartition
+from fairlead.consumer.operations import NO_END
+from fairlead.records.layout import HEADER_SIZE_BYTES, LAST_OFFSET_DELTA, LENGTH_PREFIX_BYTES
+
+
+class Phase(Enum):
+    """Where a partition stands."""
+
+    UNPLACED = auto()
+    """It has no position; the reset policy, or a seek to an end, says how to find one."""
+    PLACING = auto()
+    """Its leader was asked for the position."""
+    FETCHING = auto()
+    """It has a position and is fetched from."""
+    CHECKING = auto()
+    """Its position was called out of range and must not be reset: its leader was asked what there is."""
+    FAILED = auto()
+    """It has an error that only a seek ends; every poll raises it once the data before it is handed over."""
+
+
+class Signal(Enum):
+    """What can happen to a partition."""
+
+    SEEK = auto()
+    SEEK_END = auto()
+    ASK = auto()
+    PLACED = auto()
+    OUT_OF_RANGE = auto()
+    RESET = auto()
+    FAIL = auto()
+
+
+TRANSITIONS: dict[tuple[Phase, Signal], Phase] = {
+    **{(phase, Signal.SEEK): Phase.FETCHING for phase in Phase},
+    **{(phase, Signal.SEEK_END): Phase.UNPLACED for phase in Phase},
+    (Phase.UNPLACED, Signal.ASK): Phase.PLACING,
+    (Phase.PLACING, Signal.PLACED): Phase.FETCHING,
+    (Phase.PLACING, Signal.RESET): Phase.UNPLACED,
+    (Phase.FETCHING, Signal.RESET): Phase.UNPLACED,
+    (Phase.FETCHING, Signal.OUT_OF_RANGE): Phase.CHECKING,
+    (Phase.CHECKING, Signal.PLACED): Phase.FETCHING,
+    **{(phase, Signal.FAIL): Phase.FAILED for phase in Phase},
+}
+
+
+class Chunk(NamedTuple):
+    """One partition's part of a fetch answer, on its way to the face that decodes it.
+
+    Records of `data` from offset `start` on are wanted, those at `end` and above are not; reading goes on at `next_offset`.
+    """
+
+    partition: TopicPartition
+    generation: int
+    start: int
+    end: int
+    next_offset: int
+    data: memoryview
+    node_id: int
+
+
+@dataclass(slots=True, eq=False)
+class PartitionState:
+    """One assigned partition. `generation` grows with each seek, so that what was fetched for an older one is known as such."""
+
+    partition: TopicPartition
+    generation: int
+    moved: list[PartitionState]
+    """Where it notes that its phase changed, so that its machine need not look at every partition in every step."""
+    phase: Phase = Phase.UNPLACED
+    position: int = NO_OFFSET
+    """The next offset to fetch."""
+    target: int | None = None
+    """Where to look for a position: EARLIEST or LATEST; None: the reset policy."""
+    resets: bool = True
+    """A position out of range is reset by policy; False: it is an error."""
+    end: int = NO_END
+    """Do not fetch at or above this offset."""
+    paused: bool = False
+    error: Exception | None = None
+    high_watermark: int = NO_OFFSET
+    retry_at_ns: int = 0
+    failures: int = 0
+    missing_since_ns: int | None = None
+    """Since when metadata has said that there is no such topic or partition."""
+
+    def signal(self, signal: Signal) -> None:
+        """Change the phase; KeyError, a defect, if `TRANSITIONS` has no row."""
+        self.phase = TRANSITIONS[self.phase, signal]
+        self.moved.append(self)
+
+    def fail(self, error: Exception) -> None:
+        """Stop with `error`."""
+        self.signal(Signal.FAIL)
+        self.error = error
+
+    def fetchable(self, now_ns: int) -> bool:
+        """True if a fetch may ask for it."""
+        return self.phase is Phase.FETCHING and not self.paused and self.position < self.end and now_ns >= self.retry_at_ns
+
+
+_PREFIX = struct.Struct(">qi")
+_DELTA = struct.Struct(">i")
+
+
+def offset_after(data: memoryview, start: int) -> int:
+    """The offset after the last whole batch in `data`; `start` if it holds none.
+
+    A walk over base offsets and lengths: what is in the batches is checked when they are decoded. A broker may cut the last batch short.
+    """
+    position, last, size_bytes = 0, -1, len(data)
+    while position + HEADER_SIZE_BYTES <= size_bytes:
+        _, length = _PREFIX.unpack_from(data, position)
+        after = position + LENGTH_PREFIX_BYTES + length
+        if length <= 0 or after > size_bytes:
+            break
+        last, position = position, after
+    if last < 0:
+        return start
+    base_offset, _ = _PREFIX.unpack_from(data, last)
+    (delta,) = _DELTA.unpack_from(data, last + LAST_OFFSET_DELTA)
+    return max(start, int(base_offset) + int(delta) + 1)

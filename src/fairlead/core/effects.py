@@ -1,0 +1,136 @@
+"""Everything a machine can ask of its host: a closed set.
+
+Effects of one step are carried out in order. File effects on one file are carried out in order; `FileSync` may be done on
+another thread, and its `FileDone` then comes later than those of effects asked for after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Buffer = bytes | bytearray | memoryview
+
+
+@dataclass(slots=True)
+class Connect:
+    """Open a TCP connection. The machine chooses the number: positive, never used twice."""
+
+    connection: int
+    host: str
+    port: int
+
+
+@dataclass(slots=True)
+class Write:
+    """Send buffers on a connection, in order, without copying them: they may not change until they are gone."""
+
+    connection: int
+    buffers: Sequence[Buffer]
+
+
+@dataclass(slots=True)
+class Close:
+    """Close a connection, after what is queued for it was sent if `drain`."""
+
+    connection: int
+    drain: bool = False
+
+
+@dataclass(slots=True)
+class Listen:
+    """Accept connections at host:port; port 0 takes any free one. Answered by `events.Listening`."""
+
+    listener: int
+    host: str
+    port: int
+
+
+@dataclass(slots=True)
+class StopListening:
+    """Close a listener; accepted connections live on."""
+
+    listener: int
+
+
+@dataclass(slots=True)
+class Resolve:
+    """Answer an operation. `completion` is opaque to the machine: it came with the operation."""
+
+    completion: Any
+    value: Any = None
+    error: Exception | None = None
+
+
+@dataclass(slots=True)
+class Call:
+    """Run a user's callback (delivery reports) outside the machine's step. An exception in it is logged, not propagated."""
+
+    function: Any
+    arguments: tuple[Any, ...]
+
+
+@dataclass(slots=True)
+class FileAppend:
+    """Append buffers to the file at `path` (made, with its folders, if missing); FileDone.value: the position they start at."""
+
+    token: int
+    path: str
+    buffers: Sequence[Buffer]
+
+
+@dataclass(slots=True)
+class FileReplace:
+    """Write the whole file at `path` durably under another name and move it into place; FileDone.value: None."""
+
+    token: int
+    path: str
+    buffers: Sequence[Buffer]
+
+
+@dataclass(slots=True)
+class FileRead:
+    """Read `size_bytes` at `position` (fewer at the file's end; size -1: all); FileDone.value: bytes."""
+
+    token: int
+    path: str
+    position: int
+    size_bytes: int
+
+
+@dataclass(slots=True)
+class FileSync:
+    """`fdatasync` the file; FileDone.value: None."""
+
+    token: int
+    path: str
+
+
+@dataclass(slots=True)
+class FileTruncate:
+    """Cut the file to `size_bytes`; FileDone.value: None."""
+
+    token: int
+    path: str
+    size_bytes: int
+
+
+@dataclass(slots=True)
+class FileDelete:
+    """Delete the file, or the folder with all below it; nothing there is no error; FileDone.value: None."""
+
+    token: int
+    path: str
+
+
+@dataclass(slots=True)
+class FileList:
+    """The names and sizes of the files in a folder, sorted; FileDone.value: list[tuple[str, int]], empty if missing."""
+
+    token: int
+    path: str
+
+
+FileEffect = FileAppend | FileReplace | FileRead | FileSync | FileTruncate | FileDelete | FileList
+Effect = Connect | Write | Close | Listen | StopListening | Resolve | Call | FileEffect

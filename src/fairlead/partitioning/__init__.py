@@ -1,0 +1,86 @@
+"""Partitioning: which partition each record of a topic goes to, as pure functions of keys, bytes, loads and dice.
+
+A record's partition is the first of these that exists (`assign_partitions`, a whole column at a time):
+
+1. the partition its sender gave it;
+2. what a custom partitioner answers, if one is configured and does not answer -1;
+3. `murmur2(key) & 0x7fffffff % partition_count`, over all partitions, available or not, so that a key stays where it is
+   while brokers come and go; with `partitioner.ignore.keys`, and for null keys, there is none;
+4. what the unkeyed policy chooses.
+
+Only the fourth has a state, and it lives in a policy object, one per producer and topic (`make_policy`). A policy owns
+no clock, no dice and no queue: sizes in bytes, the accumulator's view of the partitions (`TopicLoad`) and dice are given
+to it. It knows four ways:
+
+- `round_robin`: a record to each available partition in turn;
+- `sticky` (KIP-480): one partition until a new batch would be created, then another;
+- `uniform` (KIP-794): one partition until `batch.size` bytes went there, then one drawn evenly;
+- `adaptive` (KIP-794, the default): as uniform, but drawn by the queues, shortest first, passing over brokers that took
+  nothing for `partitioner.availability.timeout.ms` (`BrokerAvailability` keeps that account).
+
+The last three are decided by how batches fill, and that is decided by sizes alone. So a policy need not be asked for each
+record: `place` takes the sizes of a whole column, forms their prefix sum, and finds by binary search where the open batch
+ends, where the next one does, and where a turn does (`filling.Filling`). The answer is a list of runs, a few per batch, so
+that records which nobody keyed are never touched one by one. Where records are keyed, `counting_sort` groups a column by
+partition in two passes and keeps the order of arrival within each.
+
+The simulation agrees with what the accumulator then does, to the byte, if both use the same sizes and the same limit:
+`batch.size` less 61 bytes of header. Where Kafka's code and the KIPs' words part, the words are followed; the policies'
+docstrings say where.
+
+murmur2 over a column, the partitions of keys and the counting sort are kernels (`fairlead.base.kernel`), each with a twin
+in NumPy that serves until the compiler is done.
+
+All policies bind a record to its partition when it is handed over (`binds_at == "append"`).
+"""
+
+from fairlead.partitioning.assignment import assign_partitions, place_unkeyed
+from fairlead.partitioning.availability import BrokerAvailability
+from fairlead.partitioning.custom import CustomPartitioner, is_per_record, per_record
+from fairlead.partitioning.grouping import counting_sort
+from fairlead.partitioning.hashing import keyed_partition, keyed_partitions, murmur2, murmur2_column
+from fairlead.partitioning.load import Placement, Runs, TopicLoad, UnkeyedPolicy, expand
+from fairlead.partitioning.naming import POLICY_NAMES, Partitioner, make_policy, resolve_partitioner
+from fairlead.partitioning.round_robin import RoundRobinPolicy
+from fairlead.partitioning.sticky import StickyPolicy
+from fairlead.partitioning.uniform import (
+    AdaptivePolicy,
+    TurnLimits,
+    TurnRule,
+    UniformPolicy,
+    cumulative_weights,
+    kip_794_turn,
+    turn_is_over,
+)
+
+__all__ = [
+    "POLICY_NAMES",
+    "AdaptivePolicy",
+    "BrokerAvailability",
+    "CustomPartitioner",
+    "Partitioner",
+    "Placement",
+    "RoundRobinPolicy",
+    "Runs",
+    "StickyPolicy",
+    "TopicLoad",
+    "TurnLimits",
+    "TurnRule",
+    "UniformPolicy",
+    "UnkeyedPolicy",
+    "assign_partitions",
+    "counting_sort",
+    "cumulative_weights",
+    "expand",
+    "is_per_record",
+    "keyed_partition",
+    "keyed_partitions",
+    "kip_794_turn",
+    "make_policy",
+    "murmur2",
+    "murmur2_column",
+    "per_record",
+    "place_unkeyed",
+    "resolve_partitioner",
+    "turn_is_over",
+]

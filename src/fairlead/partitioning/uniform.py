@@ -1,0 +1,164 @@
+"""The policies of KIP-794: `uniform` stays for batch.size bytes and draws evenly; `adaptive` draws by the queues."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+from typing import Literal, NamedTuple
+
+from fairlead.base.limits import BATCH_OVERHEAD_BYTES
+from fairlead.core.machine import Dice
+from fairlead.partitioning.filling import Filling
+from fairlead.partitioning.load import Runs, SizeArray, TopicLoad, candidates
+
+
+class TurnLimits(NamedTuple):
+    """When a turn on a partition ends, in bytes produced there since it began; `0 < soft_bytes <= hard_bytes`."""
+
+    soft_bytes: int
+    """From here on the turn ends as soon as no batch is open, or the open one is full or does not take the next record."""
+    hard_bytes: int
+    """At the record that reaches this the turn ends in any case."""
+
+
+TurnRule = Callable[[int, int], TurnLimits]
+"""`rule(batch_size_bytes, overshoot_bytes)` gives the limits of a turn; `overshoot_bytes`, 0 or more, is what the same
+partition's last turn produced beyond its `soft_bytes`. Pure: called once as each turn begins."""
+
+
+def kip_794_turn(batch_size_bytes: int, overshoot_bytes: int) -> TurnLimits:
+    """KIP-794's turn: batch.size bytes, put off while a batch is part full, to twice that at most; what was too much is forgotten.
+
+    Kafka's `BuiltInPartitioner.updatePartitionInfo`: switch iff `produced >= S and all batches full` or `produced >= 2 S`
+    with `S = max(1, batch.size)`, without its overflow of 32 bits at `2 S` (`batch.size` beyond 1 GiB).
+    """
+    sticky_bytes = max(batch_size_bytes, 1)
+    return TurnLimits(sticky_bytes, 2 * sticky_bytes)
+
+
+def turn_is_over(produced_bytes: int, limits: TurnLimits, batch_is_full: bool) -> bool:
+    """The switch rule; `batch_is_full` also if none is open."""
+    return produced_bytes >= limits.hard_bytes or (batch_is_full and produced_bytes >= limits.soft_bytes)
+
+
+def cumulative_weights(queued_batches: Sequence[int]) -> list[int]:
+    """Cumulative weights by queue size, the longest queue weighing 1: (0, 3, 1) -> weights (4, 1, 3) -> (4, 5, 8).
+
+    Kafka's `BuiltInPartitioner.updatePartitionLoadStats`: weight = longest + 1 - queue. `queued_batches` holds one or more.
+    """
+    most = max(queued_batches) + 1
+    return list(accumulate(most - queued for queued in queued_batches))
+
+
+def draw_weighted(partitions: Sequence[int], cumulative: Sequence[int], dice: Dice) -> int:
+    """One of `partitions` with a chance as its weight: the first whose cumulative weight exceeds a draw below the last."""
+    return partitions[bisect_right(cumulative, dice.randrange(cumulative[-1]))]
+
+
+class UniformPolicy:
+    """KIP-794 with `partitioner.adaptive.partitioning.enable=false`.
+
+    A turn on a partition lasts until `batch.size` bytes were produced to it; the next partition is then drawn evenly from
+    those with a live leader (from all, if none has), and may be the same again. What counts as produced: the records this
+    policy placed, by `sizes_bytes`, and the 61 bytes of header for each batch they opened. Explicit and keyed records
+    do not count; they fill batches though, which `room_bytes` shows. A turn is put off while its batch has room, so that
+    no part-full batch is left to linger: see `kip_794_turn`. A switch put off that long can also come as a call
+    begins: the batch was drained in between, or the first record does not fit it.
+
+    So a turn that ended has taken at least S and less than `2 S + 61 + its last record`; that is what the KIP
+    allows partitions to differ by, per turn.
+    """
+
+    name = "uniform"
+    binds_at: Literal["append", "drain"] = "append"
+
+    def __init__(self, *, batch_size_bytes: int, dice: Dice, turn_rule: TurnRule = kip_794_turn) -> None:
+        self._batch_size_bytes = batch_size_bytes
+        self._limit_bytes = max(batch_size_bytes - BATCH_OVERHEAD_BYTES, 0)
+        self._dice = dice
+        self._turn_rule = turn_rule
+        self._overshoots: dict[int, int] = {}
+        self._limits = kip_794_turn(batch_size_bytes, 0)  # of no turn yet: the first begins with the first record
+        self.current = -1
+        """The partition whose turn it is; -1 before the first record."""
+        self.produced_bytes = 0
+        """Bytes produced to it in this turn, headers counted."""
+
+    def place(self, sizes_bytes: SizeArray, load: TopicLoad) -> Runs:
+        """Runs that end where turns do; a few microseconds for each batch."""
+        filling = Filling(sizes_bytes, load, self._limit_bytes)
+        draw = self._drawer(load)
+        start, count = 0, filling.count
+        if count and not 0 <= self.current < load.partition_count:
+            self._begin_turn(draw())
+        while start < count:
+            partition = self.current
+            stop = filling.open_batch_stop(partition, start)
+            new_batch = stop == start
+            if new_batch:
+                filling.overflow(partition)
+                if turn_is_over(self.produced_bytes, self._limits, batch_is_full=True):
+                    self._begin_turn(draw())
+                    continue
+                self.produced_bytes += BATCH_OVERHEAD_BYTES
+                stop = filling.new_batch_stop(start)
+            start = self._append(filling, start, stop, new_batch)
+            if turn_is_over(self.produced_bytes, self._limits, batch_is_full=not filling.room_bytes(partition)):
+                self._begin_turn(draw())
+        return filling.runs
+
+    def on_new_batch(self, partition: int, load: TopicLoad) -> None:
+        """Nothing: turns are counted in bytes, not in batches (KIP-794 deprecates the hook)."""
+
+    def _append(self, filling: Filling, start: int, stop: int, new_batch: bool) -> int:
+        """Fill the batch to `stop`, or to the record that reaches the hard limit; where it stopped."""
+        left_bytes = self._limits.hard_bytes - self.produced_bytes
+        taken_bytes = filling.bytes_between(start, stop)
+        if taken_bytes > left_bytes:
+            stop = filling.stop_at_bytes(start, left_bytes)
+            taken_bytes = filling.bytes_between(start, stop)
+        filling.append(self.current, start, stop, new_batch=new_batch)
+        self.produced_bytes += taken_bytes
+        return stop
+
+    def _begin_turn(self, partition: int) -> None:
+        if self.current >= 0:
+            self._overshoots[self.current] = max(self.produced_bytes - self._limits.soft_bytes, 0)
+        self.current, self.produced_bytes = partition, 0
+        self._limits = self._turn_rule(self._batch_size_bytes, self._overshoots.get(partition, 0))
+
+    def _drawer(self, load: TopicLoad) -> Callable[[], int]:
+        """What draws the next partition; the load is looked at once for a call of `place`, and only if a turn ends."""
+        choices, randrange = candidates(load), self._dice.randrange
+        return lambda: choices[randrange(len(choices))]
+
+
+class AdaptivePolicy(UniformPolicy):
+    """KIP-794 with all its defaults: `uniform`, but the next partition is drawn by the inverse of its queue.
+
+    Candidates are the partitions with a live leader that are not `unready`, whatever their queues; if all of those are
+    unready, the mark tells nothing apart and they are candidates all the same; if none has a leader, all are. The queue
+    of each candidate, and of no other, gives its weight (`cumulative_weights`), so none starves.
+
+    Departures from Kafka's `RecordAccumulator.partitionReady`, where the code strays from the KIP's words: an idle partition on
+    a broker that takes nothing is passed over too (Kafka skips the check for empty queues, and it keeps the highest weight);
+    queue sizes are kept by partition (in Kafka one can inherit the queue of another that was passed over); if all are unready
+    the queues still decide (Kafka forgets them); and partitions count from the first (Kafka draws evenly until each has had data).
+    """
+
+    name = "adaptive"
+
+    def _drawer(self, load: TopicLoad) -> Callable[[], int]:
+        partitions: Sequence[int] = ()
+        cumulative: Sequence[int] = ()
+
+        def draw() -> int:
+            nonlocal partitions, cumulative
+            if not partitions:
+                having_leader = candidates(load)
+                partitions = [partition for partition in having_leader if partition not in load.unready] or having_leader
+                cumulative = cumulative_weights([load.queued_batches[partition] for partition in partitions])
+            return draw_weighted(partitions, cumulative, self._dice)
+
+        return draw

@@ -1,0 +1,41 @@
+"""Producer: from records handed over to batches acknowledged.
+
+Theory of operation
+-------------------
+`ProducerMachine` is one machine (see `core`). In each step it takes the answers that arrived and the hand-overs in its intake, looks
+at what time has brought, and sends what can be sent. A hand-over is a set of columns: a chunk of single sends, or a piece of a
+table. From there on the unit of work is the run, the batch, the request; no code here looks at one record.
+
+    Handover      columns, where their results go (`Delivery`), what they hold of buffer.memory
+    Accumulator   a topic's unbound queue, then batches: explicit partition, key, or policy (`partitioning`) -> stretches of rows
+    Schedule      which partitions' first batch lingers, backs off, is ready, is parked; by node, so that idle ones cost nothing
+    Sender        drains ready partitions in rotation, one batch each into a request, and judges the answers (`verdicts`)
+    Identity      producer id and epoch; `PartitionSequences`: what each partition's batches are numbered with
+    Ledger        settles every row exactly once: memory, flushes, callbacks, counters
+
+Binding. Records without a partition wait in their topic's unbound queue, each hand-over with its time of arrival. Every policy of
+today binds when metadata is there, which is mostly at once. A batch is a list of stretches `order[start:stop]` of column sets;
+nothing is copied until it is drained, when it is encoded (all batches of one table in a request by one kernel call), numbered,
+and sent. So a policy that binds at drain time needs another way out of the unbound queue, and nothing else.
+
+Order. A partition's batches leave first in, first out. What is sent again goes back before all that was drained after it
+(`Batch.serial`), and with sequence numbers only the first outstanding batch may be repeated. Without them, order under retries
+holds for one request in flight, as in Kafka. A partition's very first batch under a producer id goes alone: a broker that knows
+nothing of a producer takes any sequence, and would write a second batch before a first one that it refused.
+
+Exactly once. A batch keeps its bytes and sequence through retries, so brokers recognise it. Three things can break the chain.
+A batch is refused for good: its sequence will never come, everything behind it is numbered anew under the next epoch. A batch is
+given up and may have been written: nothing new is numbered until the answers still out tell (`give_up`, `resolve`). A broker
+has lost its state: new epoch. Renumbering waits until nothing of the partition is on the wire, so an answer always means the
+numbers that its batch carries. Rules: KIP-98, KIP-360, Kafka's `TransactionManager`; `judge` has them in one place.
+
+Too large. A batch that a broker finds too large is split and its parts share its sequences (KIP-126); a single record fails.
+
+Not as Kafka: a node with requests in flight is sent only what is full or has lingered, so that batches fill while it is busy; an
+idle node also takes what lingers. An explicit partition that does not exist fails alone, after one look at fresh metadata.
+"""
+
+from fairlead.producer.handover import Flush, Handover, Intake, PartitionsFor, Stop, Wake
+from fairlead.producer.machine import ProducerMachine
+
+__all__ = ["Flush", "Handover", "Intake", "PartitionsFor", "ProducerMachine", "Stop", "Wake"]

@@ -1,0 +1,137 @@
+"""From drained batches to bytes: encoding what one request takes in as few kernel calls as possible, and splitting."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from fairlead.base.ids import NO_SEQUENCE
+from fairlead.producer.batch import Batch
+from fairlead.producer.handover import Int64
+from fairlead.producer.queues import TopicQueue
+from fairlead.producer.settings import ProducerSettings
+from fairlead.records import Compression, RecordColumns, Slice, cut, encode, encode_many
+
+_WORSE_STEP = 0.05
+_BETTER_STEP = 0.005
+"""How fast the estimate of the compression ratio follows (Kafka's `CompressionRatioEstimator`): up at once, down slowly."""
+
+
+def encode_drained(batches: Sequence[Batch], settings: ProducerSettings, wall_ms: int) -> None:
+    """Give every batch that has none its bytes.
+
+    Uncompressed batches cut from one set of columns, as those of a big table are, share one kernel call; a batch of several
+    pieces, or a compressed one, is encoded by itself. `wall_ms` is the create time of records that came without a timestamp.
+    """
+    groups: dict[tuple[int, int, int], list[Batch]] = {}
+    for batch in batches:
+        if batch.buffer is not None:
+            continue
+        if settings.compression is Compression.none and len(batch.pieces) == 1:
+            key = (id(batch.pieces[0][0].source), batch.producer_id, batch.producer_epoch)
+            groups.setdefault(key, []).append(batch)
+        else:
+            _encode_one(batch, settings, wall_ms)
+    for group in groups.values():
+        _encode_group(group, wall_ms)
+
+
+def _encode_one(batch: Batch, settings: ProducerSettings, wall_ms: int) -> None:
+    encoded = encode(
+        batch.slices(),
+        create_time_ms=wall_ms,
+        compression=settings.compression,
+        level=settings.compression_level,
+        producer_id=batch.producer_id,
+        producer_epoch=batch.producer_epoch,
+        base_sequence=batch.base_sequence,
+    )
+    batch.buffer = encoded.buffer
+    if settings.compression is not Compression.none and encoded.uncompressed_bytes:
+        learn_ratio(batch.queue.topic, encoded.size_bytes / encoded.uncompressed_bytes)
+
+
+def _encode_group(group: list[Batch], wall_ms: int) -> None:
+    columns, order, cuts = _gathered(group)
+    sequences = None
+    if group[0].base_sequence != NO_SEQUENCE:
+        sequences = np.array([batch.base_sequence for batch in group], np.int64)
+    encoded = encode_many(
+        columns,
+        order,
+        cuts,
+        create_time_ms=wall_ms,
+        producer_id=group[0].producer_id,
+        producer_epoch=group[0].producer_epoch,
+        base_sequences=sequences,
+    )
+    for batch, each in zip(group, encoded, strict=True):
+        batch.buffer = each.buffer
+
+
+def _gathered(group: list[Batch]) -> tuple[RecordColumns, Int64 | None, Int64]:
+    """The columns of a group, an order in which its batches follow one another, and where each starts in it."""
+    handover, start, stop, order, _ = group[0].pieces[0]
+    cuts = [start, stop]
+    for batch in group[1:]:
+        _, begin, end, same, _ = batch.pieces[0]
+        if begin != cuts[-1] or same is not order:
+            break
+        cuts.append(end)
+    else:
+        return handover.source, order, np.array(cuts, np.int64)
+    rows = []
+    ends = [0]
+    for batch in group:
+        _, begin, end, each, _ = batch.pieces[0]
+        rows.append(np.arange(begin, end, dtype=np.int64) if each is None else each[begin:end])
+        ends.append(ends[-1] + end - begin)
+    return handover.source, np.concatenate(rows), np.array(ends, np.int64)
+
+
+def learn_ratio(topic: TopicQueue, observed: float) -> None:
+    """Follow what a batch of the topic compressed to: at once if it was worse than estimated, slowly if it was better."""
+    estimated = topic.compression_ratio
+    if observed > estimated:
+        topic.compression_ratio = max(estimated + _WORSE_STEP, observed)
+    elif observed < estimated:
+        topic.compression_ratio = max(estimated - _BETTER_STEP, observed)
+
+
+def split(batch: Batch) -> list[Batch]:
+    """Smaller batches with the records of one that a broker found too large (KIP-126); at least two if it has two records.
+
+    The first time it is cut at batch.size; what is no larger than that, or was split before, is halved. Sequences are
+    left to the caller. The ratio estimate is set back, since it promised too much.
+    """
+    topic = batch.queue.topic
+    topic.compression_ratio = max(topic.compression_ratio, 1.0)
+    sizes_bytes = sum(piece[4] for piece in batch.pieces)
+    limit = topic.batch_limit_bytes
+    if batch.split_limit_bytes or sizes_bytes <= limit:
+        limit = max(sizes_bytes // 2, 1)
+    parts: list[Batch] = []
+    serial = batch.serial
+    for handover, start, stop, order, _ in batch.pieces:
+        room = limit - parts[-1].size_bytes if parts else limit
+        begin = start
+        for number, end in enumerate(cut(Slice(handover.source, start, stop, order), max(room, 0), limit).tolist()):
+            if end == begin:
+                continue
+            if number or not parts:
+                parts.append(Batch(batch.queue, batch.created_ns, batch.deadline_ns))
+            part = parts[-1]
+            size = _size_bytes(handover.source, begin, end, order)
+            part.add(handover, begin, end, order, size, size)
+            begin = end
+    for part in parts:
+        part.closed, part.split_limit_bytes = True, limit
+        part.serial = serial
+        serial += part.count
+    return parts
+
+
+def _size_bytes(columns: RecordColumns, start: int, stop: int, order: Int64 | None) -> int:
+    sizes = columns.sizes_bytes()
+    return int(np.sum(sizes[start:stop] if order is None else sizes[order[start:stop]]))

@@ -1,0 +1,148 @@
+"""What passes between a face and the producer's machine: records handed over, operations, and where results go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from fairlead.records import RecordColumns
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+Calls = tuple[Callable[..., Any], tuple[Any, ...]]
+
+
+class Delivery(Protocol):
+    """Where the results of one hand-over go; its rows are numbered as the user handed them over."""
+
+    def settle(
+        self,
+        first_row: int,
+        start: int,
+        stop: int,
+        order: Int64 | None,
+        partition: int,
+        base_offset: int,
+        log_append_ms: int,
+        error: Exception | None,
+    ) -> Calls | None:
+        """Rows `first_row + order[start:stop]` (without order: `first_row + start` and on) are delivered, or failed with `error`.
+
+        The first of them has offset `base_offset` (-1: not known) in `partition`, each next one 1 more; `log_append_ms` is -1
+        unless the broker set the timestamps. Called once for each row. Returns what to call, outside the step, for
+        delivery callbacks; None if there are none.
+        """
+
+
+class Handover:
+    """Records of one topic, handed over together: those of `columns`, which are rows `base` and on of `source`.
+
+    Once placed, rows are numbered as in `source`, which the pieces of one table share, so that their batches can be encoded together.
+    """
+
+    __slots__ = (
+        "base", "columns", "created_ns", "delivery", "first_row", "metadata_version", "partitions", "reserved_bytes", "rows", "serial",
+        "source", "topic",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        topic: str,
+        columns: RecordColumns,
+        partitions: Int32 | None,
+        delivery: Delivery,
+        *,
+        created_ns: int,
+        reserved_bytes: int,
+        first_row: int = 0,
+        source: RecordColumns | None = None,
+        base: int = 0,
+    ) -> None:
+        self.topic = topic
+        self.columns = columns
+        self.partitions = partitions
+        """int32[count] with -1 for none; None: no record has an explicit partition."""
+        self.delivery = delivery
+        self.created_ns = created_ns
+        self.reserved_bytes = reserved_bytes
+        """What these records still hold of `buffer.memory`."""
+        self.source = columns if source is None else source
+        self.base = base
+        self.first_row = first_row
+        """Row 0 of `source` is this row of `delivery`; may be negative."""
+        self.rows = columns.count
+        """Rows not yet delivered or failed."""
+        self.serial = 0
+        """Numbered by the machine in the order of arrival."""
+        self.metadata_version = -1
+        """The metadata that lacked an explicit partition of these records; they wait for a newer one."""
+
+    def sizes_bytes(self) -> Int64:
+        """int64[count]: the encoded size of each record, as `RecordColumns.sizes_bytes` has it."""
+        return self.source.sizes_bytes()[self.base : self.base + self.columns.count]
+
+    def settle(
+        self,
+        start: int,
+        stop: int,
+        order: Int64 | None,
+        size_bytes: int,
+        partition: int,
+        base_offset: int,
+        log_append_ms: int,
+        error: Exception | None,
+    ) -> tuple[int, Calls | None]:
+        """Settle rows `order[start:stop]` of the source; gives the bytes of `buffer.memory` that this frees, and what to call."""
+        self.rows -= stop - start
+        freed = self.reserved_bytes if self.rows == 0 else min(size_bytes, self.reserved_bytes)
+        self.reserved_bytes -= freed
+        return freed, self.delivery.settle(self.first_row, start, stop, order, partition, base_offset, log_append_ms, error)
+
+
+class Intake(Protocol):
+    """Where a face leaves hand-overs for its machine (see `core.machine.Intake`)."""
+
+    def take(self, coming_back: bool) -> Sequence[Handover]:
+        """All that was handed over since the last take, in order.
+
+        With `coming_back`, and if anything was taken, the machine will look again within `POLL_INTERVAL_NS` without being woken:
+        a stream of small sends then costs a step per interval, not one per record.
+        """
+
+    def close(self, error: Exception) -> None:
+        """The machine has ended: refuse what comes from now on."""
+
+
+POLL_INTERVAL_NS = 1_000_000
+
+
+@dataclass(slots=True, frozen=True)
+class Wake:
+    """Look into the intake."""
+
+
+@dataclass(slots=True, frozen=True)
+class Flush:
+    """Deliver everything handed over before this, without lingering; answered with None when all of it is delivered or failed."""
+
+    completion: Any
+
+
+@dataclass(slots=True, frozen=True)
+class PartitionsFor:
+    """Answered with the topic's list of `core.metadata.PartitionMetadata`, or TimedOut after max.block.ms."""
+
+    completion: Any
+    topic: str
+
+
+@dataclass(slots=True, frozen=True)
+class Stop:
+    """Fail what was not delivered and close the connections; answered with the records given up: dict topic -> count."""
+
+    completion: Any
+    reason: str

@@ -1,0 +1,116 @@
+"""The account of everything handed over: what is not settled yet, what memory it holds, who waits for it, and the counters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fairlead.core.effects import Call, Effect, Resolve
+from fairlead.core.machine import MemoryPool
+from fairlead.producer.batch import Batch
+from fairlead.producer.handover import Handover, Int64
+
+COUNTERS = (
+    "records_sent",
+    "records_failed",
+    "batches_sent",
+    "batches_retried",
+    "batches_split",
+    "bytes_sent",
+    "bytes_uncompressed",
+    "requests_sent",
+    "requests_failed",
+    "epoch_bumps",
+)
+"""What `metrics` counts: records delivered and failed; batches, their bytes and requests as often as they were sent."""
+
+
+class Ledger:
+    """Every row handed over is settled here exactly once, so that memory comes back, flushes end and callbacks are called."""
+
+    def __init__(self, memory: MemoryPool) -> None:
+        self._memory = memory
+        self._open: dict[int, Handover] = {}
+        self._serial = 0
+        self._flushes: list[tuple[int, Any]] = []
+        self._freed_bytes = 0
+        self._effects: list[Effect] = []
+        self.records_open = 0
+        """Records handed over and not settled."""
+        self.counters: dict[str, int] = dict.fromkeys(COUNTERS, 0)
+
+    def enter(self, handover: Handover) -> None:
+        """A hand-over arrived."""
+        self._serial += 1
+        handover.serial = self._serial
+        self.records_open += handover.rows
+        if handover.rows:
+            self._open[handover.serial] = handover
+
+    def finish(self, batch: Batch, base_offset: int, log_append_ms: int, error: Exception | None) -> None:
+        """Settle all records of a batch, once: a batch that is done already is left alone."""
+        if batch.done:
+            return
+        partition, offset = batch.queue.partition, base_offset
+        for handover, start, stop, order, held_bytes in batch.pieces:
+            freed, call = handover.settle(start, stop, order, held_bytes, partition, offset, log_append_ms, error)
+            self._freed_bytes += freed
+            if call is not None:
+                self._effects.append(Call(*call))
+            if not handover.rows:
+                del self._open[handover.serial]
+            if offset >= 0:
+                offset += stop - start
+        batch.done, batch.pieces, batch.buffer = True, [], None
+        self._count(batch.count, error)
+
+    def fail_rows(self, handover: Handover, order: Int64 | None, error: Exception, partition: int = -1) -> None:
+        """Settle rows that never got into a batch: `order` (rows of its columns), or all of the hand-over."""
+        count = handover.columns.count if order is None else len(order)
+        if not count:
+            return
+        sizes = handover.sizes_bytes()
+        size_bytes = int(np.sum(sizes if order is None else sizes[order]))
+        if order is None:
+            freed, call = handover.settle(handover.base, handover.base + count, None, size_bytes, partition, -1, -1, error)
+        else:
+            freed, call = handover.settle(0, count, order + handover.base, size_bytes, partition, -1, -1, error)
+        self._count(count, error)
+        self._freed_bytes += freed
+        if call is not None:
+            self._effects.append(Call(*call))
+        if not handover.rows:
+            del self._open[handover.serial]
+
+    def flush(self, completion: Any) -> None:
+        """Answer `completion` once everything that has arrived so far is settled."""
+        self._flushes.append((self._serial, completion))
+
+    @property
+    def flushing(self) -> bool:
+        """True while a flush waits."""
+        return bool(self._flushes)
+
+    def resolve(self, completion: Any, value: Any = None, error: Exception | None = None) -> None:
+        """Answer an operation."""
+        self._effects.append(Resolve(completion, value, error))
+
+    def take_effects(self) -> list[Effect]:
+        """Give memory back, answer the flushes that are over, and hand out the effects gathered."""
+        if self._freed_bytes:
+            self._memory.release(self._freed_bytes)
+            self._freed_bytes = 0
+        if self._flushes:
+            oldest = next(iter(self._open), self._serial + 1)
+            over = [completion for serial, completion in self._flushes if serial < oldest]
+            if over:
+                self._flushes = [(serial, completion) for serial, completion in self._flushes if serial >= oldest]
+                for completion in over:
+                    self.resolve(completion)
+        effects, self._effects = self._effects, []
+        return effects
+
+    def _count(self, count: int, error: Exception | None) -> None:
+        self.records_open -= count
+        self.counters["records_sent" if error is None else "records_failed"] += count

@@ -1,0 +1,338 @@
+"""The sender: drains batches into Produce requests, one batch per partition and request, and deals with the answers."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from fairlead.base.codes import ErrorCode, policy
+from fairlead.base.errors import BrokerError, RecordTooLarge, TimedOut, UnsupportedVersion
+from fairlead.base.ids import NO_SEQUENCE, Node
+from fairlead.base.limits import BATCH_OVERHEAD_BYTES
+from fairlead.base.units import ns_to_ms
+from fairlead.core.backoff import Backoff
+from fairlead.core.machine import Dice
+from fairlead.core.metadata import NO_TOPIC_ID
+from fairlead.core.network import Network
+from fairlead.producer.accumulator import Accumulator
+from fairlead.producer.batch import Batch
+from fairlead.producer.encoding import encode_drained, split
+from fairlead.producer.identity import Identity, IdentityState
+from fairlead.producer.ledger import Ledger
+from fairlead.producer.queues import PartitionQueue, QueueState
+from fairlead.producer.schedule import NodeQueues, Schedule
+from fairlead.producer.settings import ProducerSettings
+from fairlead.producer.verdicts import Verdict, judge
+from fairlead.wire import ApiKey, Message
+
+_UNCLEAR = (
+    ErrorCode.REQUEST_TIMED_OUT,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+    ErrorCode.NETWORK_EXCEPTION,
+    ErrorCode.UNKNOWN_SERVER_ERROR,
+)
+"""Answers that leave open whether the batch is written."""
+
+
+class Sender:
+    """Part of the producer's machine; runs inside its step."""
+
+    def __init__(
+        self,
+        settings: ProducerSettings,
+        network: Network,
+        accumulator: Accumulator,
+        schedule: Schedule,
+        ledger: Ledger,
+        identity: Identity,
+        dice: Dice,
+    ) -> None:
+        self._settings = settings
+        self._network = network
+        self._accumulator = accumulator
+        self._schedule = schedule
+        self._ledger = ledger
+        self._identity = identity
+        self._dice = dice
+        self._backoff = Backoff(settings.retry_backoff_ms, settings.retry_backoff_max_ms)
+        self._now_ns = 0
+        self._idempotent = settings.idempotent
+        self._mutes = settings.keeps_order_by_muting
+
+    def tick(self, now_ns: int) -> None:
+        """The time of this step, for answers that come in during it."""
+        self._now_ns = now_ns
+
+    # Sending
+
+    def send_ready(self, now_ns: int, wall_ms: int) -> None:
+        """Send all that can be sent to nodes that can take it; begin to connect to the others."""
+        identity = self._identity
+        if identity.bump_wanted and identity.state is IdentityState.READY:
+            identity.bump()
+            self._ledger.counters["epoch_bumps"] += 1
+        if self._idempotent and identity.state is not IdentityState.READY:
+            return
+        network, availability = self._network, self._accumulator.availability
+        for node_id in availability.unready():
+            availability.observe(node_id, can_take=network.ready(node_id), now_ns=now_ns)
+        for node_id, node in self._schedule.nodes.items():
+            if not node.ready:
+                continue
+            can_take = network.ready(node_id)
+            availability.observe(node_id, can_take=can_take, now_ns=now_ns)
+            if not can_take:
+                if not network.blocked(node_id):
+                    network.connect(node_id)
+                continue
+            while node.ready and network.ready(node_id):
+                batches = self._drain(node, network.in_flight(node_id) == 0, now_ns)
+                if not batches:
+                    break
+                self._send(node_id, batches, wall_ms)
+
+    def _drain(self, node: NodeQueues, idle: bool, now_ns: int) -> list[Batch]:
+        """The batches of one request: the first of each ready partition in turn, up to max.request.size.
+
+        A node that is `idle` also takes what still lingers, as Kafka's does: the request goes anyway. To a busy one that
+        would only mean smaller batches.
+        """
+        batches: list[Batch] = []
+        size_bytes = 0
+        limit_bytes = self._settings.max_request_bytes
+        again: list[PartitionQueue] = []
+        for _ in range(len(node.ready)):
+            queue = next(iter(node.ready))
+            if not self._may_drain(queue):
+                self._schedule.park(queue)
+                continue
+            size_bytes += queue.batches[0].size_bytes + BATCH_OVERHEAD_BYTES
+            if size_bytes > limit_bytes and batches:
+                break
+            batches.append(self._take(queue))
+            node.ready.move_to_end(queue)
+            if len(queue.batches) < 2 or queue.batches[0].retry_at_ns:
+                again.append(queue)  # it may have to linger, or be empty; otherwise it stays ready
+        else:
+            for queue in list(node.waiting) if idle and batches else ():
+                size_bytes += queue.batches[0].size_bytes + BATCH_OVERHEAD_BYTES
+                if size_bytes > limit_bytes:
+                    break
+                if self._may_drain(queue):
+                    batches.append(self._take(queue))
+                    again.append(queue)
+        for queue in again:
+            self._schedule.place(queue, now_ns)
+        return batches
+
+    def _may_drain(self, queue: PartitionQueue) -> bool:
+        if queue.in_flight and self._mutes:
+            return False
+        return not self._idempotent or queue.sequences.may_drain(queue.batches[0], self._identity, queue.in_flight)
+
+    def _take(self, queue: PartitionQueue) -> Batch:
+        batch = queue.pop()
+        if not batch.serial:
+            batch.serial = queue.drained_records + 1
+            queue.drained_records += batch.count
+            if self._idempotent:
+                queue.sequences.number(batch)
+        batch.attempts += 1
+        batch.in_flight = True
+        queue.in_flight += 1
+        metadata = queue.topic.metadata
+        assert metadata is not None, "a queue with a leader has metadata"
+        batch.leader_epoch = metadata.partitions[queue.partition].leader_epoch
+        return batch
+
+    def _send(self, node_id: int, batches: Sequence[Batch], wall_ms: int) -> None:
+        encode_drained(batches, self._settings, wall_ms)
+        topics: dict[str, Message] = {}
+        by_partition: dict[tuple[str, int], Batch] = {}
+        names: dict[uuid.UUID, str] = {}
+        counters = self._ledger.counters
+        for batch in batches:
+            topic = batch.queue.topic
+            entry = topics.get(topic.name)
+            if entry is None:
+                assert topic.metadata is not None
+                topic_id = topic.metadata.topic_id
+                entry = topics[topic.name] = Message(name=topic.name, topic_id=topic_id, partition_data=[])
+                names[topic_id] = topic.name
+            partition = batch.queue.partition
+            entry.partition_data.append(Message(index=partition, records=batch.buffer))
+            by_partition[topic.name, partition] = batch
+            assert batch.buffer is not None
+            counters["bytes_sent"] += len(batch.buffer)
+            counters["bytes_uncompressed"] += batch.size_bytes
+        counters["batches_sent"] += len(batches)
+        counters["requests_sent"] += 1
+        message = Message(
+            transactional_id=None,
+            acks=self._settings.acks,
+            timeout_ms=self._settings.request_timeout_ms,
+            topic_data=list(topics.values()),
+        )
+        self._network.send(
+            node_id, ApiKey.PRODUCE, message, self._answered(node_id, by_partition, names), expects_response=self._settings.acks != 0
+        )
+
+    # Answers
+
+    def _answered(
+        self, node_id: int, batches: dict[tuple[str, int], Batch], names: dict[uuid.UUID, str]
+    ) -> Callable[[Message | None, Exception | None], None]:
+        def answered(response: Message | None, error: Exception | None) -> None:
+            for batch in batches.values():
+                batch.in_flight = False
+                batch.queue.in_flight -= 1
+            if error is not None:
+                self._ledger.counters["requests_failed"] += 1
+                self._network.metadata.request_update()
+                for batch in batches.values():
+                    self._lost(batch, error)
+            elif response is None:
+                for batch in batches.values():
+                    self._delivered(batch, -1, -1)
+            else:
+                self._read(node_id, response, batches, names)
+
+        return answered
+
+    def _read(self, node_id: int, response: Message, batches: dict[tuple[str, int], Batch], names: dict[uuid.UUID, str]) -> None:
+        """Take a Produce response apart; a batch that it does not mention is as good as lost."""
+        metadata = self._network.metadata
+        endpoints = response.node_endpoints
+        if endpoints:
+            metadata.saw_nodes([Node(each.node_id, each.host, each.port, each.rack) for each in endpoints])
+        delivered = self._delivered
+        for topic in response.responses:
+            name = topic.name
+            if not name or topic.topic_id != NO_TOPIC_ID:
+                name = names.get(topic.topic_id, name)
+            for entry in topic.partition_responses:
+                batch = batches.pop((name, entry.index), None)
+                if batch is None:
+                    continue
+                if entry.error_code == ErrorCode.NONE:
+                    delivered(batch, entry.base_offset, entry.log_append_time_ms)
+                else:
+                    leader = entry.current_leader
+                    if leader is not None and leader.leader_id >= 0:
+                        metadata.saw_leader(name, entry.index, leader.leader_id, leader.leader_epoch)
+                    self._refused(batch, entry)
+        for batch in batches.values():
+            self._lost(batch, BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, f"broker {node_id} did not answer for {batch.queue}"))
+
+    def _delivered(self, batch: Batch, base_offset: int, log_append_ms: int) -> None:
+        queue = batch.queue
+        if batch.base_sequence != NO_SEQUENCE:
+            queue.sequences.acknowledge(batch, base_offset)
+        self._ledger.finish(batch, base_offset, log_append_ms, None)
+        if queue.state is QueueState.PARKED or queue.sequences.unresolved_next != NO_SEQUENCE:
+            self._looked_at(queue)
+
+    def _refused(self, batch: Batch, entry: Any) -> None:
+        """A broker answered for the batch with an error."""
+        code, queue = entry.error_code, batch.queue
+        verdict = judge(code, entry.log_start_offset, batch, queue.sequences, self._identity)
+        if verdict is Verdict.DELIVERED:  # a duplicate: it was written before, its offset is not known any more
+            self._delivered(batch, -1, -1)
+            return
+        error = self._error(batch, code, entry)
+        batch.last_error = error
+        batch.maybe_written = batch.maybe_written or code in _UNCLEAR
+        if policy(code).refreshes_metadata:
+            self._network.metadata.request_update()
+        if verdict is Verdict.SPLIT and not batch.done:
+            self._split(batch)
+        elif verdict in (Verdict.RETRY, Verdict.RENUMBER) and self._may_retry(batch):
+            if verdict is Verdict.RENUMBER:
+                queue.sequences.start_again(self._identity)
+            self._retry(batch)
+        else:
+            self.fail(batch, error, maybe_written=batch.maybe_written or policy(code).retriable)
+        self._looked_at(queue)
+
+    def _lost(self, batch: Batch, error: Exception) -> None:
+        """No answer came: the batch may have been written or not."""
+        batch.last_error, batch.maybe_written = error, True
+        if self._may_retry(batch) and not isinstance(error, UnsupportedVersion):
+            self._retry(batch)
+        else:
+            self.fail(batch, error, maybe_written=True)
+        self._looked_at(batch.queue)
+
+    def _may_retry(self, batch: Batch) -> bool:
+        return not batch.done and batch.attempts <= self._settings.retries and self._now_ns < batch.deadline_ns
+
+    def _retry(self, batch: Batch) -> None:
+        batch.retry_at_ns = self._now_ns + self._backoff.wait_ns(batch.attempts - 1, self._dice)
+        batch.queue.put_back(batch)
+        self._ledger.counters["batches_retried"] += 1
+
+    def _split(self, batch: Batch) -> None:
+        parts = split(batch)
+        if batch.base_sequence != NO_SEQUENCE:
+            batch.queue.sequences.replace(batch, parts)
+        for part in parts:
+            batch.queue.put_back(part)
+            self._accumulator.watch(part)
+        batch.done, batch.pieces, batch.buffer = True, [], None
+        self._ledger.counters["batches_split"] += 1
+
+    def fail(self, batch: Batch, error: Exception, *, maybe_written: bool) -> None:
+        """Tell the senders, and keep the sequences right: a gap that is known needs a new epoch, one that may be has to be watched."""
+        queue = batch.queue
+        if batch.base_sequence != NO_SEQUENCE and not batch.done:
+            if maybe_written:
+                queue.sequences.give_up(batch)
+            else:
+                queue.sequences.drop(batch)
+                queue.sequences.start_again(self._identity)
+        self._ledger.finish(batch, -1, -1, error)
+
+    def expire(self, batches: Sequence[Batch], now_ns: int) -> None:
+        """Fail batches that are past delivery.timeout.ms, wherever they are."""
+        for batch in batches:
+            queue = batch.queue
+            if batch.in_flight:
+                where = "a request for them is still unanswered"
+            else:
+                queue.remove(batch)
+                where = f"last problem: {batch.last_error}" if batch.last_error is not None else self._why_waiting(queue)
+            age_ms = ns_to_ms(now_ns - batch.created_ns)
+            limit_ms = self._settings.delivery_timeout_ms
+            error = TimedOut(f"{batch} were not delivered within delivery.timeout.ms={limit_ms} ({age_ms:.0f} ms): {where}")
+            self.fail(batch, error, maybe_written=batch.attempts > 0)  # attempts with a clear answer are counted too, to be safe
+            self._looked_at(queue)
+
+    def _why_waiting(self, queue: PartitionQueue) -> str:
+        if queue.node_id < 0:
+            return "the partition has no leader"
+        if self._identity.idempotent and self._identity.state is not IdentityState.READY:
+            return f"no producer id could be had ({self._identity.error or self._network.trouble()})"
+        if self._network.blocked(queue.node_id) or not self._network.ready(queue.node_id):
+            return f"its leader, broker {queue.node_id}, could not be sent to ({self._network.trouble()})"
+        return "batches before them took too long"
+
+    def _looked_at(self, queue: PartitionQueue) -> None:
+        """After anything happened to a batch of the queue: resolve its sequences if that is possible now, and schedule it."""
+        queue.sequences.resolve(self._identity, queue.in_flight)
+        if queue.batches or queue in self._schedule.active:
+            self._schedule.place(queue, self._now_ns)
+
+    def _error(self, batch: Batch, code: int, entry: Any) -> Exception:
+        said = entry.error_message or policy(code).meaning
+        if code == ErrorCode.MESSAGE_TOO_LARGE:
+            size = BATCH_OVERHEAD_BYTES + batch.size_bytes
+            return RecordTooLarge(
+                f"{batch}: a batch of {size} bytes exceeds the broker's limit ({said}); raise max.message.bytes of the topic, or send less"
+            )
+        refused = entry.record_errors
+        if refused:
+            first = refused[0]
+            detail = first.batch_index_error_message or "refused"
+            said += f"; {len(refused)} of the batch's records refused, the first at {first.batch_index}: {detail}"
+        return BrokerError(code, f"{batch}: {said}")

@@ -1,0 +1,116 @@
+"""The producer's settings: parsed configs in the units that the machine works in, and the conflicts among them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fairlead.base.config import Settings
+from fairlead.base.errors import ConfigError
+from fairlead.base.limits import BATCH_OVERHEAD_BYTES, BROKER_BATCH_WINDOW
+from fairlead.base.units import ms_to_ns
+from fairlead.partitioning import Partitioner, resolve_partitioner
+from fairlead.records import Compression
+
+ACKS = {"0": 0, "1": 1, "all": -1, "-1": -1}
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerSettings:
+    """What `ProducerConfig` came to; see `base.config_client` for the keys."""
+
+    acks: int
+    """0, 1, or -1 for all."""
+    idempotent: bool
+    batch_size_bytes: int
+    batch_limit_bytes: int
+    """Record bytes in one batch: batch.size less the header; 0: one record per batch."""
+    linger_ns: int
+    max_block_ns: int
+    max_block_ms: int
+    max_request_bytes: int
+    delivery_timeout_ns: int
+    delivery_timeout_ms: int
+    request_timeout_ms: int
+    request_timeout_ns: int
+    retries: int
+    max_in_flight: int
+    retry_backoff_ms: int
+    retry_backoff_max_ms: int
+    compression: Compression
+    compression_level: int | None
+    availability_timeout_ns: int
+    partitioner: Partitioner
+
+    @property
+    def keeps_order_by_muting(self) -> bool:
+        """One request in flight at most: a partition waits for its batch's answer (Kafka's `guaranteeMessageOrder`)."""
+        return self.max_in_flight == 1
+
+
+def producer_settings(settings: Settings) -> ProducerSettings:
+    """Settings of scope "producer" made ready; ConfigError for configs that contradict each other (`ProducerConfig.postProcess...`)."""
+    partitioner = resolve_partitioner(
+        settings["partitioner.class"],
+        adaptive=settings["partitioner.adaptive.partitioning.enable"],
+        ignore_keys=settings["partitioner.ignore.keys"],
+    )
+    compression = Compression.named(settings["compression.type"])
+    delivery_timeout_ms = _delivery_timeout_ms(settings)
+    return ProducerSettings(
+        acks=ACKS[settings["acks"]],
+        idempotent=_idempotent(settings),
+        batch_size_bytes=settings["batch.size"],
+        batch_limit_bytes=max(settings["batch.size"] - BATCH_OVERHEAD_BYTES, 0),
+        linger_ns=ms_to_ns(settings["linger.ms"]),
+        max_block_ns=ms_to_ns(settings["max.block.ms"]),
+        max_block_ms=settings["max.block.ms"],
+        max_request_bytes=settings["max.request.size"],
+        delivery_timeout_ns=ms_to_ns(delivery_timeout_ms),
+        delivery_timeout_ms=delivery_timeout_ms,
+        request_timeout_ms=settings["request.timeout.ms"],
+        request_timeout_ns=ms_to_ns(settings["request.timeout.ms"]),
+        retries=settings["retries"],
+        max_in_flight=settings["max.in.flight.requests.per.connection"],
+        retry_backoff_ms=settings["retry.backoff.ms"],
+        retry_backoff_max_ms=settings["retry.backoff.max.ms"],
+        compression=compression,
+        compression_level=_level(settings, compression),
+        availability_timeout_ns=ms_to_ns(settings["partitioner.availability.timeout.ms"]),
+        partitioner=partitioner,
+    )
+
+
+def _idempotent(settings: Settings) -> bool:
+    if not settings["enable.idempotence"]:
+        return False
+    conflicts = []
+    if ACKS[settings["acks"]] != -1:
+        conflicts.append(f"acks=all, not {settings['acks']}")
+    if settings["retries"] == 0:
+        conflicts.append("retries above 0")
+    if settings["max.in.flight.requests.per.connection"] > BROKER_BATCH_WINDOW:
+        key = "max.in.flight.requests.per.connection"
+        conflicts.append(f"{key} of at most {BROKER_BATCH_WINDOW}, not {settings[key]}")
+    if conflicts and "enable.idempotence" in settings.given:
+        raise ConfigError(f"enable.idempotence=true needs {' and '.join(conflicts)}; change that, or set enable.idempotence=false")
+    return not conflicts
+
+
+def _delivery_timeout_ms(settings: Settings) -> int:
+    least = settings["linger.ms"] + settings["request.timeout.ms"]
+    given: int = settings["delivery.timeout.ms"]
+    if given >= least:
+        return given
+    if "delivery.timeout.ms" in settings.given:
+        raise ConfigError(
+            f"delivery.timeout.ms={given} is below linger.ms + request.timeout.ms = {settings['linger.ms']} + "
+            f"{settings['request.timeout.ms']}; raise it, or lower one of those"
+        )
+    return int(least)
+
+
+def _level(settings: Settings, compression: Compression) -> int | None:
+    key = f"compression.{compression.name}.level"
+    if key not in settings or (compression is Compression.gzip and settings[key] == -1):
+        return None
+    return int(settings[key])

@@ -1,0 +1,181 @@
+"""Columns to record batches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from fairlead.base.errors import InvalidRecord, RecordTooLarge
+from fairlead.records.codecs import compress
+from fairlead.records.columns import Int64, RecordColumns, Slice, flat_order
+from fairlead.records.crc import stamp_crc
+from fairlead.records.encode_kernels import cut_by_size, encode_batches
+from fairlead.records.layout import (
+    BATCH_MAX_SIZE_BYTES,
+    CONTROL_MASK,
+    HEADER,
+    HEADER_SIZE_BYTES,
+    LENGTH_PREFIX_BYTES,
+    MAGIC,
+    TRANSACTIONAL_MASK,
+    Compression,
+    EncodedBatch,
+    as_view,
+)
+
+_NO_SEQUENCES = flat_order(None)
+_SHORT_DELTAS = 8192
+"""Offset deltas below this take at most the 2 bytes that `sizes_bytes` counts."""
+_LONG_DELTA_BYTES = 4
+_TIMESTAMP_DELTA_BYTES = 10
+
+
+def cut(piece: Slice, room_bytes: int, batch_limit_bytes: int) -> Int64:
+    """Where to cut a slice into batches: positions in slice coordinates, the last being `piece.stop`.
+
+    The first piece, `start` to the first position, fits `room_bytes`, later ones `batch_limit_bytes`; both count record
+    bytes (`sizes_bytes`) without the header of 61. Only the first piece may be empty (then its position is `start`);
+    every later one holds at least one record, however large that is.
+    """
+    _check_range(piece.columns, piece.order, piece.start, piece.stop)
+    cuts = np.empty(max(1, piece.stop - piece.start + 1), np.int64)
+    sizes = piece.columns.sizes_bytes()
+    count = cut_by_size(sizes, flat_order(piece.order), piece.start, piece.stop, room_bytes, batch_limit_bytes, cuts)
+    return cuts[:count]
+
+
+def encode(
+    slices: Sequence[Slice],
+    *,
+    create_time_ms: int,
+    compression: Compression = Compression.none,
+    level: int | None = None,
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    base_sequence: int = -1,
+    transactional: bool = False,
+    control: bool = False,
+    base_offset: int = 0,
+    partition_leader_epoch: int = -1,
+) -> EncodedBatch:
+    """One batch of the records of `slices`, in their order.
+
+    `create_time_ms` is the timestamp of every record that brings none; `level` the codec's, None for its default.
+    Raises InvalidRecord for no records, RecordTooLarge beyond 2 GiB. Source: Kafka's `MemoryRecordsBuilder`.
+    """
+    count = sum(each.stop - each.start for each in slices)
+    if count <= 0:
+        raise InvalidRecord("a batch needs at least one record; give slices that are not empty")
+    timed = any(each.columns.timestamps_ms is not None for each in slices)
+    bound = HEADER_SIZE_BYTES + sum(_bound_bytes(each.columns, each.order, each.start, each.stop, count, timed) for each in slices)
+    _check_size(bound)
+    attributes = _attributes(compression, transactional, control)
+    out = np.empty(bound, np.uint8)
+    table = np.empty(3, np.int64)
+    position, done, base_timestamp, max_timestamp = HEADER_SIZE_BYTES, 0, create_time_ms, -1
+    for each in slices:
+        if each.stop == each.start:
+            continue
+        cuts = np.array([each.start, each.stop], np.int64)
+        position = encode_batches(
+            *each.columns.flat(), flat_order(each.order), flat_order(cuts), _NO_SEQUENCES, out, table,
+            position, 0, create_time_ms, base_timestamp, done, 0, -1, -1, 0, -1,
+        )  # fmt: skip
+        assert position >= 0, "the bound on the batch's size was too low"
+        _, base_timestamp, newest = table.tolist()
+        max_timestamp = max(max_timestamp, newest) if done else newest
+        done += each.stop - each.start
+    uncompressed_bytes = position
+    buffer = as_view(out)[:position]
+    if compression != Compression.none:
+        packed = compress(compression, buffer[HEADER_SIZE_BYTES:], level)
+        position = HEADER_SIZE_BYTES + len(packed)
+        buffer = memoryview(bytearray(position))
+        buffer[HEADER_SIZE_BYTES:] = packed
+        out = np.frombuffer(buffer, np.uint8)
+    HEADER.pack_into(
+        buffer, 0, base_offset, position - LENGTH_PREFIX_BYTES, partition_leader_epoch, MAGIC, 0, attributes, count - 1,
+        base_timestamp, max_timestamp, producer_id, producer_epoch, base_sequence, count,
+    )  # fmt: skip
+    stamp_crc(buffer, out, 0, position)
+    return EncodedBatch(buffer, count, position, uncompressed_bytes, max_timestamp)
+
+
+def encode_many(
+    columns: RecordColumns,
+    order: Int64 | None,
+    cuts: Int64,
+    *,
+    create_time_ms: int,
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    base_sequences: Int64 | None = None,
+    transactional: bool = False,
+    base_offset: int = 0,
+    partition_leader_epoch: int = -1,
+) -> list[EncodedBatch]:
+    """Uncompressed batches of one set of columns, in one kernel call: batch b has records `order[cuts[b]:cuts[b + 1]]`.
+
+    `cuts` int64[b + 1], strictly ascending; `base_sequences` int64[b] or None for no producer id. The batches
+    share one buffer. Raises InvalidRecord for an empty batch, RecordTooLarge beyond 2 GiB in one batch.
+    """
+    batches = len(cuts) - 1
+    if batches <= 0:
+        return []
+    counts = np.diff(cuts)
+    if counts.min() <= 0:
+        raise InvalidRecord("a batch needs at least one record; the cuts must ascend strictly")
+    timed = columns.timestamps_ms is not None
+    bound = batches * HEADER_SIZE_BYTES + _bound_bytes(columns, order, int(cuts[0]), int(cuts[-1]), int(counts.max()), timed)
+    out = np.empty(bound, np.uint8)
+    table = np.empty(3 * batches, np.int64)
+    sequences = flat_order(base_sequences)
+    end = encode_batches(
+        *columns.flat(), flat_order(order), flat_order(cuts), sequences, out, table,
+        0, HEADER_SIZE_BYTES, create_time_ms, create_time_ms, 0, _attributes(Compression.none, transactional, False),
+        producer_id, producer_epoch, base_offset, partition_leader_epoch,
+    )  # fmt: skip
+    assert end >= 0, "the bound on the batches' size was too low"
+    starts = table[::3].tolist()
+    starts.append(end)
+    newest = table[2::3].tolist()
+    view = as_view(out)
+    encoded = []
+    for batch, count in enumerate(counts.tolist()):
+        start, stop = starts[batch], starts[batch + 1]
+        if stop - start > BATCH_MAX_SIZE_BYTES:
+            _check_size(stop - start)
+        stamp_crc(view, out, start, stop)
+        encoded.append(EncodedBatch(view[start:stop], count, stop - start, stop - start, newest[batch]))
+    return encoded
+
+
+def _attributes(compression: Compression, transactional: bool, control: bool) -> int:
+    return int(compression) | (TRANSACTIONAL_MASK if transactional else 0) | (CONTROL_MASK if control else 0)
+
+
+def _bound_bytes(columns: RecordColumns, order: Int64 | None, start: int, stop: int, batch_count: int, timed: bool) -> int:
+    """An upper bound of the encoded bytes of records start..stop, in batches of at most `batch_count` records.
+
+    `timed`: timestamps may differ within a batch.
+    """
+    _check_range(columns, order, start, stop)
+    sizes = columns.sizes_bytes()
+    chosen = sizes[start:stop] if order is None else sizes[order[start:stop]]
+    per_record = (0 if batch_count <= _SHORT_DELTAS else _LONG_DELTA_BYTES) + (_TIMESTAMP_DELTA_BYTES if timed else 0)
+    return int(chosen.sum()) + (stop - start) * per_record
+
+
+def _check_range(columns: RecordColumns, order: Int64 | None, start: int, stop: int) -> None:
+    """Kernels trust positions; the order's own items NumPy checks when `_bound_bytes` looks up their sizes."""
+    there = columns.count if order is None else len(order)
+    if not 0 <= start <= stop <= there:
+        raise IndexError(f"records {start} to {stop} were asked for, but there are {there}")
+
+
+def _check_size(size_bytes: int) -> None:
+    if size_bytes > BATCH_MAX_SIZE_BYTES:
+        raise RecordTooLarge(
+            f"a batch of {size_bytes} bytes exceeds the {BATCH_MAX_SIZE_BYTES} that a batch's length can say; send fewer at once"
+        )

@@ -1,0 +1,13 @@
+"""The only reader of the machine's clocks."""
+
+from __future__ import annotations
+
+import time
+
+monotonic_ns = time.monotonic_ns
+"""Nanoseconds that never go back; what machines call `now_ns`."""
+
+
+def wall_ms() -> int:
+    """Milliseconds since 1970; what records and logs are stamped with."""
+    return time.time_ns() // 1_000_000

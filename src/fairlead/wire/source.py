@@ -1,0 +1,54 @@
+"""A small writer of Python source, for the compilers of decoders and encoders."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+
+class Source:
+    """Lines with their indentation, fresh names, and the constants the lines refer to."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, Any] = {}
+        self._lines: list[str] = []
+        self._depth = 0
+        self._counter = 0
+
+    def line(self, text: str) -> None:
+        """Add one statement."""
+        self._lines.append("    " * self._depth + text)
+
+    @contextmanager
+    def block(self, header: str) -> Iterator[None]:
+        """Add a compound statement; what is added inside the `with` is its body."""
+        self.line(header)
+        self._depth += 1
+        yield
+        self._depth -= 1
+
+    def fresh(self, stem: str) -> str:
+        """A name not used before."""
+        self._counter += 1
+        return f"{stem}{self._counter}"
+
+    def constant(self, stem: str, value: Any) -> str:
+        """A fresh name that stands for `value`."""
+        name = self.fresh(stem)
+        self.names[name] = value
+        return name
+
+    def text(self) -> str:
+        """All lines."""
+        return "\n".join(self._lines) + "\n"
+
+
+def compile_function(source: Source, name: str, label: str) -> Callable[..., Any]:
+    """Compile the source and return its function `name`; `label` stands for the file in tracebacks, `__source__` keeps the text."""
+    text = source.text()
+    namespace = dict(source.names)
+    exec(compile(text, f"<{label}>", "exec"), namespace)
+    function: Callable[..., Any] = namespace[name]
+    function.__source__ = text  # type: ignore[attr-defined]
+    return function

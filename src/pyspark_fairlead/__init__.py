@@ -1,0 +1,8 @@
+"""Where PySpark finds the `fairlead` format by itself: it imports modules named `pyspark_*` and takes their `DefaultSource`.
+
+Every planner process imports this module, so it does nothing else.
+"""
+
+from fairlead.spark.source import FairleadSource as DefaultSource
+
+__all__ = ["DefaultSource"]

@@ -1,0 +1,55 @@
+"""Judges: an Apache Kafka and an embedded cluster, each started once for all conformance tests of a process."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+
+import pytest
+
+import fairlead
+from fairlead.lab.apache_kafka import ApacheKafka, Unavailable, jars
+
+
+@pytest.fixture(scope="session")
+def apache_kafka() -> Iterator[str]:
+    """`bootstrap.servers` of an Apache Kafka; skips with the reason where Java or Maven is missing."""
+    try:
+        kafka = ApacheKafka(heap="512m", auto_create_topics_enable="false")
+    except Unavailable as error:
+        pytest.skip(str(error))
+    with kafka:
+        yield kafka.bootstrap_servers
+
+
+@pytest.fixture(scope="session")
+def kafka_jars() -> str:
+    """The folder of Kafka's own clients and tools; skips where they cannot be had."""
+    try:
+        return str(jars())
+    except Unavailable as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def embedded() -> Iterator[str]:
+    """`bootstrap.servers` of an embedded cluster of three brokers."""
+    with fairlead.Cluster(brokers=3) as cluster:
+        yield cluster.bootstrap_servers
+
+
+_numbers = itertools.count()
+
+
+@pytest.fixture
+def new_topic() -> Callable[..., str]:
+    """Makes a topic with a name of its own: new_topic(bootstrap_servers, partitions=…, **configs)."""
+
+    def make(bootstrap_servers: str, partitions: int = 3, **configs: str) -> str:
+        name = f"conformance-{next(_numbers)}"
+        with fairlead.Admin({"bootstrap.servers": bootstrap_servers}) as admin:
+            settings = {key.replace("_", "."): value for key, value in configs.items()}
+            admin.create_topics([fairlead.NewTopic(name, partitions=partitions, replication_factor=1, configs=settings)])
+        return name
+
+    return make

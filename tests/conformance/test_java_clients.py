@@ -1,0 +1,68 @@
+"""Apache Kafka's own Java producer, consumer and tools against our cluster."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+
+import pytest
+
+import fairlead
+from fairlead import TopicPartition
+from fairlead.lab.apache_kafka import java_command
+
+NewTopic = Callable[..., str]
+JAVA_TIMEOUT_S = 90
+
+
+def _java(main_class: str, *arguments: str, given: str = "") -> str:
+    ran = subprocess.run(
+        java_command(main_class, *arguments), input=given, capture_output=True, text=True, timeout=JAVA_TIMEOUT_S, check=False
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return ran.stdout
+
+
+@pytest.mark.usefixtures("kafka_jars")
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+def test_the_java_producer_is_read_back_whole(embedded: str, new_topic: NewTopic, codec: str) -> None:
+    topic = new_topic(embedded, partitions=4)
+    said = _java(
+        "org.apache.kafka.tools.ProducerPerformance",
+        "--topic", topic, "--num-records", "20000", "--record-size", "100", "--throughput", "-1",
+        "--producer-props", f"bootstrap.servers={embedded}", "acks=all", f"compression.type={codec}",
+    )  # fmt: skip
+    assert "20000 records sent" in said
+    partitions = [TopicPartition(topic, number) for number in range(4)]
+    with fairlead.Consumer({"bootstrap.servers": embedded}) as consumer:
+        assert sum(consumer.end_offsets(partitions).values()) == 20_000
+        tables = [
+            table for partition in partitions for table in consumer.read_range(partition, 0, consumer.end_offsets([partition])[partition])
+        ]
+    assert sum(table.num_rows for table in tables) == 20_000
+    assert all(len(value) == 100 for table in tables for value in table["value"].to_pylist())
+
+
+@pytest.mark.usefixtures("kafka_jars")
+def test_the_java_consumer_with_a_group_reads_what_we_wrote_and_resumes(embedded: str, new_topic: NewTopic) -> None:
+    topic = new_topic(embedded, partitions=4)
+    with fairlead.Producer({"bootstrap.servers": embedded, "compression.type": "lz4"}) as producer:
+        for number in range(1_000):
+            producer.send(topic, b"value-%d" % number, key=b"key-%d" % number)
+    arguments = ("--bootstrap-server", embedded, "--topic", topic, "--group", f"java-{topic}", "--from-beginning", "--timeout-ms", "20000")
+    first = _java("org.apache.kafka.tools.consumer.ConsoleConsumer", *arguments, "--max-messages", "600")
+    second = _java("org.apache.kafka.tools.consumer.ConsoleConsumer", *arguments, "--max-messages", "400")
+    assert sorted(first.split() + second.split()) == sorted(f"value-{number}" for number in range(1_000))
+
+
+@pytest.mark.usefixtures("kafka_jars")
+def test_javas_topic_command_creates_describes_and_deletes(embedded: str) -> None:
+    command = ("org.apache.kafka.tools.TopicCommand", "--bootstrap-server", embedded)
+    _java(*command, "--create", "--topic", "from-java", "--partitions", "5", "--config", "retention.ms=60000")
+    described = _java(*command, "--describe", "--topic", "from-java")
+    assert "PartitionCount: 5" in described
+    assert "retention.ms=60000" in described
+    _java(*command, "--alter", "--topic", "from-java", "--partitions", "6")
+    assert "PartitionCount: 6" in _java(*command, "--describe", "--topic", "from-java")
+    _java(*command, "--delete", "--topic", "from-java")
+    assert "from-java" not in _java(*command, "--list").split()

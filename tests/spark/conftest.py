@@ -1,0 +1,66 @@
+"""One Spark session and one embedded cluster for all Spark tests of a process."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+import fairlead
+from fairlead.spark import spark_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """A local session on two cores."""
+    warnings.simplefilter("ignore", ResourceWarning)  # py4j leaves its sockets to the garbage collector.
+    session = spark_session("fairlead-tests", "local[2]", {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2"})
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def servers() -> Iterator[str]:
+    """`bootstrap.servers` of an embedded cluster."""
+    with fairlead.Cluster(brokers=2) as cluster:
+        yield cluster.bootstrap_servers
+
+
+_numbers = itertools.count()
+
+
+@pytest.fixture
+def new_topic(servers: str) -> Callable[..., str]:
+    """Makes a topic, filled with the rows of a table if one is given."""
+
+    def make(partitions: int = 3, table: pa.Table | None = None) -> str:
+        name = f"spark-{next(_numbers)}"
+        with fairlead.Admin({"bootstrap.servers": servers}) as admin:
+            admin.create_topics([fairlead.NewTopic(name, partitions=partitions)])
+        if table is not None:
+            with fairlead.Producer({"bootstrap.servers": servers}) as producer:
+                producer.send_table(name, table).result(timeout_s=30)
+        return name
+
+    return make
+
+
+@pytest.fixture
+def read(spark: SparkSession, servers: str) -> Callable[..., object]:
+    """`read(subscribe=…, startingOffsets=…)`: a DataFrame of the source."""
+
+    def load(**options: object) -> object:
+        reader = spark.read.format("fairlead").option("kafka.bootstrap.servers", servers)
+        for name, value in options.items():
+            reader = reader.option(name, value)
+        return reader.load()
+
+    return load

@@ -1,0 +1,59 @@
+"""Consumer and admin faces in virtual time, over a fake cluster: waiting for anything lets virtual time go on."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+from fairlead.runtime import Completion, VirtualHost
+from tests.support.fake_fetch_broker import FakeCluster
+
+
+class VirtualHosted:
+    """A stand-in for `client.hosting.Hosted` on a virtual host."""
+
+    def __init__(self, host: VirtualHost, machine: Any) -> None:
+        self.host = host
+        self.machine = machine
+        self.now_ns = host.now_ns
+        self.now_ms = host.now_ms
+        self._handle = host.add(machine)
+
+    def submit(self, operation: object) -> None:
+        """Deliver an operation."""
+        self.host.submit(self._handle, operation)
+
+    def close(self, timeout_s: float | None = None) -> None:
+        """End the machine."""
+        self.host.remove(self._handle)
+
+
+class Rig:
+    """A virtual host with a fake cluster, and faces whose waits let virtual time go on.
+
+    Their steps are driven as `run_blocking` drives them, so what is tested is the calls, the machine and the wire together.
+    """
+
+    def __init__(self, monkeypatch: Any, nodes: int = 1, latency_ms: float = 1.0) -> None:
+        self.host = VirtualHost(latency_ms=latency_ms)
+        self.cluster = FakeCluster(self.host, nodes)
+        host = self.host
+
+        def result(completion: Completion, timeout_s: float | None = None) -> Any:
+            if not completion.done():
+                host.run_until(completion.done, 600_000 if timeout_s is None else max(timeout_s, 0) * 1000)
+            if completion.error() is not None:
+                raise completion.error()  # type: ignore[misc]
+            return completion._value
+
+        monkeypatch.setattr(Completion, "result", result)
+        for module in ("consumer_reading", "admin_calls"):
+            monkeypatch.setattr(f"fairlead.client.{module}.open_host", self._open_host)
+
+    def config(self, **configs: Any) -> dict[str, Any]:
+        """Configs with underscores for dots."""
+        return {"bootstrap.servers": self.cluster.bootstrap, **{name.replace("_", "."): value for name, value in configs.items()}}
+
+    def _open_host(self, make: Callable[[Any], Any], name: str = "") -> VirtualHosted:
+        return VirtualHosted(self.host, make(random.Random(1)))

@@ -1,0 +1,29 @@
+"""Controllers for tests: one that writes its log into a list, with brokers that run."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from typing import Any
+
+from fairlead.base.config_broker import BROKER_CONFIGS
+from fairlead.base.ids import Node
+from fairlead.broker.controller import Controller
+
+
+def node(node_id: int) -> Node:
+    """A broker's address."""
+    return Node(node_id, "localhost", 9092 + node_id)
+
+
+def make_controller(
+    brokers: int = 3, config: Mapping[str, Any] | None = None, log: list[bytes] | None = None, replay: bytes | None = None
+) -> Controller:
+    """A controller whose brokers 0, 1, ... have started; `log` gets what it writes, `replay` is what it starts from."""
+    append = None if log is None else log.append
+    controller = Controller(BROKER_CONFIGS.parse("broker", dict(config or {})), random.Random(7), append)
+    if replay is not None:
+        controller.replay(replay)
+    for node_id in range(brokers):
+        controller.broker_started(node(node_id))
+    return controller

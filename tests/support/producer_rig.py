@@ -1,0 +1,69 @@
+"""A producer in virtual time: its faces run on the calling thread, and waiting for anything lets virtual time go on."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+import fairlead.client.hosting as hosting
+import fairlead.client.producer as producer_module
+from fairlead.base.errors import TimedOut
+from fairlead.client.producer import Producer
+from fairlead.runtime import VirtualHost
+from tests.support.producer_brokers import FakeCluster
+
+
+class VirtualHosted:
+    """Stands in for `hosting.Hosted`."""
+
+    def __init__(self, host: VirtualHost, machine: Any) -> None:
+        self.host = host
+        self.machine = machine
+        self.handle = host.add(machine)
+        self.now_ns = host.now_ns
+        self.now_ms = host.now_ms
+
+    def submit(self, operation: object) -> None:
+        self.host.submit(self.handle, operation)
+
+    def close(self, timeout_s: float | None = None) -> None:
+        self.host.remove(self.handle)
+
+
+class Rig:
+    """A virtual host, a fake cluster, and producers whose waits drive the host."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, brokers: int = 1, **host: Any) -> None:
+        self.host = VirtualHost(**host)
+        self.cluster = FakeCluster(self.host, brokers)
+        self.seed = 1
+        monkeypatch.setattr(producer_module, "open_host", self._open_host)
+        monkeypatch.setattr(producer_module, "compile_kernels_in_background", lambda: None)
+        monkeypatch.setattr(hosting.Completion, "result", self._patched(hosting.Completion.result))
+
+    def _open_host(self, machine_factory: Callable[[Any], Any], name: str = "") -> VirtualHosted:
+        return VirtualHosted(self.host, machine_factory(random.Random(self.seed)))
+
+    def _patched(self, original: Any) -> Any:
+        def result(completion: Any, timeout_s: float | None = None) -> Any:
+            if not completion.done() and timeout_s != 0:
+                try:
+                    self.host.run_until(completion.done, 600_000 if timeout_s is None else timeout_s * 1000)
+                except TimedOut:
+                    if timeout_s is None:
+                        raise
+            return original(completion, 1.0 if completion.done() else 0)
+
+        return result
+
+    def producer(self, config: Mapping[str, Any] | None = None, **more: Any) -> Producer:
+        """A producer of this cluster; `more` has underscores for dots."""
+        dotted = {key.replace("_", "."): value for key, value in more.items()}
+        return Producer({"bootstrap.servers": self.cluster.bootstrap, **dotted, **(config or {})})
+
+    def machine(self, producer: Producer) -> Any:
+        """The producer's machine."""
+        return producer._core._hosted.machine

@@ -1,0 +1,58 @@
+"""Documents are true: tables come from the code, links lead somewhere, README's programs run."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md"), ROOT / "tests" / "README.md"])
+
+
+def _generator() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("generate_docs", ROOT / "docs" / "generate.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("name", ["configuration.md", "protocol.md"])
+def test_tables_in_the_documents_are_those_of_the_code(name: str) -> None:
+    written = (ROOT / "docs" / name).read_text(encoding="utf-8")
+    assert written == _generator().DOCUMENTS[name](), "run `make docs`"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    targets = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+    missing = [target for target in targets if not (page.parent / target).exists()]
+    assert not missing
+
+
+def test_every_room_has_a_line_on_the_map_of_the_house() -> None:
+    text = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
+    rooms = sorted(path.parent.name for path in (ROOT / "src" / "fairlead").glob("*/__init__.py"))
+    assert [room for room in rooms if f"`{room}`" not in text] == []
+
+
+README_PROGRAMS = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+
+
+@pytest.mark.parametrize("number", range(len(README_PROGRAMS)))
+def test_the_programs_in_the_readme_run(number: int, tmp_path: Path) -> None:
+    program = README_PROGRAMS[number]
+    if "spark" in program:
+        pytest.skip("run by tests/spark/test_readme.py, which has a Spark session")
+    ran = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, cwd=tmp_path, timeout=60, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout, "a program in the README shows what it did"

@@ -1,0 +1,92 @@
+"""The async faces: the same calls, awaited; cancelling a poll, iterating, leaving."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+from typing import Any
+
+import pytest
+
+import fairlead.client.hosting as hosting
+from fairlead.admin import NewTopic
+from fairlead.base.errors import DecodeError, UsageError
+from fairlead.base.ids import TopicPartition
+from fairlead.client import consumer_reading
+from fairlead.client.admin import Admin
+from fairlead.client.admin_async import AsyncAdmin
+from fairlead.client.consumer import Consumer
+from fairlead.client.consumer_async import AsyncConsumer
+from fairlead.runtime import Completion, wrap_async
+from tests.support.client_rig import Rig
+
+T0 = TopicPartition("t", 0)
+
+
+@pytest.fixture
+def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
+    made = Rig(monkeypatch)
+
+    def wrap(completion: Completion, loop: asyncio.AbstractEventLoop | None = None) -> Any:
+        """Let virtual time go on until something is done, but for work that a thread does."""
+        if made.host._due or made.host._to_step:
+            with contextlib.suppress(TimeoutError):
+                made.host.run_until(completion.done, 60_000)
+        return wrap_async(completion, loop)
+
+    monkeypatch.setattr(hosting, "wrap_async", wrap)
+    return made
+
+
+def test_topics_are_created_and_read_on_an_event_loop(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(consumer_reading, "OFFLOAD_BYTES", 1)  # decode on a thread, however little
+
+    async def main() -> None:
+        async with AsyncAdmin(rig.config()) as admin:
+            await admin.create_topics([NewTopic("t", 1)])
+            assert list(await admin.list_topics()) == ["t"]
+        rig.cluster.write("t", 0, [b"a", b"b", b"c"])
+        async with AsyncConsumer(rig.config(auto_offset_reset="earliest")) as reader:
+            await reader.assign([T0])
+            assert [record.value for record in await reader.poll(5, max_records=1)] == [b"a"]
+            assert (await reader.poll_table(5))["value"].to_pylist() == [b"b", b"c"]
+            assert await reader.position(T0) == 3
+            await reader.seek(T0, 1)
+            seen = []
+            async for record in reader:
+                seen.append(record.value)
+                if len(seen) == 2:
+                    break
+            assert seen == [b"b", b"c"]
+            assert [table.num_rows async for table in reader.read_range(T0, 0, 2)] == [2]
+            assert await reader.end_offsets([T0]) == {T0: 3}
+        with pytest.raises(UsageError, match="closed"):
+            await reader.poll(1)
+
+    asyncio.run(main())
+
+
+def test_errors_of_work_on_a_thread_reach_the_task(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(consumer_reading, "OFFLOAD_BYTES", 1)
+    rig.cluster.topic("t")
+    rig.cluster.write("t", 0, [b"bad"], corrupt=True)
+
+    async def main() -> None:
+        async with AsyncConsumer(rig.config(auto_offset_reset="earliest")) as reader:
+            await reader.assign([T0])
+            for _ in range(2):
+                with pytest.raises(DecodeError, match="t-0 from offset 0"):
+                    await reader.poll_table(5)
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(("blocking", "waiting"), [(Consumer, AsyncConsumer), (Admin, AsyncAdmin)])
+def test_both_faces_have_the_same_methods_with_the_same_parameters(blocking: type, waiting: type) -> None:
+    names = {name for name in vars(blocking) if not name.startswith("_")}
+    assert names == {name for name in vars(waiting) if not name.startswith("_")}
+    for name in names:
+        one, other = (inspect.signature(getattr(face, name)) for face in (blocking, waiting))
+        assert one.parameters == other.parameters, name
+        assert getattr(blocking, name).__doc__ == getattr(waiting, name).__doc__, name

@@ -1,0 +1,251 @@
+"""Polls: records and tables, order, pruned columns, fairness, back-pressure, iteration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from fairlead.base.errors import DecodeError, UsageError
+from fairlead.base.ids import TopicPartition
+from fairlead.client.consumer import Consumer
+from fairlead.consumer import ALL_COLUMNS, Record
+from fairlead.consumer.partition import TRANSITIONS, Phase, Signal, offset_after
+from fairlead.records import MESSAGE_SCHEMA
+from fairlead.wire import ApiKey
+from tests.support.client_rig import Rig
+
+T0, T1, T2 = (TopicPartition("t", number) for number in range(3))
+
+
+@pytest.fixture
+def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
+    return Rig(monkeypatch)
+
+
+def consumer(rig: Rig, *partitions: TopicPartition, **configs: Any) -> Consumer:
+    made = Consumer(rig.config(**{"auto_offset_reset": "earliest", **configs}))
+    made.assign(partitions)
+    return made
+
+
+def drain(reader: Consumer, count: int) -> Iterator[Record]:
+    while count > 0:
+        records = reader.poll(10)
+        assert records, "nothing came"
+        count -= len(records)
+        yield from records
+
+
+def test_a_poll_gives_every_field_of_every_record(rig: Rig) -> None:
+    rig.cluster.topic("t")
+    rig.cluster.write("t", 0, [b"a", None, b""], keys=[b"k", None, b""], headers=[[("h", b"1"), ("n", None)], None, []], times_ms=[5, 6, 7])
+    with consumer(rig, T0) as reader:
+        assert reader.poll(1) == [
+            Record("t", 0, 0, 5, 0, b"k", b"a", (("h", b"1"), ("n", None))),
+            Record("t", 0, 1, 6, 0, None, None),
+            Record("t", 0, 2, 7, 0, b"", b""),
+        ]
+
+
+def test_a_table_has_the_message_schema_and_the_columns_asked_for(rig: Rig) -> None:
+    rig.cluster.topic("t")
+    rig.cluster.write("t", 0, [b"a", b"b"], keys=[b"k", None], times_ms=[5, 6])
+    with consumer(rig, T0) as reader:
+        table = reader.poll_table(1)
+        assert table.schema == MESSAGE_SCHEMA
+        assert table["topic"].to_pylist() == ["t", "t"]
+        assert table["key"].to_pylist() == [b"k", None]
+        assert [stamp.timestamp() for stamp in table["timestamp"].to_pylist()] == [0.005, 0.006]
+        reader.seek(T0, 1)
+        assert reader.poll_table(1, columns=["value", "offset"]).to_pydict() == {"value": [b"b"], "offset": [1]}
+        empty = reader.poll_table(0.1, columns=["value"])
+        assert (empty.num_rows, empty.schema.names) == (0, ["value"])
+
+
+@pytest.mark.parametrize("columns", [["nope"], ["key", "key"], []])
+def test_columns_that_cannot_be_are_refused_by_name(rig: Rig, columns: list[str]) -> None:
+    rig.cluster.topic("t")
+    with consumer(rig, T0) as reader, pytest.raises(UsageError, match=", ".join(ALL_COLUMNS)):
+        reader.poll_table(1, columns=columns)
+
+
+def test_a_poll_gives_no_more_than_asked_for_and_loses_nothing(rig: Rig) -> None:
+    rig.cluster.topic("t", 2)
+    for number in range(2):
+        for batch in range(3):
+            rig.cluster.write("t", number, [b"%d" % (10 * batch + n) for n in range(10)])
+    with consumer(rig, T0, T1, max_poll_records=7) as reader:
+        sizes, seen = [], []
+        while len(seen) < 60:
+            records = reader.poll(1)
+            sizes.append(len(records))
+            seen += records
+            if len(seen) == 14:
+                table = reader.poll_table(1, max_records=5)
+                assert table.num_rows == 5
+                seen += [
+                    Record("t", part, offset, 0, 0, None, None)
+                    for part, offset in zip(*map(table.column, ["partition", "offset"]), strict=True)
+                ]
+        assert max(sizes) == 7
+        for number in range(2):
+            offsets = [int(str(record.offset)) for record in seen if int(str(record.partition)) == number]
+            assert offsets == list(range(30))
+
+
+def test_what_a_poll_left_over_begins_the_next_table(rig: Rig) -> None:
+    rig.cluster.topic("t")
+    rig.cluster.write("t", 0, [b"a", b"b", b"c"])
+    with consumer(rig, T0) as reader:
+        assert [record.value for record in reader.poll(1, max_records=1)] == [b"a"]
+        assert reader.position(T0) == 1
+        assert reader.poll_table(1)["value"].to_pylist() == [b"b", b"c"]
+        assert reader.position(T0) == 3
+
+
+def test_data_written_while_a_poll_waits_is_handed_over_at_once(rig: Rig) -> None:
+    rig.cluster.topic("t")
+    with consumer(rig, T0) as reader:
+        assert reader.poll(0.05) == []
+        begun_ns = rig.host.now_ns()
+        rig.host._call_at(begun_ns + 40_000_000, lambda: rig.cluster.write("t", 0, [b"late"]))
+        assert [record.value for record in reader.poll(30)] == [b"late"]
+        assert rig.host.now_ns() - begun_ns < 60_000_000
+
+
+def test_one_fetch_is_under_way_per_node_and_names_every_partition_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = Rig(monkeypatch, nodes=2)
+    rig.cluster.topic("t", 3)
+    with consumer(rig, T0, T1, T2) as reader:
+        reader.poll(0.1)
+        fetches = [(node_id, request.message) for node_id, request in rig.cluster.requests if request.api_key == ApiKey.FETCH]
+        assert {node_id: [part.partition for topic in message.topics for part in topic.partitions] for node_id, message in fetches} == {
+            1: [0, 2],
+            2: [1],
+        }
+        assert all((message.session_id, message.session_epoch) == (0, -1) for _, message in fetches)
+        assert len(fetches) == 2
+
+
+def test_fetching_stops_when_the_budget_is_full_and_goes_on_as_data_are_taken(rig: Rig) -> None:
+    rig.cluster.topic("t")
+    for _ in range(40):
+        rig.cluster.write("t", 0, [b"x" * 1000])
+    with consumer(rig, T0, fetch_max_bytes=8_000, max_partition_fetch_bytes=3_000) as reader:
+        reader.poll(1, max_records=1)
+        rig.host.advance(10_000)
+        waiting = reader.metrics()["undelivered_bytes"]
+        assert 5_000 <= waiting <= 11_000
+        asked = len(rig.cluster.asked(ApiKey.FETCH))
+        rig.host.advance(10_000)
+        assert len(rig.cluster.asked(ApiKey.FETCH)) == asked
+        assert [record.offset for record in drain(reader, 39)] == list(range(1, 40))
+
+
+def test_a_partition_that_gave_data_goes_to_the_end_of_the_line(rig: Rig) -> None:
+    rig.cluster.topic("t", 3)
+    for number in range(3):
+        for _ in range(4):
+            rig.cluster.write("t", number, [b"x" * 900])
+    # An answer has room for one partition only: without turns the first would come four times before the others.
+    with consumer(rig, T0, T1, T2, fetch_max_bytes=1_000, max_partition_fetch_bytes=1_000) as reader:
+        assert [record.partition for record in drain(reader, 12)] == [0, 1, 2] * 4
+
+
+def test_iteration_moves_the_position_with_each_record_and_yields_to_a_seek(rig: Rig) -> None:
+    rig.cluster.topic("t")
+    rig.cluster.write("t", 0, [b"%d" % n for n in range(10)])
+    with consumer(rig, T0) as reader:
+        seen = []
+        for record in reader:
+            seen.append(record.offset)
+            assert reader.position(T0) == record.offset + 1
+            if len(seen) == 4:
+                reader.seek(T0, 8)
+            if record.offset == 9:
+                break
+        assert seen == [0, 1, 2, 3, 8, 9]
+        assert reader.metrics()["records"] == 6
+
+
+def test_iteration_ends_when_the_consumer_is_closed(rig: Rig) -> None:
+    rig.cluster.topic("t")
+    rig.cluster.write("t", 0, [b"a", b"b"])
+    reader = consumer(rig, T0)
+    for _ in reader:
+        reader.close()
+    with pytest.raises(UsageError, match="closed"):
+        reader.poll(1)
+    reader.close()
+
+
+def test_damaged_bytes_are_told_at_every_poll_after_the_data_before_them_until_a_seek(rig: Rig) -> None:
+    rig.cluster.topic("t", 2)
+    rig.cluster.write("t", 0, [b"good"])
+    with consumer(rig, T0, T1) as reader:
+        assert [record.value for record in reader.poll(1)] == [b"good"]
+        rig.cluster.write("t", 1, [b"other"])
+        rig.cluster.write("t", 0, [b"bad"], corrupt=True)
+        seen: list[bytes | None] = []
+        for _ in range(2):
+            with pytest.raises(DecodeError, match="t-0 from offset 1"):
+                seen.extend(record.value for record in drain(reader, 99))
+        with pytest.raises(DecodeError, match="t-0 from offset 1"):
+            reader.poll_table(1)
+        assert seen == [b"other"]
+        assert reader.position(T0) == 1
+        rig.cluster.write("t", 0, [b"after"])
+        reader.seek(T0, 2)
+        assert [record.value for record in reader.poll(1)] == [b"after"]
+
+
+def test_damaged_bytes_pass_where_crcs_are_not_checked(rig: Rig) -> None:
+    rig.cluster.topic("t")
+    rig.cluster.write("t", 0, [b"abc"])
+    base, last, batch = rig.cluster.log("t").batches[0]
+    rig.cluster.log("t").batches[0] = (base, last, batch[:17] + b"\0\0\0\0" + batch[21:])
+    with consumer(rig, T0, check_crcs="false") as reader:
+        assert [record.value for record in reader.poll(1)] == [b"abc"]
+
+
+def test_a_second_poll_at_the_same_time_is_refused(rig: Rig) -> None:
+    rig.cluster.topic("t")
+    with consumer(rig, T0) as reader:
+        steps = reader._calls.poll(10, None)
+        next(steps)
+        with pytest.raises(UsageError, match="another poll"):
+            reader.poll(1)
+        steps.close()
+        assert reader.poll(0.1) == []
+
+
+def test_a_cancelled_poll_loses_nothing(rig: Rig) -> None:
+    rig.cluster.topic("t")
+    with consumer(rig, T0) as reader:
+        steps = reader._calls.poll(10, None)
+        next(steps)
+        steps.close()
+        rig.cluster.write("t", 0, [b"a"])
+        rig.host.advance(1_000)  # the machine answers the poll that nobody waits for any more
+        assert [record.value for record in reader.poll(1)] == [b"a"]
+
+
+def test_the_walk_over_batches_ends_before_one_that_is_cut_short(rig: Rig) -> None:
+    rig.cluster.topic("t")
+    for _ in range(3):
+        rig.cluster.write("t", 0, [b"a", b"b"])
+    data = b"".join(batch for _, _, batch in rig.cluster.log("t").batches)
+    size = len(data) // 3
+    expected = [0] * size + [2] * size + [4] * size + [6]
+    assert [offset_after(memoryview(data)[:length], 0) for length in range(len(data) + 1)] == expected
+    assert offset_after(memoryview(b"\0" * 100), 5) == 5
+
+
+def test_every_phase_can_be_left_by_a_seek_or_a_failure() -> None:
+    for phase in Phase:
+        assert TRANSITIONS[phase, Signal.SEEK] is Phase.FETCHING
+        assert TRANSITIONS[phase, Signal.SEEK_END] is Phase.UNPLACED
+        assert TRANSITIONS[phase, Signal.FAIL] is Phase.FAILED
+    assert set(TRANSITIONS.values()) == set(Phase)

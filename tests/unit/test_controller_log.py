@@ -1,0 +1,191 @@
+"""The metadata log: what is replayed is what was lived, torn tails are cut, damage is refused."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairlead.base.codes import ErrorCode
+from fairlead.base.config_broker import BROKER_CONFIGS
+from fairlead.base.errors import BrokerError, DecodeError
+from fairlead.broker.controller import AlterOperation, ConfigAlteration, Controller, NewTopic
+from fairlead.broker.controller.log import decode_log, encode_decision
+from tests.support.controllers import make_controller, node
+
+
+def facts(controller: Controller, leaders: bool = True) -> dict[str, Any]:
+    """All that an image says, for comparison."""
+    image = controller.image
+    partitions = [
+        (topic.name, number, one.replicas, one.isr, (one.leader, one.leader_epoch) if leaders else ())
+        for topic, number, one in image.partitions()
+    ]
+    return {
+        "cluster_id": image.cluster_id,
+        "brokers": sorted(info.node for info in image.brokers.values()),
+        "topics": {name: (topic.topic_id, dict(topic.configs)) for name, topic in image.topics.items()},
+        "by_id": {topic_id: topic.name for topic_id, topic in image.topics_by_id.items()},
+        "partitions": partitions,
+        "broker_configs": {name: dict(configs) for name, configs in image.broker_configs.items() if configs},
+        "next_producer_id": image.next_producer_id,
+    }
+
+
+def live(controller: Controller) -> None:
+    """A life with a bit of everything."""
+    controller.create_topic("a", 3, configs={"retention.ms": "5"})
+    controller.create_topic("b", 1)
+    controller.create_partitions("a", 5)
+    controller.broker_stopped(1)
+    controller.alter_topic_configs("a", [ConfigAlteration("segment.bytes", AlterOperation.SET, "2000000")])
+    controller.alter_topic_configs("a", [ConfigAlteration("retention.ms", AlterOperation.DELETE)])
+    controller.alter_broker_configs("", [ConfigAlteration("message.max.bytes", AlterOperation.SET, "9")])
+    controller.allocate_producer_ids(0)
+    controller.create_offsets_topic()
+    controller.delete_topic("b")
+    controller.broker_started(node(1))
+
+
+def test_a_replayed_log_gives_the_image_that_was_lived() -> None:
+    log: list[bytes] = []
+    controller = make_controller(log=log)
+    live(controller)
+    replayed = make_controller(brokers=0)
+    data = b"".join(log)
+    assert replayed.replay(data) == len(data)
+    assert facts(replayed, leaders=False) == facts(controller, leaders=False)
+    assert replayed.topic_settings("a")["segment.bytes"] == 2_000_000
+
+
+def test_a_snapshot_replays_to_the_same_image_and_is_all_that_is_kept() -> None:
+    log: list[bytes] = []
+    controller = make_controller(log=log)
+    live(controller)
+    snapshot = controller.snapshot()
+    assert len(snapshot) < len(b"".join(log))
+    again = make_controller(brokers=0, replay=snapshot)
+    assert facts(again, leaders=False) == facts(controller, leaders=False)
+    assert make_controller(brokers=0, replay=again.snapshot()).snapshot() == make_controller(brokers=0, replay=snapshot).snapshot()
+
+
+def test_after_a_replay_no_broker_is_alive_and_a_started_one_leads_in_a_new_epoch() -> None:
+    log: list[bytes] = []
+    lived = make_controller(log=log).create_topic("a", assignments={0: [1]}).partitions[0]
+    controller = make_controller(brokers=0, replay=b"".join(log))
+    partition = controller.image.topics["a"].partitions[0]
+    assert not controller.image.alive()
+    assert partition.leader == -1
+    controller.broker_started(node(1))
+    assert partition.leader == 1
+    assert partition.leader_epoch > lived.leader_epoch
+
+
+def test_names_still_collide_and_ids_go_on_after_a_replay() -> None:
+    log: list[bytes] = []
+    first = make_controller(log=log)
+    first.create_topic("a.b")
+    used = first.allocate_producer_ids(0)
+    controller = make_controller(replay=b"".join(log))
+    assert controller.allocate_producer_ids(0).start == used.stop
+    with pytest.raises(Exception, match="collides"):
+        controller.create_topic("a_b")
+
+
+@settings(max_examples=60)
+@given(data=st.data())
+def test_a_log_cut_anywhere_replays_to_whole_decisions(data: st.DataObject) -> None:
+    log: list[bytes] = []
+    live(make_controller(log=log))
+    whole = b"".join(log)
+    cut = data.draw(st.integers(0, len(whole)))
+    size_bytes = make_controller(brokers=0).replay(whole[:cut])
+    bounds = [len(b"".join(log[:count])) for count in range(len(log) + 1)]
+    assert size_bytes == max(bound for bound in bounds if bound <= cut)
+
+
+def test_a_torn_last_line_of_garbage_is_cut() -> None:
+    lines = encode_decision([{"type": "cluster", "cluster_id": "x"}])
+    assert decode_log(lines + b"\x00\x00garbage\n\x00") == ([[{"type": "cluster", "cluster_id": "x"}]], len(lines))
+
+
+@settings(max_examples=60)
+@given(data=st.data())
+def test_damage_before_the_end_is_refused(data: st.DataObject) -> None:
+    log: list[bytes] = []
+    live(make_controller(log=log))
+    position = data.draw(st.integers(0, len(b"".join(log[:-1])) - 1))
+    damaged = bytearray(b"".join(log))
+    damaged[position] ^= data.draw(st.integers(1, 255))
+    with pytest.raises(DecodeError, match="damaged before its end"):
+        make_controller(brokers=0).replay(bytes(damaged))
+
+
+def test_a_refused_change_writes_nothing() -> None:
+    log: list[bytes] = []
+    controller = make_controller(log=log)
+    before = len(log)
+    for attempt in (
+        lambda: controller.create_topic("a", 0),
+        lambda: controller.delete_topic("a"),
+        lambda: controller.create_partitions("a", 2),
+    ):
+        with pytest.raises(Exception, match=r"INVALID|UNKNOWN"):
+            attempt()
+    assert len(log) == before
+
+
+class _Disk:
+    """A log that can be full."""
+
+    def __init__(self) -> None:
+        self.full = False
+        self.lines: list[bytes] = []
+
+    def append(self, data: bytes) -> None:
+        if self.full:
+            raise OSError(28, "No space left on device")
+        self.lines.append(data)
+
+
+def test_when_the_log_cannot_be_written_nothing_changes_any_more() -> None:
+    disk = _Disk()
+    controller = Controller(BROKER_CONFIGS.parse("broker", {}), random.Random(7), disk.append)
+    controller.broker_started(node(0))
+    controller.create_topic("a")
+    before = facts(controller)
+    for disk.full in (True, False):
+        for attempt in (
+            lambda: controller.create_topic("b"),
+            lambda: controller.delete_topic("a"),
+            lambda: controller.allocate_producer_ids(0),
+        ):
+            with pytest.raises(BrokerError, match="No space left") as caught:
+                attempt()
+            assert caught.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+        assert facts(controller) == before
+    controller.broker_stopped(0)
+    assert not controller.image.is_alive(0)
+    assert controller.image.topics["a"].partitions[0].leader == -1
+
+
+def test_topics_of_one_request_are_one_decision() -> None:
+    log: list[bytes] = []
+    controller = make_controller(log=log)
+    before = len(log)
+    results = controller.create_topics([NewTopic("a.b", 2), NewTopic("a_b"), NewTopic("c", 0), NewTopic("d", 4)])
+    assert [result.code if isinstance(result, BrokerError) else result.name for result in results] == [
+        "a.b",
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+        ErrorCode.INVALID_PARTITIONS,
+        "d",
+    ]
+    assert len(log) == before + 1
+    assert [partition.leader for _, _, partition in controller.image.partitions()] == [0, 1, 2, 0, 1, 2]
+    deleted = controller.delete_topics(["a.b", "missing", "d"])
+    assert [type(result).__name__ for result in deleted] == ["TopicImage", "BrokerError", "TopicImage"]
+    assert len(log) == before + 2
+    assert not controller.image.topics

@@ -1,0 +1,139 @@
+"""partitioner.class: names, Kafka's class names, callables, dotted paths, and the brokers' availability account."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from fairlead.base.errors import ConfigError
+from fairlead.partitioning import BrokerAvailability, Partitioner, make_policy, per_record, resolve_partitioner
+from fairlead.partitioning.custom import is_per_record
+
+
+def to_zero(topic: str, keys: Any, values: Any, partition_count: int) -> list[int]:
+    return [0] * len(values)
+
+
+@per_record
+class ToZero:
+    def __call__(self, topic: str, key: Any, value: Any, partition_count: int) -> int:
+        return 0
+
+
+class NotCallable:
+    pass
+
+
+@pytest.mark.parametrize("built_in", [None, "", "null", " "])
+def test_null_is_kafkas_built_in_logic(built_in: str | None) -> None:
+    assert resolve_partitioner(built_in) == Partitioner("adaptive", ignore_keys=False)
+    assert resolve_partitioner(built_in, adaptive=False, ignore_keys=True) == Partitioner("uniform", ignore_keys=True)
+
+
+@pytest.mark.parametrize("name", ["round_robin", "sticky", "uniform", "adaptive"])
+def test_a_policys_name_is_that_policy(name: str) -> None:
+    assert resolve_partitioner(name, adaptive=False) == Partitioner(name, ignore_keys=False)
+    assert resolve_partitioner(name, ignore_keys=True).ignore_keys
+    assert make_policy(name, batch_size_bytes=16384, dice=Random(1)).name == name
+
+
+@pytest.mark.parametrize(("short", "name"), [("RoundRobinPartitioner", "round_robin"), ("UniformStickyPartitioner", "sticky")])
+def test_kafkas_class_names_resolve_and_ignore_keys(short: str, name: str) -> None:
+    assert resolve_partitioner(f"org.apache.kafka.clients.producer.{short}") == Partitioner(name, ignore_keys=True)
+
+
+def test_a_callable_is_a_custom_partitioner_beside_the_built_in_policy() -> None:
+    assert resolve_partitioner(to_zero) == Partitioner("adaptive", ignore_keys=False, custom=to_zero)
+    assert resolve_partitioner(to_zero, adaptive=False, ignore_keys=True) == Partitioner("uniform", ignore_keys=True, custom=to_zero)
+    assert make_policy(to_zero, batch_size_bytes=16384, dice=Random(1), adaptive=False).name == "uniform"
+
+
+def test_a_dotted_path_is_imported_and_a_class_made_an_instance_of() -> None:
+    assert resolve_partitioner(f"{__name__}.to_zero").custom is to_zero
+    custom = resolve_partitioner(f"{__name__}.ToZero").custom
+    assert isinstance(custom, ToZero)
+    assert is_per_record(custom)
+    assert not is_per_record(to_zero)
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [
+        ("roundrobin", "round_robin"),
+        ("Sticky", "sticky"),
+        ("unifrom", "uniform"),
+        ("org.apache.kafka.clients.producer.RoundRobinPartitoner", "org.apache.kafka.clients.producer.RoundRobinPartitioner"),
+        ("adaptive_partitioner", "adaptive"),
+    ],
+)
+def test_an_unknown_name_is_refused_with_the_nearest(name: str, nearest: str) -> None:
+    with pytest.raises(ConfigError, match=rf"partitioner\.class: no partitioner is named '{name}'; did you mean '{nearest}'\?"):
+        resolve_partitioner(name)
+
+
+@pytest.mark.parametrize("path", ["no.such.module", f"{__name__}.missing", ".leading", "trailing."])
+def test_a_path_that_cannot_be_imported_is_refused(path: str) -> None:
+    with pytest.raises(ConfigError, match=r"partitioner\.class: cannot import"):
+        resolve_partitioner(path)
+
+
+@pytest.mark.parametrize("partitioner", [f"{__name__}.NotCallable", 7])
+def test_what_cannot_be_called_is_refused(partitioner: Any) -> None:
+    with pytest.raises(ConfigError, match="cannot be called"):
+        resolve_partitioner(partitioner)
+
+
+def test_a_resolved_partitioner_makes_a_policy_per_topic() -> None:
+    resolved = resolve_partitioner(None)
+    first, second = (make_policy(resolved, batch_size_bytes=16384, dice=Random(1)) for _ in range(2))
+    assert first is not second
+    assert first.name == "adaptive"
+
+
+def test_a_broker_is_unready_once_it_took_nothing_for_longer_than_the_timeout() -> None:
+    account = BrokerAvailability(timeout_ns=100)
+    account.observe(1, can_take=False, now_ns=1000)
+    account.observe(1, can_take=False, now_ns=1100)
+    account.observe(2, can_take=True, now_ns=1100)
+    assert not account.is_unready(1)
+    account.observe(1, can_take=False, now_ns=1101)
+    assert account.is_unready(1)
+    assert account.unready() == [1]
+
+
+def test_a_broker_that_takes_data_is_ready_at_once_and_starts_afresh() -> None:
+    account = BrokerAvailability(timeout_ns=100)
+    account.observe(1, can_take=False, now_ns=0)
+    account.observe(1, can_take=False, now_ns=500)
+    account.observe(1, can_take=True, now_ns=501)
+    assert account.unready() == []
+    account.observe(1, can_take=False, now_ns=560)
+    account.observe(1, can_take=False, now_ns=650)
+    assert not account.is_unready(1)
+
+
+def test_time_before_anything_was_ready_does_not_count() -> None:
+    account = BrokerAvailability(timeout_ns=100)
+    account.observe(1, can_take=True, now_ns=0)
+    account.observe(1, can_take=False, now_ns=10_000)
+    assert not account.is_unready(1)
+
+
+def test_a_timeout_of_zero_switches_the_account_off() -> None:
+    account = BrokerAvailability(timeout_ns=0)
+    account.observe(1, can_take=False, now_ns=0)
+    account.observe(1, can_take=False, now_ns=10_000)
+    assert not account.is_unready(1)
+    assert account.unready() == []
+
+
+def test_a_forgotten_broker_starts_afresh() -> None:
+    account = BrokerAvailability(timeout_ns=100)
+    account.observe(1, can_take=False, now_ns=0)
+    account.observe(1, can_take=False, now_ns=500)
+    account.forget(1)
+    account.forget(2)
+    account.observe(1, can_take=False, now_ns=550)
+    assert not account.is_unready(1)
