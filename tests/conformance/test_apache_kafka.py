@@ -91,7 +91,7 @@ def test_keys_go_where_javas_and_librdkafkas_murmur2_puts_them(apache_kafka: str
 @pytest.mark.parametrize("codec", CODECS)
 def test_our_consumer_reads_what_librdkafka_wrote(apache_kafka: str, new_topic: NewTopic, codec: str) -> None:
     topic, count = new_topic(apache_kafka), 3_000
-    judge = ConfluentProducer({"bootstrap.servers": apache_kafka, "compression.type": codec, "linger.ms": 20})
+    judge = ConfluentProducer({"bootstrap.servers": apache_kafka, "compression.type": codec, "linger.ms": 20, "enable.idempotence": True})
     for number in range(count):
         headers = [("n", b"%d" % number)] if number % 3 else None
         judge.produce(topic, b"v%d" % number if number % 5 else None, key=b"k%d" % number if number % 2 else None, partition=number % 3,

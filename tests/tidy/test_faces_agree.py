@@ -22,10 +22,11 @@ LANGUAGE = {
 
 
 def members(face: type) -> dict[str, Any]:
-    """Public names of a face and the special methods it defines, bases included."""
+    """Public names of a face and the special methods it defines, bases of ours included."""
     found: dict[str, Any] = {}
-    for base in reversed(face.__mro__[:-1]):
-        found.update(vars(base))
+    for base in reversed(face.__mro__):
+        if base.__module__ != "builtins":
+            found.update(vars(base))
     return {name: value for name, value in found.items() if not name.startswith("_") or (name.startswith("__") and name not in LANGUAGE)}
 
 

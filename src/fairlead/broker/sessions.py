@@ -86,10 +86,10 @@ class Session:
         except DecodeError as error:
             self.close(f"not a request: {error}")
             return
-        if len(self._waiting) > PENDING_REQUESTS_MAX:
-            self.close(f"{len(self._waiting)} requests are waiting for an answer; no client may have more than {PENDING_REQUESTS_MAX}")
-            return
         self._work()
+        # Counted only now: a stream of small requests that are served at once (acks=0) is no flood, however many come in one piece.
+        if len(self._waiting) > PENDING_REQUESTS_MAX and not self.closed:
+            self.close(f"{len(self._waiting)} requests are waiting for an answer; no client may have more than {PENDING_REQUESTS_MAX}")
 
     def close(self, reason: str | None = None, drain: bool = False) -> None:
         """End the connection, with a warning in the log if there is a reason."""

@@ -9,7 +9,8 @@ from typing import Annotated
 
 import typer
 
-from fairlead.cli.terminal import ClientProperties, output, settings
+from fairlead.base.errors import ConfigError
+from fairlead.cli.terminal import output, settings
 
 
 def up(
@@ -17,17 +18,26 @@ def up(
     port: Annotated[int, typer.Option(min=0, max=65_535, help="Port of the first broker, the others follow it; 0: any free ports.")] = 9092,
     host: Annotated[str, typer.Option(help="Address to listen on, and to tell clients.")] = "127.0.0.1",
     data_dir: Annotated[Path | None, typer.Option(help="Keep topics and records here; without it they go when the cluster stops.")] = None,
-    properties: ClientProperties = None,
+    properties: Annotated[
+        list[str] | None, typer.Option("--property", "-X", metavar="KEY=VALUE", help="A broker config; may be repeated.")
+    ] = None,
 ) -> None:
     """Start an embedded cluster and serve any Kafka client until Ctrl-C."""
-    from fairlead.testing import Cluster
-
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
-    with Cluster(brokers=brokers, data_dir=data_dir, config=settings(properties), host=host, port=port) as cluster:
-        output.print(f"{brokers} {'broker' if brokers == 1 else 'brokers'} up: bootstrap.servers={cluster.bootstrap_servers}")
-        output.print(f"data in {data_dir}" if data_dir else "data in a temporary folder, removed at the end (--data-dir keeps it)")
+    from fairlead.testing import Cluster
+
+    try:
+        cluster = Cluster(brokers=brokers, data_dir=data_dir, config=settings(properties), host=host, port=port)
+    except OSError as error:
+        if data_dir is None or error.filename is None:
+            raise
+        raise ConfigError(f"--data-dir {data_dir}: cannot be used ({error.strerror}); name a folder that can be written to") from None
+    with cluster:
+        output.print(f"{brokers} {'broker' if brokers == 1 else 'brokers'} up: bootstrap.servers={cluster.bootstrap_servers}", markup=False)
+        kept = f"data in {data_dir}" if data_dir else "data in a temporary folder, removed at the end (--data-dir keeps it)"
+        output.print(kept, markup=False)
         output.print("Ctrl-C stops it")
         stop.wait()
         output.print("stopping")

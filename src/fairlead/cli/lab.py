@@ -8,8 +8,8 @@ import typer
 from rich.table import Table
 
 from fairlead.base.errors import ConfigError
-from fairlead.cli.terminal import JsonFile, output, progress, write_json
-from fairlead.lab.experiment import EXPERIMENTS, Row, report
+from fairlead.cli.terminal import JsonFile, output, progress, rows_table, write_json
+from fairlead.lab.experiment import EXPERIMENTS, report
 
 app = typer.Typer(no_args_is_help=True, help="Experiments: every claim about speed, to be run again beside the peers.")
 
@@ -51,7 +51,7 @@ def throughput(
         json_file,
         profile=_chosen("--profile", profile, PROFILES),
         targets=_chosen_all("--target", target, TARGETS),
-        peers=_chosen_all("--peers", peers or ",".join(SYSTEMS), tuple(SYSTEMS)),
+        peers=_chosen_all("--peers", ",".join(SYSTEMS) if peers is None else peers, tuple(SYSTEMS)),
         records=records,
         record_sizes=record_size or [],
         compression=_chosen("--compression", compression, ("none", "gzip", "snappy", "lz4", "zstd")),
@@ -65,31 +65,12 @@ def _chosen(option: str, value: str, allowed: tuple[str, ...]) -> str:
 
 
 def _chosen_all(option: str, values: str, allowed: tuple[str, ...]) -> list[str]:
-    return [_chosen(option, value.strip(), allowed) for value in values.split(",") if value.strip()]
+    return list(dict.fromkeys(_chosen(option, value.strip(), allowed) for value in values.split(",")))
 
 
 def _run(name: str, json_file: str | None, **parameters: Any) -> None:
     with progress(f"lab {name}") as status:
         rows = EXPERIMENTS[name].run(status, **parameters)
     if json_file != "-":
-        _print_rows(rows)
+        output.print(rows_table(rows))
     write_json(report(name, parameters, rows), json_file)
-
-
-def _print_rows(rows: list[Row]) -> None:
-    columns = list(dict.fromkeys(key for row in rows for key in row))
-    table = Table(box=None, pad_edge=False)
-    for column in columns:
-        text = any(isinstance(row.get(column), str) for row in rows)
-        table.add_column(column, justify="left" if text else "right")
-    for row in rows:
-        table.add_row(*(_shown(row.get(column)) for column in columns))
-    output.print(table)
-
-
-def _shown(value: Any) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return f"{value:,}"
-    return f"{value:,.3f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)

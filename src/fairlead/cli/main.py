@@ -1,54 +1,57 @@
-"""The application: commands put together, errors said in one line."""
+"""The entry point: runs a command, and says in one line what went wrong.
+
+The commands are imported inside `run`, not here, so that Ctrl-C is heard while modules are still being loaded.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import os
 import signal
 import sys
-
-import typer
-
-import fairlead
-from fairlead.base.errors import FairleadError
-from fairlead.cli import cluster, demo_command, lab, perf, records, topics
-from fairlead.cli.terminal import errors
-
-app = typer.Typer(name="fairlead", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=fairlead.__doc__)
-app.add_typer(topics.app, name="topics")
-app.add_typer(perf.app, name="perf")
-app.add_typer(lab.app, name="lab")
-app.command("up")(cluster.up)
-app.command("produce")(records.produce)
-app.command("consume")(records.consume)
-app.command("demo")(demo_command.demo)
+from collections.abc import Sequence
+from typing import NoReturn
 
 INTERRUPTED_EXIT_CODE = 128 + signal.SIGINT
+TERMINATED_EXIT_CODE = 128 + signal.SIGTERM
+WRONG_COMMAND_LINE_EXIT_CODE = 2
 
 
-@app.callback(invoke_without_command=True)
-def _root(
-    context: typer.Context,
-    version: bool = typer.Option(False, "--version", help="Print the version and leave."),
-) -> None:
-    if version:
-        typer.echo(f"fairlead {fairlead.__version__}")
-        raise typer.Exit
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
+def main() -> NoReturn:
+    """Runs the command line, and ends the process with its exit code."""
+    code = run(sys.argv[1:])
+    # From here on a second Ctrl-C just ends the process: nothing that still runs at exit is worth a traceback.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    sys.exit(code)
 
 
-def main() -> None:
-    """Runs a command; exit code 1 for an error of ours, 130 for Ctrl-C, 2 for a command line that makes no sense."""
+def run(arguments: Sequence[str]) -> int:
+    """Runs one command; the exit code: 0, 1 for an error of ours, 2 for a command line that makes no sense, 130 for Ctrl-C."""
     try:
-        app()
-    except FairleadError as error:
-        errors.print(f"[red]{type(error).__name__}[/]: {error}", highlight=False, soft_wrap=True)
-        sys.exit(1)
+        signal.signal(signal.SIGTERM, _terminated)
+        from fairlead.cli.application import invoke
+
+        code = invoke(list(arguments))
+        sys.stdout.flush()
+        return code
     except KeyboardInterrupt:
-        errors.print("interrupted")
-        sys.exit(INTERRUPTED_EXIT_CODE)
+        _say("interrupted")
+        return INTERRUPTED_EXIT_CODE
     except BrokenPipeError:
-        sys.stderr.close()  # The reader of a pipe left, as `head` does: nothing to say.
-        sys.exit(0)
+        # The reader of a pipe left, as `head` does: nothing to say, now or when the interpreter flushes what is left.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _terminated(number: int, _frame: object) -> NoReturn:
+    # As an exception it runs what cleans up: temporary folders, child processes, the cluster's data.
+    signal.signal(number, signal.SIG_IGN)
+    raise SystemExit(TERMINATED_EXIT_CODE)
+
+
+def _say(text: str) -> None:
+    with contextlib.suppress(OSError):  # there may be nobody left to tell
+        print(text, file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -5,12 +5,14 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Annotated, BinaryIO
 
 import typer
 
-from fairlead.base.errors import ConfigError
+from fairlead.base.errors import ConfigError, FairleadError, InvalidRecord, TimedOut
 from fairlead.base.ids import TopicPartition
+from fairlead.cli.connecting import TOPIC_S, open_consumer, open_producer
 from fairlead.cli.terminal import DEFAULT_BOOTSTRAP_SERVERS, BootstrapServers, ClientProperties, client_settings, errors
 from fairlead.client import Consumer, Producer, Record
 
@@ -19,6 +21,8 @@ KeySeparator = Annotated[str | None, typer.Option("--key-separator", "-k", help=
 
 POLL_S = 0.2
 """How long one poll waits; Ctrl-C is heard in between."""
+FLUSH_S = 5.0
+"""How long the records read before Ctrl-C or a bad line may take to be delivered."""
 
 
 def _separator(text: str | None) -> bytes | None:
@@ -35,27 +39,49 @@ def produce(
 ) -> None:
     """Send each line of standard input as a record, until its end or Ctrl-C."""
     separator = _separator(key_separator)
-    sent = 0
     failed: list[Exception] = []
 
     def done(_: object, error: Exception | None) -> None:
         if error is not None:
             failed.append(error)
 
-    with Producer(client_settings(bootstrap_servers, properties)) as producer:
+    sent = 0
+    with open_producer(client_settings(bootstrap_servers, properties)) as producer:
         try:
             for number, line in enumerate(_lines(sys.stdin.buffer), start=1):
-                key, found, value = line.partition(separator) if separator else (None, b"", line)
-                if separator and not found:
-                    raise ConfigError(f"line {number} of standard input has no key separator {key_separator!r}: {line[:60]!r}")
-                producer.send(topic, value, key=key, on_delivery=done)
+                key, value = _key_and_value(line, separator, number)
+                try:
+                    producer.send(topic, value, key=key, on_delivery=done)
+                except InvalidRecord as error:
+                    raise InvalidRecord(f"line {number} of standard input: {error}") from None
                 sent += 1
+            producer.flush()
         except KeyboardInterrupt:
             errors.print("interrupted; sending what was read")
-        producer.flush()
-    errors.print(f"{sent - len(failed):,} records acknowledged")
+            _flush(producer)
+        except FairleadError:
+            _flush(producer)
+            raise
+        finally:
+            errors.print(f"{max(0, sent - len(failed) - producer.metrics()['records_open']):,} records acknowledged")
     if failed:
         raise failed[0]
+
+
+def _key_and_value(line: bytes, separator: bytes | None, number: int) -> tuple[bytes | None, bytes]:
+    if separator is None:
+        return None, line
+    key, found, value = line.partition(separator)
+    if not found:
+        shown = line[:60].decode(errors="replace")
+        raise ConfigError(f"line {number} of standard input has no key separator {separator.decode()!r}: {shown!r}")
+    return key, value
+
+
+def _flush(producer: Producer) -> None:
+    """Delivers what was sent before, for a moment: this is the way out."""
+    with suppress(TimedOut):
+        producer.flush(FLUSH_S)
 
 
 def _lines(stream: BinaryIO) -> Iterator[bytes]:
@@ -75,8 +101,8 @@ def consume(
 ) -> None:
     """Print the value of each record, one a line, until Ctrl-C; with --key-separator the key before it."""
     separator = _separator(key_separator)
-    with Consumer(client_settings(bootstrap_servers, properties)) as consumer:
-        existing = consumer.partitions_for(topic)
+    with open_consumer(client_settings(bootstrap_servers, properties)) as consumer:
+        existing = consumer.partitions_for(topic, timeout_s=TOPIC_S)
         unknown = sorted(set(partition or ()) - set(existing))
         if unknown:
             raise ConfigError(f"--partition {unknown[0]}: topic {topic} has partitions {min(existing)} to {max(existing)}")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Annotated
 
 import typer
 from rich.table import Table
 
+from fairlead.base.errors import ItemsFailed
+from fairlead.cli.connecting import open_admin
 from fairlead.cli.terminal import (
     DEFAULT_BOOTSTRAP_SERVERS,
     BootstrapServers,
@@ -17,7 +20,7 @@ from fairlead.cli.terminal import (
     settings,
     write_json,
 )
-from fairlead.client import Admin, NewTopic
+from fairlead.client import NewTopic
 
 app = typer.Typer(no_args_is_help=True, help="Create, list, describe and delete topics.")
 
@@ -38,10 +41,8 @@ def create(
     new = [
         NewTopic(name, partitions=partitions, replication_factor=replication_factor, configs=settings(config, "--config")) for name in names
     ]
-    with Admin(client_settings(bootstrap_servers, properties)) as admin:
-        admin.create_topics(new, validate_only=validate_only)
-    for name in names:
-        output.print(f"{'could be created' if validate_only else 'created'}: {name}")
+    with open_admin(client_settings(bootstrap_servers, properties)) as admin:
+        _each("could be created" if validate_only else "created", lambda: admin.create_topics(new, validate_only=validate_only))
 
 
 @app.command(name="list")
@@ -52,11 +53,11 @@ def list_topics(
     properties: ClientProperties = None,
 ) -> None:
     """List topics by name."""
-    with Admin(client_settings(bootstrap_servers, properties)) as admin:
+    with open_admin(client_settings(bootstrap_servers, properties)) as admin:
         names = sorted(admin.list_topics(include_internal=internal))
     if json_file != "-":
         for name in names:
-            output.print(name)
+            output.print(name, markup=False)
     write_json(names, json_file)
 
 
@@ -68,7 +69,7 @@ def describe(
     properties: ClientProperties = None,
 ) -> None:
     """Show leader, replicas and in-sync replicas of each partition."""
-    with Admin(client_settings(bootstrap_servers, properties)) as admin:
+    with open_admin(client_settings(bootstrap_servers, properties)) as admin:
         described = admin.describe_topics(names or sorted(admin.list_topics()))
     if json_file != "-":
         table = Table("topic", "partition", "leader", "replicas", "in sync", box=None, pad_edge=False)
@@ -99,7 +100,18 @@ def delete(
     properties: ClientProperties = None,
 ) -> None:
     """Delete topics and all their records."""
-    with Admin(client_settings(bootstrap_servers, properties)) as admin:
-        admin.delete_topics(names)
-    for name in names:
-        output.print(f"deleted: {name}")
+    with open_admin(client_settings(bootstrap_servers, properties)) as admin:
+        _each("deleted", lambda: admin.delete_topics(names))
+
+
+def _each(done: str, call: Callable[[], Mapping[str, object]]) -> None:
+    """Says for each topic that `done` was done to it, even if others failed."""
+    failed: ItemsFailed | None = None
+    try:
+        results = call()
+    except ItemsFailed as error:
+        failed, results = error, error.results
+    for name in results:
+        output.print(f"{done}: {name}", markup=False)
+    if failed is not None:
+        raise failed

@@ -107,7 +107,7 @@ class AdminCalls:
 
     def close(self) -> Steps[None]:
         """Close once; again is nothing."""
-        if self.closed:
+        if self.closed or self._hosted.forked:
             return
         self.closed = True
         completion = Completion()

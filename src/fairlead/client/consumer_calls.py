@@ -102,7 +102,7 @@ class ConsumerCalls(ConsumerReading):
 
     def close(self) -> Steps[None]:
         """Close once; again is nothing."""
-        if self.closed:
+        if self.closed or self._hosted.forked:
             return
         self.closed = True
         completion = Completion()

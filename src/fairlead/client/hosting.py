@@ -33,6 +33,16 @@ class Hosted(Generic[M]):
         """Deliver `events.Submitted(operation)` to the machine and wake its thread."""
         self._host.submit(self._handle, operation)
 
+    @property
+    def inside(self) -> bool:
+        """True on the host's own thread: whoever waits there for the machine waits forever."""
+        return self._host.is_current_thread()
+
+    @property
+    def forked(self) -> bool:
+        """True in a child process: the machine runs in its parent, and is its parent's to close."""
+        return self._host.is_forked()
+
     def now_ns(self) -> int:
         """The monotonic clock that the machine sees."""
         return self._host.now_ns()

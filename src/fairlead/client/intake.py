@@ -7,8 +7,11 @@ topic's records until the machine takes it or it is large; then its lists become
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Mapping, Sequence
+from threading import Lock
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 
@@ -27,6 +30,7 @@ CHUNK_MAX_BYTES = 1 << 18
 HEADER_OVERHEAD_BYTES = 10
 """Bound of the lengths of one header's key and value."""
 
+_intakes: WeakSet[Intake] = WeakSet()
 Headers = Sequence[tuple[str, "bytes | None"]] | Mapping[str, "bytes | None"]
 
 
@@ -100,6 +104,7 @@ class Intake:
         self._now_ns: Callable[[], int] = lambda: 0
         self._now_ms: Callable[[], int] = lambda: 0
         self._wake: Callable[[], None] = lambda: None
+        _intakes.add(self)
 
     def attach(self, wake: Callable[[], None], now_ns: Callable[[], int], now_ms: Callable[[], int]) -> None:
         """Before the first record: how to wake the machine, and its clocks."""
@@ -216,6 +221,12 @@ class Intake:
             self._open.clear()
         self._memory.close(error)
 
+    def forked(self) -> None:
+        """This is a child process, where no machine will ever take anything; locks may have been held when it was forked away."""
+        self._memory.lock = Lock()
+        self._closed = UsageError("this producer belongs to another process (it was forked away); make a new one in this process")
+        self._open = {}
+
     def check(self) -> None:
         """UsageError if closed."""
         with self._memory.lock:
@@ -232,6 +243,15 @@ class Intake:
         chunk = self._open[topic] = Chunk(topic, self._now_ns(), self._now_ms())
         self._items.append(chunk)
         return chunk
+
+
+def _forked() -> None:
+    for intake in list(_intakes):
+        intake.forked()
+
+
+if hasattr(os, "register_at_fork"):  # Windows does not fork
+    os.register_at_fork(after_in_child=_forked)
 
 
 def as_bytes(field: str, value: Any) -> bytes:

@@ -37,7 +37,8 @@ class MemoryPool:
             waiting = (size_bytes, completion) in self.waiters
             if waiting:
                 self.waiters.remove((size_bytes, completion))
-        self.release(0 if waiting else size_bytes)
+            granted = not waiting and completion.error() is None
+        self.release(size_bytes if granted else 0)
 
     def release(self, size_bytes: int) -> None:
         """Give bytes back, and grant as many waiting reservations as then fit, in their order."""
@@ -58,7 +59,7 @@ class MemoryPool:
     def close(self, error: Exception) -> None:
         """Fail everyone in line."""
         with self.lock:
-            failed = [completion for _, completion in self.waiters]
+            # Under the lock, so that whoever withdraws sees that it was failed, not granted.
+            for _, completion in self.waiters:
+                completion.set_error(error)
             self.waiters.clear()
-        for completion in failed:
-            completion.set_error(error)

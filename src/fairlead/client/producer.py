@@ -108,25 +108,28 @@ class ProducerCore:
 
     def close_steps(self, timeout_s: float | None) -> Steps[None]:
         """Flush within `timeout_s`, give up the rest, and stop the machine's thread."""
-        if self._closing:
+        if self._closing or self._hosted.forked:
             return
+        self._check_outside("close")
         self._closing = True
         self._intake.close(UsageError(_CLOSED))
+        ended = Completion()
         try:
             yield from self._flush(timeout_s, lambda: None)
         finally:
+            # Also when the wait was interrupted or cancelled: then nobody looks on, and the thread ends all the same.
             reason = f"the producer was closed before the records were delivered (close waited for {timeout_s} s)"
             completion = Completion()
-            self._hosted.submit(Stop(completion, reason))
             completion.add_done_callback(_tell_given_up)
+            completion.add_done_callback(lambda _: self._end_later(ended))
+            self._hosted.submit(Stop(completion, reason))
         yield Wait(completion)
-        ended = Completion()
-        Thread(target=self._end, args=(ended,), name="fairlead-producer-close", daemon=True).start()
         yield Wait(ended)
 
     def partitions_steps(self, topic: str) -> Steps[list[PartitionMetadata]]:
         """The partitions of a topic."""
         self._intake.check()
+        self._check_outside("partitions_for")
         answer: list[PartitionMetadata] = yield from ask(self._hosted, lambda completion: PartitionsFor(completion, topic))
         return answer
 
@@ -145,18 +148,26 @@ class ProducerCore:
         completion = self._memory.reserve(size_bytes)
         if completion is None:
             return
-        self._intake.check()
-        self._wake()  # with someone in line, nothing lingers
         try:
+            self._intake.check()
+            if self._hosted.inside:
+                raise self._exhausted(what + " at once, and a delivery callback cannot wait for it")
+            self._wake()  # with someone in line, nothing lingers
             yield Wait(completion, self._max_block_ms / 1000, lambda: self._exhausted(what))
         except BaseException:
             self._memory.withdraw(size_bytes, completion)
             raise
 
     def _flush(self, timeout_s: float | None, on_timeout: Callable[[], Exception | None]) -> Generator[Wait, Any, None]:
+        self._check_outside("flush")
         completion = Completion()
         self._hosted.submit(Flush(completion))
         yield Wait(completion, timeout_s, on_timeout)
+
+    def _check_outside(self, what: str) -> None:
+        """UsageError on the machine's own thread, where a wait for the machine would never end."""
+        if self._hosted.inside:
+            raise UsageError(f"{what} within a delivery callback would wait for itself; call it on another thread")
 
     def _late(self) -> TimedOut:
         remaining = self._hosted.machine.records_open + self._intake.waiting()
@@ -176,6 +187,9 @@ class ProducerCore:
 
     def _wake(self) -> None:
         self._hosted.submit(_WAKE)
+
+    def _end_later(self, ended: Completion) -> None:
+        Thread(target=self._end, args=(ended,), name="fairlead-producer-close", daemon=True).start()
 
     def _end(self, ended: Completion) -> None:
         try:
@@ -233,7 +247,7 @@ class Producer:
         if type(found) is int:
             record = (topic, value, key, headers, partition, timestamp_ms, on_delivery)
             found = run_blocking(self._core.offer_steps(found, record))
-        return Ack(*found)  # type: ignore[misc]
+        return Ack(found)  # type: ignore[arg-type]
 
     def send_table(self, topic: str, table: Any) -> TableAck:
         """Hand a `pyarrow.Table` or `RecordBatch` over, a record for each row; returns before it is delivered.

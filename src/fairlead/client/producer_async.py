@@ -51,7 +51,7 @@ class AsyncProducer:
         if type(found) is int:
             record = (topic, value, key, headers, partition, timestamp_ms, on_delivery)
             found = await run_async(self._core.offer_steps(found, record))
-        return AsyncAck(*found)  # type: ignore[misc]
+        return AsyncAck(found)  # type: ignore[arg-type]
 
     @_as(Producer.send_table)
     async def send_table(self, topic: str, table: Any) -> AsyncTableAck:

@@ -126,7 +126,7 @@ def split(batch: Batch) -> list[Batch]:
             part.add(handover, begin, end, order, size, size)
             begin = end
     for part in parts:
-        part.closed, part.split_limit_bytes = True, limit
+        part.closed, part.split_limit_bytes, part.maybe_written = True, limit, batch.maybe_written
         part.serial = serial
         serial += part.count
     return parts

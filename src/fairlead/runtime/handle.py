@@ -80,7 +80,7 @@ def call(effect: Call) -> None:
     """Run a user's callback; what it raises is logged, not passed on."""
     try:
         effect.function(*effect.arguments)
-    except Exception:
+    except BaseException:  # asyncio's CancelledError or a SystemExit is no reason to end the loop of everyone else
         _log.exception("a callback raised")
 
 

@@ -51,7 +51,7 @@ class SelectorHost:
         self._inbox: deque[tuple[Handle | None, Any]] = deque()
         self._asleep = False
         self._lock = threading.Lock()
-        self._stopping = self._closed = False
+        self._stopping = self._closed = self._shutting = False
         self._stop_by_ns = 0
         self._selector = selectors.DefaultSelector()
         self._waker, self._woken = socket.socketpair()
@@ -81,6 +81,14 @@ class SelectorHost:
         """The time of day that machines see, in ms since 1970."""
         return wall_ms()
 
+    def is_current_thread(self) -> bool:
+        """True on the loop's own thread, where callbacks run."""
+        return self._thread is threading.current_thread()
+
+    def is_forked(self) -> bool:
+        """True in a process that was forked away from the one that made this host; the loop did not come along."""
+        return os.getpid() != self._process
+
     def start(self) -> None:
         """Start the thread; what was added and submitted before is worked on now. Once only."""
         with self._lock:
@@ -109,6 +117,8 @@ class SelectorHost:
         self._inbox.append((handle, operation))
         if self._asleep:
             self._interrupt()
+        if self._shutting:
+            self._refuse_inbox()  # it came too late for the loop to see
 
     def wake(self, handle: Handle) -> None:
         """Step a machine soon, because something it looks at in `step` has changed."""
@@ -350,16 +360,21 @@ class SelectorHost:
         handle.listeners.clear()
         self._disk.forget(handle)
 
+    def _refuse_inbox(self) -> None:
+        with contextlib.suppress(IndexError):  # a late submitter may be doing the same
+            while True:
+                handle, item = self._inbox.popleft()
+                if handle is not None:
+                    refuse(handle, item)
+
     def _shut(self) -> None:
         """The end of the loop: tell the machines, fail what never reached them, close everything."""
         error = UsageError(f"host {self.name!r} was closed")
         for handle in list(self._handles):
             self._end(handle)
             give_up(handle, error)
-        while self._inbox:
-            handle_of, item = self._inbox.popleft()
-            if handle_of is not None:
-                refuse(handle_of, item)
+        self._shutting = True
+        self._refuse_inbox()
         for link in list(self._parting):
             link.abandon()
         self._disk.close()

@@ -58,7 +58,7 @@ def run_pipeline(spark: SparkSession, bootstrap_servers: str, topics: Topics) ->
         "key",
         "value",
         field(1).alias("host"),  # type: ignore[attr-defined]
-        field(4).cast("int").alias("status"),  # type: ignore[attr-defined]
+        field(4).try_cast("int").alias("status"),  # type: ignore[attr-defined]
         f.coalesce(field(5).try_cast("long"), f.lit(0)).alias("size_bytes"),  # type: ignore[attr-defined]
         f.col("line").rlike(LINE_PATTERN).alias("parses"),
     ).persist()

@@ -16,9 +16,11 @@ import pyarrow.compute as pc
 import fairlead
 from fairlead.cli.demo import access_log
 from fairlead.cli.demo.pipeline import PipelineResult, Topics, run_pipeline
+from fairlead.cli.demo.spark_end import spark_ended
 
 PARTITIONS = 12
 BROKERS = 3
+SPARK_CONFIG = {"spark.sql.shuffle.partitions": "4", "spark.ui.enabled": "false"}
 BATCH_SIZE_BYTES = 2_048
 """Below the default of 16 KiB: a partition gets its turns in batches, and a log of a few megabytes has too few of the default size to
 spread evenly over twelve partitions."""
@@ -78,17 +80,14 @@ def run_demo(input_path: Path | None, rows: int, status: Status, topics: Topics 
         with _timed(result, "produce", status, "producing the lines, keyed and unkeyed"):
             result.lines, result.produced, unkeyed = _produce(servers, topics, tables())
         result.hops += [("lines → access", result.lines, result.produced), ("lines → access.unkeyed", result.lines, unkeyed)]
-        with _timed(result, "spark_start", status, "starting Spark"):
-            from fairlead.spark.session import spark_session
+        with spark_ended():
+            with _timed(result, "spark_start", status, "starting Spark"):
+                from fairlead.spark.session import spark_session
 
-            spark = spark_session(
-                "fairlead-demo", master="local[2]", config={"spark.sql.shuffle.partitions": "4", "spark.ui.enabled": "false"}
-            )
-            spark.sparkContext.setLogLevel("ERROR")
-        try:
+                spark = spark_session("fairlead-demo", master="local[2]", config=SPARK_CONFIG)
+                spark.sparkContext.setLogLevel("ERROR")
             with _timed(result, "spark_job", status, "Spark: reading, parsing, aggregating, writing"):
                 result.job = run_pipeline(spark, servers, topics)
-        finally:
             spark.stop()
         with _timed(result, "read_back", status, "reading everything back"):
             _read_back(servers, topics, result, result.job)

@@ -1,0 +1,81 @@
+"""The application: commands put together, and errors as lines."""
+
+from __future__ import annotations
+
+import typer
+from rich.markup import escape
+
+import fairlead
+from fairlead.base.errors import FairleadError, ItemsFailed
+from fairlead.cli import cluster, demo_command, lab, perf, records, topics
+from fairlead.cli.main import WRONG_COMMAND_LINE_EXIT_CODE
+from fairlead.cli.terminal import errors
+
+app = typer.Typer(
+    name="fairlead",
+    no_args_is_help=True,
+    add_completion=False,
+    help="A Kafka client and an embedded Kafka cluster: start one, fill it, read it, measure it.",
+)
+app.add_typer(topics.app, name="topics")
+app.add_typer(perf.app, name="perf")
+app.add_typer(lab.app, name="lab")
+app.command("up")(cluster.up)
+app.command("produce")(records.produce)
+app.command("consume")(records.consume)
+app.command("demo")(demo_command.demo)
+
+_CommandLineError: type[Exception] = typer.BadParameter.__mro__[2]
+"""`click.ClickException`, wherever this release of typer keeps it."""
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    context: typer.Context,
+    version: bool = typer.Option(False, "--version", help="Print the version and leave."),
+) -> None:
+    if version:
+        typer.echo(f"fairlead {fairlead.__version__}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+def invoke(arguments: list[str]) -> int:
+    """Runs a command; the exit code. KeyboardInterrupt and BrokenPipeError come out of it, every other error is said in one line."""
+    command = typer.main.get_command(app)
+    try:
+        with command.make_context("fairlead", arguments) as context:
+            command.invoke(context)
+    except typer.Exit as end:
+        return end.exit_code
+    except _CommandLineError as error:
+        _say_wrong_command_line(error)
+        return WRONG_COMMAND_LINE_EXIT_CODE
+    except ItemsFailed as error:
+        for name, own in error.errors.items():
+            _say("failed", f"{name}: {own}")
+        return 1
+    except FairleadError as error:
+        _say(type(error).__name__, str(error))
+        return 1
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        _say("OSError", f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        return 1
+    return 0
+
+
+def _say(kind: str, text: str) -> None:
+    errors.print(f"[red]{kind}[/]: {escape(text)}", soft_wrap=True)
+
+
+def _say_wrong_command_line(error: Exception) -> None:
+    text = error.format_message().strip()  # type: ignore[attr-defined]
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else "fairlead"
+    if "\n" in text:
+        errors.print(escape(text))  # the help of a group that was called without a command
+    elif text:
+        _say(path, f"{text.rstrip('.')}; see `{path} --help`")

@@ -1,0 +1,112 @@
+"""`fairlead perf produce`."""
+
+from __future__ import annotations
+
+import random
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from fairlead.base.errors import ConfigError, TimedOut
+from fairlead.cli.connecting import open_producer
+from fairlead.cli.latencies import WINDOW_S, Latencies, Throttle
+from fairlead.cli.perf_options import PAYLOAD_SEED, BootstrapServer, metric_lines, payloads, property_file, say, servers
+from fairlead.cli.terminal import settings
+from fairlead.client import Producer
+
+CLIENT_ID = "perf-producer-client"
+
+Properties = Annotated[
+    list[str] | None,
+    typer.Option("--command-property", "--producer-props", metavar="KEY=VALUE …", help="Producer configs, one or several."),
+]
+
+
+def produce(
+    topic: Annotated[str, typer.Option(help="Topic to send to.")],
+    num_records: Annotated[int, typer.Option(min=1, help="How many records.")],
+    throughput: Annotated[float, typer.Option(help="Records per second at most; -1: no limit.")],
+    bootstrap_server: BootstrapServer = None,
+    record_size: Annotated[int | None, typer.Option(min=1, help="Bytes of each value.")] = None,
+    payload_file: Annotated[Path | None, typer.Option(help="A file of values, of which each record takes one by chance.")] = None,
+    payload_delimiter: Annotated[str, typer.Option(help="What stands between the values of the file.")] = "\\n",
+    payload_monotonic: Annotated[bool, typer.Option("--payload-monotonic", help="The values are 0, 1, 2 …")] = False,
+    properties: Properties = None,
+    config_file: Annotated[Path | None, typer.Option("--command-config", "--producer.config", help="A file of producer configs.")] = None,
+    print_metrics: Annotated[bool, typer.Option("--print-metrics", help="Print the producer's metrics at the end.")] = False,
+    warmup_records: Annotated[int, typer.Option(min=0, help="Leave the first so many out of a second summary (KIP-1052).")] = 0,
+    reporting_interval: Annotated[int, typer.Option(min=1, help="Milliseconds between two lines of progress.")] = int(WINDOW_S * 1000),
+    transactional_id: Annotated[str | None, typer.Option(help="Refused: transactions are not part of this release.")] = None,
+    transaction_duration_ms: Annotated[int | None, typer.Option(help="Refused, likewise.")] = None,
+) -> None:
+    """Send records and print latency and throughput."""
+    if transactional_id is not None or transaction_duration_ms is not None:
+        raise ConfigError("--transactional-id, --transaction-duration-ms: transactions are not part of this release; leave them out")
+    if throughput == 0 or throughput < -1:
+        raise ConfigError(f"--throughput {throughput:g}: records per second, more than 0, or -1 for no limit")
+    if warmup_records >= num_records:
+        raise ConfigError(f"--warmup-records {warmup_records}: must be fewer than --num-records {num_records}")
+    dice = random.Random(PAYLOAD_SEED)
+    values = payloads(record_size, payload_file, payload_delimiter, payload_monotonic, num_records, dice)
+    config: dict[str, Any] = {
+        "client.id": CLIENT_ID,
+        **property_file(config_file, "--command-config"),
+        **settings(properties, "--command-property"),
+    }
+    config |= servers(bootstrap_server, config)
+    interval_s = reporting_interval / 1000
+    everything = Latencies(num_records, say, interval_s=interval_s)
+    steady = Latencies(num_records - warmup_records, say, interval_s=interval_s, kind=" steady state") if warmup_records else None
+    if steady is not None:
+        say(f"Warmup first {warmup_records} records. Steady state results will print after the complete test summary.")
+    with open_producer(config) as producer:
+        try:
+            _send(producer, topic, values, dice, num_records, warmup_records, throughput, everything, steady)
+            producer.flush()
+        finally:
+            say(everything.summary())
+            if steady is not None and steady.begun:
+                say(steady.summary())
+        metrics = producer.metrics()
+    if print_metrics:
+        for line in metric_lines("producer-metrics", config["client.id"], metrics):
+            say(line)
+    if everything.failed:
+        typer.echo(f"{everything.failed} records were not delivered; the first because of:", err=True)
+        raise everything.first_error or TimedOut(f"{everything.failed} records were not delivered")
+
+
+def _send(
+    producer: Producer,
+    topic: str,
+    values: list[bytes] | None,
+    dice: random.Random,
+    records: int,
+    warmup_records: int,
+    throughput: float,
+    everything: Latencies,
+    steady: Latencies | None,
+) -> None:
+    counted: tuple[Latencies, ...] = (everything,)
+    everything.begin()
+    throttle = Throttle(throughput)
+    for number in range(records):
+        if steady is not None and number == warmup_records:
+            everything.be_quiet()
+            steady.begin()
+            counted = (everything, steady)
+        value = values[int(dice.random() * len(values))] if values else b"%d" % number
+        sent_s = time.perf_counter()
+
+        def delivered(
+            _: object, error: Exception | None, sent_s: float = sent_s, size: int = len(value), counted: tuple[Latencies, ...] = counted
+        ) -> None:
+            for one in counted:
+                one.record(sent_s, size, error)
+
+        producer.send(topic, value, on_delivery=delivered)
+        if everything.reader_left or (steady is not None and steady.reader_left):
+            raise BrokenPipeError
+        throttle.pause(number + 1)
