@@ -13,6 +13,7 @@ from fairlead.lab.apache_kafka import java_command
 
 NewTopic = Callable[..., str]
 JAVA_TIMEOUT_S = 90
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
 def _java(main_class: str, *arguments: str, given: str = "") -> str:
@@ -24,7 +25,7 @@ def _java(main_class: str, *arguments: str, given: str = "") -> str:
 
 
 @pytest.mark.usefixtures("kafka_jars")
-@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+@pytest.mark.parametrize("codec", CODECS)
 def test_the_java_producer_is_read_back_whole(embedded: str, new_topic: NewTopic, codec: str) -> None:
     topic = new_topic(embedded, partitions=4)
     said = _java(
@@ -46,9 +47,10 @@ def test_the_java_producer_is_read_back_whole(embedded: str, new_topic: NewTopic
 @pytest.mark.usefixtures("kafka_jars")
 def test_the_java_consumer_with_a_group_reads_what_we_wrote_and_resumes(embedded: str, new_topic: NewTopic) -> None:
     topic = new_topic(embedded, partitions=4)
-    with fairlead.Producer({"bootstrap.servers": embedded, "compression.type": "lz4"}) as producer:
-        for number in range(1_000):
-            producer.send(topic, b"value-%d" % number, key=b"key-%d" % number)
+    for first, codec in enumerate(CODECS):
+        with fairlead.Producer({"bootstrap.servers": embedded, "compression.type": codec}) as producer:
+            for number in range(first, 1_000, len(CODECS)):
+                producer.send(topic, b"value-%d" % number, key=b"key-%d" % number)
     arguments = ("--bootstrap-server", embedded, "--topic", topic, "--group", f"java-{topic}", "--from-beginning", "--timeout-ms", "20000")
     first = _java("org.apache.kafka.tools.consumer.ConsoleConsumer", *arguments, "--max-messages", "600")
     second = _java("org.apache.kafka.tools.consumer.ConsoleConsumer", *arguments, "--max-messages", "400")

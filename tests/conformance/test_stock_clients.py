@@ -140,7 +140,7 @@ def test_confluent_administers_topics(embedded: str, topic: str) -> None:
 # --- kafka-python
 
 
-@pytest.mark.parametrize("codec", [None, "gzip"])
+@pytest.mark.parametrize("codec", [None, "gzip", "snappy", "lz4", "zstd"])
 def test_kafka_python_reads_what_it_wrote(embedded: str, topic: str, codec: str | None) -> None:
     producer = kafka.KafkaProducer(bootstrap_servers=embedded, compression_type=codec)
     try:
@@ -192,7 +192,9 @@ def run(main: Coroutine[Any, Any, None]) -> None:
     asyncio.run(asyncio.wait_for(main, PATIENCE_S))
 
 
-@pytest.mark.parametrize("options", [{}, {"compression_type": "gzip"}, {"enable_idempotence": True}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"enable_idempotence": True}, *({"compression_type": codec} for codec in ("gzip", "snappy", "lz4", "zstd"))], ids=str
+)
 def test_aiokafka_reads_what_it_wrote(embedded: str, topic: str, options: dict[str, Any]) -> None:
     async def main() -> None:
         async with aiokafka.AIOKafkaProducer(bootstrap_servers=embedded, **options) as producer:

@@ -21,7 +21,13 @@ if TYPE_CHECKING:
 def spark() -> Iterator[SparkSession]:
     """A local session on two cores."""
     warnings.simplefilter("ignore", ResourceWarning)  # py4j leaves its sockets to the garbage collector.
-    session = spark_session("fairlead-tests", "local[2]", {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2"})
+    # One compiler is enough for jobs this short.
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+    }
+    session = spark_session("fairlead-tests", "local[2]", settings)
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()

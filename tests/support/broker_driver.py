@@ -102,6 +102,8 @@ class Client:
         self.driver = driver
         self.connection = connection
         self.closed = False
+        self.held = False
+        """The broker reads nothing more from it."""
         self.raw = bytearray()
         self._frames = FrameReader()
         self._sent: list[tuple[int, int]] = []
@@ -201,6 +203,8 @@ class Driver:
         elif isinstance(effect, fx.Close):
             if effect.connection in self.clients:
                 self.clients[effect.connection].closed = True
+        elif isinstance(effect, fx.Hold):
+            self.clients[effect.connection].held = effect.held
         elif isinstance(effect, fx.Listen):
             self.broker.receive(ev.Listening(effect.listener, effect.host, 9092))
         elif isinstance(effect, fx.Resolve):

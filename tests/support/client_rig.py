@@ -13,6 +13,8 @@ from tests.support.fake_fetch_broker import FakeCluster
 class VirtualHosted:
     """A stand-in for `client.hosting.Hosted` on a virtual host."""
 
+    inside = forked = False
+
     def __init__(self, host: VirtualHost, machine: Any) -> None:
         self.host = host
         self.machine = machine

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import fairlead.client.hosting as hosting
+import fairlead.client.intake as intake_module
 import fairlead.client.producer as producer_module
 from fairlead.base.errors import TimedOut
 from fairlead.client.producer import Producer
@@ -18,6 +19,8 @@ from tests.support.producer_brokers import FakeCluster
 
 class VirtualHosted:
     """Stands in for `hosting.Hosted`."""
+
+    inside = forked = False
 
     def __init__(self, host: VirtualHost, machine: Any) -> None:
         self.host = host
@@ -41,7 +44,7 @@ class Rig:
         self.cluster = FakeCluster(self.host, brokers)
         self.seed = 1
         monkeypatch.setattr(producer_module, "open_host", self._open_host)
-        monkeypatch.setattr(producer_module, "compile_kernels_in_background", lambda: None)
+        monkeypatch.setattr(intake_module, "count_kernel_work", lambda size_bytes: None)
         monkeypatch.setattr(hosting.Completion, "result", self._patched(hosting.Completion.result))
 
     def _open_host(self, machine_factory: Callable[[Any], Any], name: str = "") -> VirtualHosted:

@@ -163,3 +163,15 @@ def test_kernels_are_compiled_once_per_process(monkeypatch: pytest.MonkeyPatch) 
     assert kernel.seen.wait(10)
     assert kernel.compiled == 1
     assert background._started_in == os.getpid()
+
+
+def test_kernels_are_compiled_once_there_was_enough_work_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    from fairlead.runtime import background
+
+    begun: list[int] = []
+    monkeypatch.setattr(background, "compile_kernels_in_background", lambda: begun.append(background._work_bytes))
+    monkeypatch.setattr(background, "_work_bytes", 0)
+    background.count_kernel_work(background.KERNELS_PAY_BYTES - 1)
+    assert not begun
+    background.count_kernel_work(1)
+    assert begun

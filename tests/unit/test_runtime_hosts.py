@@ -24,6 +24,7 @@ from fairlead.core.effects import (
     FileReplace,
     FileSync,
     FileTruncate,
+    Hold,
     Listen,
     Resolve,
     StopListening,
@@ -124,6 +125,18 @@ def test_a_drained_close_delivers_everything_before_the_end(stage: Stage) -> Non
     assert server.bytes_on(-1) == data
     assert server.events[-1] == Disconnected(-1, "closed by the peer")
     assert not client.of(Disconnected), "a machine hears nothing of connections it closed itself"
+
+
+def test_nothing_is_read_from_a_connection_that_is_held_until_it_is_let_go(stage: Stage) -> None:
+    client, handle, server, server_handle = stage.pair()
+    stage.tell(server_handle, Hold(-1, True), Write(-1, [b"held"]))
+    stage.until(lambda: client.bytes_on(1) == b"held")
+    stage.tell(handle, Write(1, [b"one"]))
+    _other, _, _third, _ = stage.pair()  # takes longer than the bytes would
+    assert not server.bytes_on(-1)
+    stage.tell(handle, Write(1, [b"two"]))
+    stage.tell(server_handle, Hold(-1, False))
+    stage.until(lambda: server.bytes_on(-1) == b"onetwo")
 
 
 def test_what_a_peer_sent_before_it_closed_is_received_first(stage: Stage) -> None:

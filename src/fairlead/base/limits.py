@@ -27,7 +27,10 @@ OUTBOUND_MAX_BYTES = 64 * MIB
 TAIL_CACHE_MAX_BYTES = 32 * MIB
 """Newest batches a broker keeps in memory beside its log, so that a consumer at the tail never reads the file."""
 PENDING_REQUESTS_MAX = 1000
-"""Requests of one connection that may wait for the one before them; Kafka's clients send 5, a flood ends the connection."""
+"""Requests of one connection that may wait for the one before them, after which a broker reads no more from it. Kafka's clients send
+5, librdkafka up to a million."""
+PENDING_REQUESTS_MAX_BYTES = 64 * MIB
+"""The same bound in bytes."""
 TOPIC_NAME_MAX_LENGTH = 249
 """Kafka's limit on a topic's name."""
 

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING
 
 from fairlead.base.codes import ErrorCode
 from fairlead.base.errors import DecodeError, FairleadError, UnsupportedVersion
-from fairlead.base.limits import PENDING_REQUESTS_MAX
+from fairlead.base.limits import PENDING_REQUESTS_MAX, PENDING_REQUESTS_MAX_BYTES
 from fairlead.base.units import ms_to_ns
 from fairlead.broker.dispatch import REGISTRY, Api, Reply
-from fairlead.core.effects import Buffer, Close, Write
+from fairlead.core.effects import Buffer, Close, Hold, Write
 from fairlead.wire import ApiKey, FrameReader, Message, Request, RequestHeader, decode_request, encode_response, peek_request
 
 if TYPE_CHECKING:
@@ -64,6 +64,8 @@ class Session:
         self.closed = False
         self._frames = FrameReader(broker.settings["socket.request.max.bytes"])
         self._waiting: deque[memoryview] = deque()
+        self._waiting_bytes = 0
+        self._held = False
         self._outstanding: deque[_Outstanding] = deque()
         self._departing: deque[tuple[int, list[Buffer]]] = deque()
         self._working = False
@@ -82,14 +84,18 @@ class Session:
         if self.closed:
             return
         try:
-            self._waiting.extend(self._frames.feed(data))
+            for frame in self._frames.feed(data):
+                self._waiting.append(frame)
+                self._waiting_bytes += len(frame)
         except DecodeError as error:
             self.close(f"not a request: {error}")
             return
         self._work()
         # Counted only now: a stream of small requests that are served at once (acks=0) is no flood, however many come in one piece.
-        if len(self._waiting) > PENDING_REQUESTS_MAX and not self.closed:
-            self.close(f"{len(self._waiting)} requests are waiting for an answer; no client may have more than {PENDING_REQUESTS_MAX}")
+        too_many = len(self._waiting) > PENDING_REQUESTS_MAX or self._waiting_bytes > PENDING_REQUESTS_MAX_BYTES
+        if too_many and not self._held and not self.closed:
+            self._held = True
+            self.broker.emit(Hold(self.connection, True))
 
     def close(self, reason: str | None = None, drain: bool = False) -> None:
         """End the connection, with a warning in the log if there is a reason."""
@@ -121,6 +127,10 @@ class Session:
                 pass
         finally:
             self._working = False
+        few = len(self._waiting) <= PENDING_REQUESTS_MAX // 2 and self._waiting_bytes <= PENDING_REQUESTS_MAX_BYTES // 2
+        if self._held and few and not self.closed:
+            self._held = False
+            self.broker.emit(Hold(self.connection, False))
 
     def _begin_next(self) -> bool:
         if not self._waiting:
@@ -134,6 +144,7 @@ class Session:
         if self._outstanding and not self._may_overtake(api):
             return False
         frame = self._waiting.popleft()
+        self._waiting_bytes -= len(frame)
         if api is None or not api.low <= header.version <= api.high:
             self._refuse(header)
             return True

@@ -1,6 +1,11 @@
 """The command line: `fairlead up | topics | produce | consume | perf | demo | lab`.
 
-`main` holds the application and turns the errors that Fairlead raises on purpose into one line on standard error and exit code 1;
-each other module holds the commands of one noun. Everything that works for more than a second shows progress on standard error;
-results go to standard output, and every report has `--json FILE` (`-` for standard output).
+`main` is the entry point and light: it imports `application` late, so that Ctrl-C is heard from the start, and turns SIGTERM into an
+exception, so that what cleans up runs. `application` puts the commands together and says every error that is raised on purpose in one
+line on standard error; exit codes are 0, 1 for such an error, 2 for a command line that makes no sense, 130 for Ctrl-C, 143 for SIGTERM.
+Each other module holds the commands of one noun. `connecting` opens their clients: a cluster that does not answer is said within
+seconds, and Ctrl-C never waits for it.
+
+Everything that works for more than a second shows progress on standard error; results go to standard output, never cut or wrapped where
+there is no terminal, and every report has `--json FILE` (`-` for standard output), refused before the work starts if it cannot be written.
 """

@@ -9,7 +9,6 @@ from typing import Annotated
 
 import typer
 
-from fairlead.base.errors import ConfigError
 from fairlead.cli.terminal import output, settings
 
 
@@ -28,13 +27,7 @@ def up(
         signal.signal(number, lambda *_: stop.set())
     from fairlead.testing import Cluster
 
-    try:
-        cluster = Cluster(brokers=brokers, data_dir=data_dir, config=settings(properties), host=host, port=port)
-    except OSError as error:
-        if data_dir is None or error.filename is None:
-            raise
-        raise ConfigError(f"--data-dir {data_dir}: cannot be used ({error.strerror}); name a folder that can be written to") from None
-    with cluster:
+    with Cluster(brokers=brokers, data_dir=data_dir, config=settings(properties), host=host, port=port) as cluster:
         output.print(f"{brokers} {'broker' if brokers == 1 else 'brokers'} up: bootstrap.servers={cluster.bootstrap_servers}", markup=False)
         kept = f"data in {data_dir}" if data_dir else "data in a temporary folder, removed at the end (--data-dir keeps it)"
         output.print(kept, markup=False)

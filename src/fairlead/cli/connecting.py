@@ -13,8 +13,8 @@ from fairlead.client import Admin, Consumer, Producer
 
 QUIET_S = 1.0
 """What takes longer is told."""
-REACH_S = 5.0
-"""A cluster that has not answered by then is taken to be down: the minute of `default.api.timeout.ms` suits programs, not people."""
+PATIENCE_S = 4.0
+"""A cluster that has not answered after so much longer is taken to be down: the minute of `default.api.timeout.ms` suits programs."""
 TOPIC_S = 3.0
 """A topic that the cluster does not know by then is taken to be missing."""
 
@@ -56,12 +56,14 @@ def open_producer(config: Mapping[str, Any]) -> Iterator[Producer]:
 
 
 def _reach(admin: Admin, bootstrap_servers: str) -> None:
-    for patience_s in (QUIET_S, REACH_S - QUIET_S):
-        try:
-            admin.describe_cluster(timeout_s=patience_s)
-            return
-        except TimedOut as error:
-            reason = str(error).rpartition("; ")[2]
-        if patience_s == QUIET_S:
-            errors.print(f"waiting for {bootstrap_servers} …", markup=False)
-    raise ConnectionFailed(f"{reason}; `fairlead up` starts a cluster, --bootstrap-server names another")
+    try:
+        admin.describe_cluster(timeout_s=QUIET_S)
+    except TimedOut:
+        errors.print(f"waiting for {bootstrap_servers} …", markup=False)
+    else:
+        return
+    try:
+        admin.describe_cluster(timeout_s=PATIENCE_S)
+    except TimedOut as error:
+        reason = str(error).rpartition("; ")[2]
+        raise ConnectionFailed(f"{reason}; `fairlead up` starts a cluster, --bootstrap-server names another") from None

@@ -13,7 +13,7 @@ import typer
 from fairlead.base.errors import ConfigError, FairleadError, InvalidRecord, TimedOut
 from fairlead.base.ids import TopicPartition
 from fairlead.cli.connecting import TOPIC_S, open_consumer, open_producer
-from fairlead.cli.terminal import DEFAULT_BOOTSTRAP_SERVERS, BootstrapServers, ClientProperties, client_settings, errors
+from fairlead.cli.terminal import DEFAULT_BOOTSTRAP_SERVERS, BootstrapServers, ClientProperties, client_settings, counted, errors
 from fairlead.client import Consumer, Producer, Record
 
 Topic = Annotated[str, typer.Argument(help="The topic.")]
@@ -58,12 +58,12 @@ def produce(
             producer.flush()
         except KeyboardInterrupt:
             errors.print("interrupted; sending what was read")
-            _flush(producer)
+            _end_soon(producer)
         except FairleadError:
-            _flush(producer)
+            _end_soon(producer)
             raise
         finally:
-            errors.print(f"{max(0, sent - len(failed) - producer.metrics()['records_open']):,} records acknowledged")
+            errors.print(f"{counted(max(0, sent - len(failed) - producer.metrics()['records_open']))} acknowledged")
     if failed:
         raise failed[0]
 
@@ -78,10 +78,11 @@ def _key_and_value(line: bytes, separator: bytes | None, number: int) -> tuple[b
     return key, value
 
 
-def _flush(producer: Producer) -> None:
-    """Delivers what was sent before, for a moment: this is the way out."""
+def _end_soon(producer: Producer) -> None:
+    """Delivers what was sent before, if that takes but a moment: this is the way out."""
     with suppress(TimedOut):
         producer.flush(FLUSH_S)
+    producer.close(timeout_s=0)
 
 
 def _lines(stream: BinaryIO) -> Iterator[bytes]:
@@ -122,7 +123,7 @@ def consume(
             pass  # The usual way to end it.
         finally:
             sys.stdout.buffer.flush()
-            errors.print(f"{shown:,} records")
+            errors.print(counted(shown))
 
 
 def _forever(consumer: Consumer) -> Iterator[Record]:

@@ -100,6 +100,11 @@ def write_json(report: Any, target: str | None) -> None:
         raise _unwritable(target, error) from None
 
 
+def counted(records: int) -> str:
+    """`1 record`, `2,000 records`."""
+    return f"{records:,} {'record' if records == 1 else 'records'}"
+
+
 def rows_table(rows: list[dict[str, Any]]) -> Table:
     """A table of flat rows, a column for each key in order of appearance; numbers to the right."""
     table = Table(box=None, pad_edge=False)

@@ -36,7 +36,7 @@ from fairlead.consumer import (
     to_batch,
     wanted_count,
 )
-from fairlead.runtime import Completion, compile_kernels_in_background
+from fairlead.runtime import Completion, count_kernel_work
 
 T = TypeVar("T")
 
@@ -192,9 +192,6 @@ class ConsumerReading:
 
     def _moved(self, generations: Mapping[TopicPartition, int], *, replaces: bool) -> None:
         """Take note of generations, and drop what they overtake."""
-        if generations:
-            # Not before: a process that only asks for offsets, as Spark's planners do, needs no kernel.
-            compile_kernels_in_background()
         if replaces:
             for partition, generation in self._assigned.items():
                 self._oldest[partition] = generation + 1
@@ -319,6 +316,7 @@ class ConsumerReading:
 
     def _work(self, work: Callable[[], T], size_bytes: int) -> Generator[Wait, Any, T]:
         """Run `work` here, or, if an event loop must not wait for so much, on a thread."""
+        count_kernel_work(size_bytes)
         if self._offload is None or size_bytes < OFFLOAD_BYTES:
             return work()
         result: T = yield Wait(self._offload(work))

@@ -23,6 +23,7 @@ from fairlead.client.delivery import Delivery, OnDelivery
 from fairlead.client.memory import MemoryPool
 from fairlead.producer import Handover
 from fairlead.records import BinaryColumn, HeaderColumns, RecordColumns, columns_from_lists
+from fairlead.runtime import count_kernel_work
 
 LOGGER = logging.getLogger("fairlead.producer")
 CHUNK_MAX_BYTES = 1 << 18
@@ -200,7 +201,9 @@ class Intake:
                 return []
             self._items = []
             self._open.clear()
-        return [item.seal() if isinstance(item, Chunk) else item for item in items]
+        handovers = [item.seal() if isinstance(item, Chunk) else item for item in items]
+        count_kernel_work(sum(handover.reserved_bytes for handover in handovers))
+        return handovers
 
     def too_large(self, what: str, topic: str, size_bytes: int) -> RecordTooLarge:
         """The error for a record beyond the limits."""

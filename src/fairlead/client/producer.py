@@ -20,11 +20,12 @@ from fairlead.client.memory import MemoryPool
 from fairlead.core.metadata import PartitionMetadata
 from fairlead.producer import Flush, Handover, PartitionsFor, ProducerMachine, Stop, Wake
 from fairlead.records import RecordColumns, columns_from_arrow
-from fairlead.runtime import Completion, compile_kernels_in_background
+from fairlead.runtime import Completion
 
 PIECE_MAX_BYTES = 2 * MIB
 """Tables are handed over in pieces of about this size, so that sending begins before all of a large one has found room."""
 _PIECES_IN_MEMORY = 8
+_INTERRUPTED_CLOSE_S = 1.0
 _CLOSED = "this producer is closed; make a new one"
 _WAKE = Wake()
 Record = tuple[Any, Any, Any, Any, Any, Any, Any]
@@ -40,7 +41,6 @@ class ProducerCore:
         self._intake = Intake(self._memory, settings["max.request.size"])
         self._max_block_ms: int = settings["max.block.ms"]
         self._closing = False
-        compile_kernels_in_background()
         self._hosted = open_host(lambda dice: ProducerMachine(settings, dice, self._intake, self._memory), "fairlead-producer")
         self._intake.attach(self._wake, self._hosted.now_ns, self._hosted.now_ms)
         self.offer = self._intake.offer
@@ -211,6 +211,11 @@ def _tell_given_up(completion: Completion) -> None:
         LOGGER.warning("producer closed with undelivered records: %s; they are failed", counts)
 
 
+def closing_time_s(kind: type[BaseException] | None) -> float | None:
+    """What a `with` block that ends by `kind` gives its records to be delivered: little after Ctrl-C or a cancellation."""
+    return None if kind is None or issubclass(kind, Exception) else _INTERRUPTED_CLOSE_S
+
+
 class Producer:
     """Sends records to Kafka. Safe to share among threads; `with` closes it."""
 
@@ -287,4 +292,4 @@ class Producer:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
+        self.close(closing_time_s(kind))

@@ -10,7 +10,7 @@ from typing import Any, Self, TypeVar
 from fairlead.client.delivery import AsyncAck, AsyncTableAck, OnDelivery
 from fairlead.client.hosting import run_async
 from fairlead.client.intake import Headers
-from fairlead.client.producer import Producer, ProducerCore
+from fairlead.client.producer import Producer, ProducerCore, closing_time_s
 from fairlead.core.metadata import PartitionMetadata
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -77,7 +77,7 @@ class AsyncProducer:
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        await self.close()
+        await self.close(closing_time_s(kind))
 
 
 def _in_loop(loop: asyncio.AbstractEventLoop, on_delivery: OnDelivery) -> OnDelivery:

@@ -27,7 +27,7 @@ The owner may send before it tells the time of its step; deadlines are set by th
 
 from fairlead.core.backoff import Backoff
 from fairlead.core.completion import Completion
-from fairlead.core.machine import Dice, Intake, Machine, MemoryPool
+from fairlead.core.machine import Dice, Machine, MemoryPool
 from fairlead.core.metadata import NO_TOPIC_ID, Metadata, PartitionMetadata, TopicMetadata
 from fairlead.core.network import CONTROLLER, Network
 
@@ -37,7 +37,6 @@ __all__ = [
     "Backoff",
     "Completion",
     "Dice",
-    "Intake",
     "Machine",
     "MemoryPool",
     "Metadata",

@@ -39,6 +39,17 @@ class Close:
 
 
 @dataclass(slots=True)
+class Hold:
+    """Read nothing more from a connection (`held`), or go on reading; what the peer sends meanwhile waits in the network.
+
+    A little that was read before may still come.
+    """
+
+    connection: int
+    held: bool
+
+
+@dataclass(slots=True)
 class Listen:
     """Accept connections at host:port; port 0 takes any free one. Answered by `events.Listening`."""
 
@@ -133,4 +144,4 @@ class FileList:
 
 
 FileEffect = FileAppend | FileReplace | FileRead | FileSync | FileTruncate | FileDelete | FileList
-Effect = Connect | Write | Close | Listen | StopListening | Resolve | Call | FileEffect
+Effect = Connect | Write | Close | Hold | Listen | StopListening | Resolve | Call | FileEffect

@@ -8,7 +8,7 @@ deadline is pulled, never pushed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from fairlead.core.effects import Effect
 from fairlead.core.events import Event
@@ -45,10 +45,3 @@ class MemoryPool(Protocol):
 
     def waiting(self) -> bool:
         """True if a caller is blocked for want of memory: batches are then sent without lingering, as in Kafka."""
-
-
-class Intake(Protocol):
-    """Where a face leaves records for its machine: appended from any thread, taken by the machine in a step."""
-
-    def take(self) -> Sequence[Any]:
-        """All that was appended since the last take, in order; empty if nothing."""

@@ -8,13 +8,12 @@ CPU is that of the client alone; for Java it includes starting the JVM.
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 from fairlead.client import Admin, NewTopic
@@ -118,21 +117,17 @@ def figures(acked: int, seconds: float, cpu_s: float, size: int) -> Row:
 
 
 def _run_java(bootstrap_servers: str, topic: str, records: int, size: int, compression: str) -> Row:
-    with tempfile.TemporaryDirectory() as folder:
-        times = Path(folder) / "times"
-        properties = ("--producer-props", f"bootstrap.servers={bootstrap_servers}", "acks=all", f"compression.type={compression}")
-        command = java_command(
-            "org.apache.kafka.tools.ProducerPerformance",
-            "--topic", topic, "--num-records", str(records), "--record-size", str(size), "--throughput", "-1", *properties,
-        )  # fmt: skip
-        # The shell's `times` gives the CPU seconds of this child alone.
-        shell = ["bash", "-c", '"$@"; code=$?; times > "$0"; exit $code', str(times), *command]
-        ran = subprocess.run(shell, capture_output=True, text=True, timeout=RUN_TIMEOUT_S, check=False)
-        found = re.findall(r"(\d+) records sent, ([\d.]+) records/sec", ran.stdout)
-        if ran.returncode != 0 or not found:
-            return {"skipped": f"failed: {(ran.stderr or ran.stdout).strip()[-200:]}"}
-        acked, per_second = int(found[-1][0]), float(found[-1][1])
-        cpu_s = sum(
-            float(minutes) * 60 + float(seconds) for minutes, seconds in re.findall(r"(\d+)m([\d.]+)s", times.read_text().splitlines()[1])
-        )
+    properties = ("--producer-props", f"bootstrap.servers={bootstrap_servers}", "acks=all", f"compression.type={compression}")
+    command = java_command(
+        "org.apache.kafka.tools.ProducerPerformance",
+        "--topic", topic, "--num-records", str(records), "--record-size", str(size), "--throughput", "-1", *properties,
+    )  # fmt: skip
+    before = os.times()
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=RUN_TIMEOUT_S, check=False)
+    after = os.times()  # of children that were waited for: this one alone
+    found = re.findall(r"(\d+) records sent, ([\d.]+) records/sec", ran.stdout)
+    if ran.returncode != 0 or not found:
+        return {"skipped": f"failed: {(ran.stderr or ran.stdout).strip()[-200:]}"}
+    acked, per_second = int(found[-1][0]), float(found[-1][1])
+    cpu_s = after.children_user + after.children_system - before.children_user - before.children_system
     return figures(acked, acked / per_second, cpu_s, size)

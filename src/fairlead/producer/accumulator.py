@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from itertools import count
 
@@ -72,13 +73,13 @@ class Accumulator:
         dues += [topic.unbound[0].created_ns + self._settings.max_block_ns for topic in self._waiting.values()]
         return min(dues, default=None)
 
-    def expire(self, now_ns: int, trouble: str) -> list[Batch]:
+    def expire(self, now_ns: int, trouble: Callable[[], str]) -> list[Batch]:
         """Fail hand-overs whose topic stayed unknown for max.block.ms; give the batches past delivery.timeout.ms, still open."""
         for topic in list(self._waiting.values()):
             while topic.unbound and topic.unbound[0].created_ns + self._settings.max_block_ns <= now_ns:
                 handover = topic.unbound.popleft()
                 problem = self._metadata.topic(topic.name)
-                reason = policy(problem.error_code).meaning if problem is not None and problem.error_code else trouble
+                reason = policy(problem.error_code).meaning if problem is not None and problem.error_code else trouble()
                 self._ledger.fail_rows(
                     handover,
                     None,

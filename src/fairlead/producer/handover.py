@@ -104,7 +104,7 @@ class Handover:
 
 
 class Intake(Protocol):
-    """Where a face leaves hand-overs for its machine (see `core.machine.Intake`)."""
+    """Where a face leaves hand-overs, from any thread, and its machine takes them in a step."""
 
     def take(self, coming_back: bool) -> Sequence[Handover]:
         """All that was handed over since the last take, in order.

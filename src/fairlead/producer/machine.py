@@ -83,7 +83,7 @@ class ProducerMachine:
         self._network.advance(now_ns, wall_ms)
         self._follow_metadata(now_ns)
         self._keep_identity(now_ns)
-        self._sender.expire(self._accumulator.expire(now_ns, self._network.trouble()), now_ns)
+        self._sender.expire(self._accumulator.expire(now_ns, self._network.trouble), now_ns)
         self._schedule.advance(now_ns, self._ledger.flushing or self._memory.waiting())
         self._sender.send_ready(now_ns, wall_ms)
         if self.settings.acks == 0:

@@ -20,7 +20,7 @@ its thread in a forked child, raises UsageError. Ctrl-C interrupts any wait, for
 open at the end of the process are closed by then.
 """
 
-from fairlead.runtime.background import compile_kernels_in_background, system_dice
+from fairlead.runtime.background import compile_kernels_in_background, count_kernel_work, system_dice
 from fairlead.runtime.completion import Completion, wrap_async
 from fairlead.runtime.handle import Handle, Host
 from fairlead.runtime.host import SelectorHost
@@ -35,6 +35,7 @@ __all__ = [
     "VirtualHost",
     "VirtualLink",
     "compile_kernels_in_background",
+    "count_kernel_work",
     "system_dice",
     "wrap_async",
 ]

@@ -9,12 +9,21 @@ import random
 import threading
 
 from fairlead.base import kernel
+from fairlead.base.units import MIB
 from fairlead.core.machine import Dice
 
 _log = logging.getLogger("fairlead.runtime")
 _lock = threading.Lock()
 _started_in: int | None = None
 _stop = threading.Event()
+_work_bytes = 0
+
+KERNELS_PAY_BYTES = 4 * MIB
+"""Loading compiled kernels takes a second or two of CPU, even from the disk cache; the plain twins do this much in that time. A
+process that handles less, as most Spark tasks over a small topic do, is better off without them."""
+_compiling = threading.Lock()
+"""Held while one kernel is imported for or compiled. A fork waits for it: a child that inherited the compiler's and the importer's locks
+from a thread that it does not have would wait for them forever."""
 
 
 def system_dice() -> Dice:
@@ -22,11 +31,19 @@ def system_dice() -> Dice:
     return random.Random()
 
 
+def count_kernel_work(size_bytes: int) -> None:
+    """Say that kernels, or their plain twins, are given `size_bytes` of records; compiles them once they are sure to pay."""
+    global _work_bytes
+    _work_bytes += size_bytes  # not exact among threads, and need not be
+    if _work_bytes >= KERNELS_PAY_BYTES:
+        compile_kernels_in_background()
+
+
 def compile_kernels_in_background() -> None:
     """Compile all kernels on a thread of its own, once per process; calls are served by the plain twins until then.
 
     A process that ends meanwhile waits for the one kernel at hand: a thread that is cut off inside the compiler can take the
-    interpreter down with it. A forked child compiles (loads from the disk cache, mostly) for itself.
+    interpreter down with it. So does a fork; the child compiles the rest (loads from the disk cache, mostly) for itself.
     """
     global _started_in
     with _lock:
@@ -46,7 +63,8 @@ def _compile() -> None:
         for each in list(kernel.KERNELS):
             if _stop.is_set():
                 return
-            each.compile()
+            with _compiling:
+                each.compile()
     except Exception:
         _log.warning("kernels could not be compiled; their plain twins go on serving, slowly", exc_info=True)
 
@@ -54,3 +72,7 @@ def _compile() -> None:
 def _end(thread: threading.Thread) -> None:
     _stop.set()
     thread.join()
+
+
+if hasattr(os, "register_at_fork"):  # Windows does not fork
+    os.register_at_fork(before=_compiling.acquire, after_in_parent=_compiling.release, after_in_child=_compiling.release)

@@ -18,7 +18,7 @@ from typing import Any, cast
 
 from fairlead.base.errors import UsageError
 from fairlead.base.units import NS_PER_S, s_to_ns
-from fairlead.core.effects import Call, Close, Connect, Effect, FileEffect, Listen, Resolve, StopListening, Write
+from fairlead.core.effects import Call, Close, Connect, Effect, FileEffect, Hold, Listen, Resolve, StopListening, Write
 from fairlead.core.events import Accepted, Event, Listening, Submitted
 from fairlead.core.machine import Machine
 from fairlead.runtime.clock import monotonic_ns, wall_ms
@@ -67,6 +67,7 @@ class SelectorHost:
             Call: lambda _handle, effect: call(effect),
             Connect: self._connect,
             Close: self._close,
+            Hold: self._hold,
             Listen: self._listen,
             StopListening: self._stop_listening,
         }
@@ -312,6 +313,12 @@ class SelectorHost:
             link.close(effect.drain)
             if link.parting:
                 self._parting[link] = None
+
+    def _hold(self, handle: Handle, effect: Hold) -> None:
+        link = handle.links.get(effect.connection)
+        if link is not None:
+            link.hold(effect.held)
+            self._touched[link] = None
 
     def parted(self, link: Link) -> None:
         """A link's socket was closed."""

@@ -66,6 +66,7 @@ class Link:
         self._chunk_bytes = RECEIVE_SMALL_BYTES
         self._connecting = False
         self._held = False  # too much is queued: nothing is read until some of it has gone
+        self._told_to_hold = False
         self._draining = False
         self._lingering = False
 
@@ -160,9 +161,13 @@ class Link:
         if self._draining and not outbound:
             self._linger()
             return
-        mask = (0 if self._held or self._draining else READ) | (WRITE if outbound else 0)
+        mask = (0 if self._held or self._told_to_hold or self._draining else READ) | (WRITE if outbound else 0)
         if mask != self._watched:
             self._watch(mask)
+
+    def hold(self, held: bool) -> None:
+        """Read nothing, or go on; `flush` sees to it."""
+        self._told_to_hold = held
 
     def _consume(self, sent: int) -> None:
         outbound = self._outbound

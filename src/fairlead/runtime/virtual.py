@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from fairlead.base.errors import TimedOut, UsageError
 from fairlead.base.units import NS_PER_MS, NS_PER_S, ms_to_ns
-from fairlead.core.effects import Call, Close, Connect, Effect, FileEffect, Listen, Resolve, StopListening, Write
+from fairlead.core.effects import Call, Close, Connect, Effect, FileEffect, Hold, Listen, Resolve, StopListening, Write
 from fairlead.core.events import Event, Submitted
 from fairlead.core.machine import Machine
 from fairlead.runtime.handle import Handle, call, crash, give_up, refuse, resolve
@@ -47,6 +47,7 @@ class VirtualHost:
             Connect: lambda handle, effect: network.connect(handle, effect.connection, effect.host, effect.port),
             Write: self._write,
             Close: self._close_link,
+            Hold: self._hold,
             Listen: lambda handle, effect: network.listen(handle, effect.listener, effect.host, effect.port),
             StopListening: lambda handle, effect: network.stop_listening(handle, effect.listener),
             Resolve: lambda _handle, effect: resolve(effect),
@@ -221,6 +222,11 @@ class VirtualHost:
         end = handle.links.get(effect.connection)
         if end is not None:
             end.write(effect.buffers)
+
+    def _hold(self, handle: Handle, effect: Hold) -> None:
+        end = handle.links.get(effect.connection)
+        if end is not None:
+            end.hold(effect.held)
 
     def _close_link(self, handle: Handle, effect: Close) -> None:
         end = handle.links.get(effect.connection)

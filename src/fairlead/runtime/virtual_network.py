@@ -66,6 +66,9 @@ class End:
     open: bool = True
     early: list[bytes] = field(default_factory=list)
     """Written before the connection stood."""
+    held: bool = False
+    kept: list[bytes] = field(default_factory=list)
+    """Arrived while this side read nothing."""
     arrival_ns: int = 0
     """When the last thing sent to this side arrives: nothing overtakes it."""
 
@@ -90,14 +93,26 @@ class End:
 
     def receive(self, data: bytes) -> None:
         """Bytes arrive, in the pieces that the host is set to."""
+        if self.held:
+            self.kept.append(data)
+            return
         size_bytes = self.network.chunk_bytes or len(data)
         for start in range(0, len(data), size_bytes):
             if self.open:
                 self.network.deliver(self.handle, Received(self.number, data[start : start + size_bytes]))
 
+    def hold(self, held: bool) -> None:
+        """Read nothing more, or go on with what has arrived meanwhile."""
+        self.held = held
+        if not held:
+            kept, self.kept = self.kept, []
+            for data in kept:
+                self.receive(data)
+
     def lose(self, reason: str) -> None:
         """The connection ends without this machine's doing."""
         if self.open:
+            self.hold(False)  # what arrived before the end is not lost with it
             self.open = False
             self.handle.links.pop(self.number, None)
             self.network.deliver(self.handle, Disconnected(self.number, reason))

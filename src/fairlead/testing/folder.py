@@ -10,7 +10,7 @@ try:
 except ImportError:  # Windows has none: there the folder is not guarded
     fcntl = None  # type: ignore[assignment]
 
-from fairlead.base.errors import FairleadError, UsageError
+from fairlead.base.errors import ConfigError, FairleadError, UsageError
 from fairlead.broker import Controller
 
 _LOCK_NAME = "lock"
@@ -20,8 +20,12 @@ class FolderLock:
     """Held while a cluster uses a folder, and gone with its process. The folder is made if it is missing."""
 
     def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self._descriptor: int | None = os.open(folder / _LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._descriptor: int | None = None
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._descriptor = os.open(folder / _LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise ConfigError(f"data_dir {folder} cannot be used ({error.strerror}); name a folder that can be written to") from None
         if fcntl is None:
             return
         try:

@@ -6,6 +6,7 @@ was starting: the folder that the JVM reports its port in is gone by then, its m
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import subprocess
@@ -22,18 +23,38 @@ LOOK_EVERY_S = 0.05
 def spark_ended() -> Iterator[None]:
     """Ends, on the way out, the processes that this one has started inside the block, and waits for them."""
     before = _children()
+    root = logging.getLogger()
+    root.addFilter(_not_of_py4j)
     try:
         yield
     finally:
+        root.removeFilter(_not_of_py4j)
         _end(_children() - before)
 
 
+def _not_of_py4j(record: logging.LogRecord) -> bool:
+    """Py4J logs a traceback through the root logger when Ctrl-C meets it in a call; the caller is told by KeyboardInterrupt anyway."""
+    return f"{os.sep}py4j{os.sep}" not in record.pathname
+
+
 def _children() -> set[int]:
-    """The process ids of this process's children."""
-    with subprocess.Popen(["ps", "-A", "-o", "pid=,ppid="], stdout=subprocess.PIPE, text=True) as listing:
-        lines = listing.communicate()[0].splitlines()
-    pairs = [(int(pid), int(parent)) for pid, parent in (line.split() for line in lines)]
-    return {pid for pid, parent in pairs if parent == os.getpid() and pid != listing.pid}
+    """The process ids of this process's children; none where the system has neither /proc nor ps to tell them."""
+    if os.path.exists("/proc/self/stat"):
+        return {int(name) for name in os.listdir("/proc") if name.isdecimal() and _parent(name) == os.getpid()}
+    try:
+        listing = subprocess.Popen(["ps", "-A", "-o", "pid=,ppid="], stdout=subprocess.PIPE, text=True)
+    except OSError:
+        return set()
+    pairs = [line.split() for line in listing.communicate()[0].splitlines()]
+    return {int(pid) for pid, parent in pairs if int(parent) == os.getpid()} - {listing.pid}
+
+
+def _parent(process: str) -> int | None:
+    try:
+        with open(f"/proc/{process}/stat", "rb") as stat:
+            return int(stat.read().rpartition(b")")[2].split()[1])
+    except OSError:
+        return None  # it has just ended
 
 
 def _end(children: set[int]) -> None:

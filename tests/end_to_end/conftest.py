@@ -1,0 +1,23 @@
+"""What the tests of the command line share: one cluster per module, and a way to run commands against it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from fairlead.testing import Cluster
+from tests.support.command_line import Run, runner
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    """Three brokers for all tests of a module."""
+    with Cluster(brokers=3) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def run(cluster: Cluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs a command in this process, against the module's cluster."""
+    return runner(cluster.bootstrap_servers, capsys, monkeypatch)

@@ -1,0 +1,175 @@
+"""The awaiting faces under load: many awaits at once, awaits that are cancelled, a close in the middle."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+import time
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+
+import fairlead
+from fairlead import TopicPartition
+from fairlead.client.delivery import AsyncAck
+
+NOBODY = {"bootstrap.servers": "127.0.0.1:1", "reconnect.backoff.ms": 1000}
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[str]:
+    with fairlead.Cluster(brokers=1) as cluster:
+        yield cluster.bootstrap_servers
+
+
+def test_two_thousand_awaits_at_once_are_all_answered(servers: str) -> None:
+    async def main() -> None:
+        async with fairlead.AsyncProducer({"bootstrap.servers": servers, "buffer.memory": 20_000}) as producer:
+
+            async def one(number: int) -> int:
+                return (await (await producer.send("awaits", b"%d" % number))).offset
+
+            assert sorted(await asyncio.gather(*map(one, range(2_000)))) == list(range(2_000))
+            tables = [await producer.send_table("awaits", pa.table({"value": [b"t"] * 100})) for _ in range(20)]
+            assert sum(table.num_rows for table in await asyncio.gather(*[ack.result() for ack in tables])) == 2_000
+
+    asyncio.run(main())
+
+
+def test_cancelling_who_waits_for_a_record_leaves_the_record_alone() -> None:
+    async def main() -> None:
+        with fairlead.Cluster(brokers=1) as cluster:
+            async with fairlead.AsyncProducer({"bootstrap.servers": cluster.bootstrap_servers}) as producer:
+                await (await producer.send("t", b"first"))
+                cluster.broker(0).slow(latency_ms=150)
+                ack = await producer.send("t", b"second")
+                waits = [asyncio.ensure_future(ack.result()), asyncio.ensure_future(producer.flush())]
+                await asyncio.sleep(0)
+                for wait in waits:
+                    wait.cancel()
+                ended = await asyncio.gather(*waits, return_exceptions=True)
+                assert all(isinstance(each, asyncio.CancelledError) for each in ended)
+                assert (await ack).offset == 1
+                await producer.flush()
+
+    asyncio.run(main())
+
+
+def test_cancelling_sends_that_wait_for_memory_takes_them_out_of_the_line() -> None:
+    async def main() -> fairlead.AsyncProducer:
+        producer = fairlead.AsyncProducer({**NOBODY, "buffer.memory": 1_000})
+        await producer.send("t", b"x" * 800)
+        sends = [asyncio.ensure_future(producer.send("t", b"x" * 800)) for _ in range(5)]
+        await asyncio.sleep(0)
+        assert producer.metrics()["waiting_for_memory"] == 5
+        for send in sends:
+            send.cancel()
+        ended = await asyncio.gather(*sends, return_exceptions=True)
+        assert all(isinstance(each, asyncio.CancelledError) for each in ended)
+        assert producer.metrics()["waiting_for_memory"] == 0
+        await producer.close(timeout_s=0)
+        return producer
+
+    metrics = asyncio.run(main()).metrics()
+    assert metrics["buffer_available_bytes"] == metrics["buffer_total_bytes"]
+
+
+def test_a_close_that_is_cancelled_ends_the_thread_all_the_same() -> None:
+    threads = set(threading.enumerate())
+
+    async def main() -> AsyncAck:
+        producer = fairlead.AsyncProducer(NOBODY)
+        ack = await producer.send("t", b"x")
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(producer.close(), 0.05)
+        return ack
+
+    ack = asyncio.run(main())
+    by_s = time.monotonic() + 10
+    while not set(threading.enumerate()) <= threads:
+        assert time.monotonic() < by_s, "the producer's thread goes on"
+        threading.Event().wait(0.005)
+    assert ack.done()
+
+
+def test_a_block_that_is_cancelled_does_not_wait_for_records_that_cannot_be_delivered() -> None:
+    async def main() -> None:
+        async with fairlead.AsyncProducer(NOBODY) as producer:
+            await (await producer.send("t", b"x"))
+
+    with pytest.raises(TimeoutError):
+        asyncio.run(asyncio.wait_for(main(), 0.1))
+
+
+def test_close_under_load_settles_every_record(servers: str) -> None:
+    async def main() -> None:
+        producer = fairlead.AsyncProducer({"bootstrap.servers": servers, "buffer.memory": 50_000})
+        acks: list[AsyncAck] = []
+
+        async def send(task: int) -> None:
+            try:
+                for number in range(1_000_000):
+                    acks.append(await producer.send("storm", b"%d-%d" % (task, number)))
+                    if number % 20 == 0:
+                        await asyncio.sleep(0)
+            except fairlead.UsageError:
+                return
+
+        tasks = [asyncio.ensure_future(send(number)) for number in range(8)]
+        while len(acks) < 2_000:
+            await asyncio.sleep(0)
+        await producer.close()
+        await asyncio.gather(*tasks)
+        offsets = [(await ack.result(0)).offset for ack in acks]
+        assert sorted(offsets) == list(range(len(acks)))
+        metrics = producer.metrics()
+        assert metrics["buffer_available_bytes"] == metrics["buffer_total_bytes"]
+
+    asyncio.run(main())
+
+
+def test_polls_cancelled_at_any_moment_lose_nothing(servers: str) -> None:
+    dice, count = random.Random(7), 3_000
+    with fairlead.Producer({"bootstrap.servers": servers, "batch.size": 500}) as producer:
+        producer.send_table("polls", pa.table({"value": [b"v"] * count})).result(20)
+
+    async def main() -> list[int]:
+        offsets: list[int] = []
+        config = {
+            "bootstrap.servers": servers,
+            "auto.offset.reset": "earliest",
+            "max.partition.fetch.bytes": 2_000,
+            "fetch.max.bytes": 5_000,
+        }
+        async with fairlead.AsyncConsumer(config) as consumer:
+            await consumer.assign([TopicPartition("polls", 0)])
+            while len(offsets) < count:
+                wants_table = dice.random() < 0.5
+                poll = asyncio.ensure_future(consumer.poll_table(10) if wants_table else consumer.poll(10))
+                for _ in range(dice.randrange(4)):
+                    await asyncio.sleep(0)
+                if dice.random() < 0.5:
+                    poll.cancel()
+                try:
+                    found = await poll
+                except asyncio.CancelledError:
+                    continue
+                offsets += found["offset"].to_pylist() if wants_table else [record.offset for record in found]
+        return offsets
+
+    assert asyncio.run(asyncio.wait_for(main(), 30)) == list(range(count))
+
+
+def test_a_consumer_closed_while_it_polls_ends_the_poll(servers: str) -> None:
+    async def main() -> None:
+        consumer = fairlead.AsyncConsumer({"bootstrap.servers": servers})
+        await consumer.assign([TopicPartition("nothing", 0)])
+        poll = asyncio.ensure_future(consumer.poll(60))
+        await asyncio.sleep(0.05)
+        await consumer.close()
+        with pytest.raises(fairlead.UsageError, match="closed"):
+            await asyncio.wait_for(poll, 10)
+
+    asyncio.run(main())

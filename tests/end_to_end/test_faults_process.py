@@ -1,0 +1,190 @@
+"""What the process does around our threads: Ctrl-C, fork, an exit without close, and opening and closing again and again."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from pathlib import Path
+
+import pytest
+
+import fairlead
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs POSIX signals and fork")
+_HEAD = """
+import asyncio, os, signal, sys
+import fairlead
+import pyarrow as pa
+NOBODY = {"bootstrap.servers": "127.0.0.1:1", "reconnect.backoff.ms": 1000}
+TABLE = pa.table({"value": [b"x" * 100] * 100})
+PARTITION = fairlead.TopicPartition("t", 0)
+def ready():
+    print("ready", flush=True)
+"""
+_BLOCKED = {
+    "send": "p = fairlead.Producer({**NOBODY, 'buffer.memory': 1000})\np.send('t', b'x' * 800)\nready()\np.send('t', b'x' * 800)",
+    "send_table": "p = fairlead.Producer({**NOBODY, 'buffer.memory': 1000})\nready()\np.send_table('t', TABLE)",
+    "flush": "p = fairlead.Producer(NOBODY)\np.send('t', b'x')\nready()\np.flush()",
+    "result": "p = fairlead.Producer(NOBODY)\na = p.send('t', b'x')\nready()\na.result()",
+    "close": "p = fairlead.Producer(NOBODY)\np.send('t', b'x')\nready()\np.close()",
+    "flush in a with": "with fairlead.Producer(NOBODY) as p:\n    p.send('t', b'x')\n    ready()\n    p.flush()",
+    "poll": "k = fairlead.Consumer(NOBODY)\nk.assign([PARTITION])\nready()\nk.poll(100)",
+    "poll in a with": "with fairlead.Consumer(NOBODY) as k:\n    k.assign([PARTITION])\n    ready()\n    k.poll_table(100)",
+    "iteration": "k = fairlead.Consumer(NOBODY)\nk.assign([PARTITION])\nready()\nfor r in k: pass",
+    "admin": "a = fairlead.Admin(NOBODY)\nready()\na.list_topics()",
+    "async": (
+        "async def main():\n    async with fairlead.AsyncProducer(NOBODY) as p:\n        a = await p.send('t', b'x')\n"
+        "        ready()\n        await a\nasyncio.run(main())"
+    ),
+}
+_LEAVE_S = 30.0
+"""Far below the time-outs that the waits have (60 s and more), far above what leaving takes."""
+
+
+def child(code: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-X", "dev", "-W", "error", "-c", _HEAD + code]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.mark.parametrize("what", _BLOCKED)
+def test_ctrl_c_ends_a_wait_and_the_process(what: str) -> None:
+    process = child(_BLOCKED[what])
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=_LEAVE_S)
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode != 0
+    assert "KeyboardInterrupt" in said
+    assert "Warning" not in said
+
+
+_UNCLOSED = {
+    "nothing": "",
+    "a producer with a record": "p = fairlead.Producer(SERVERS)\np.send('t', b'x')",
+    "a producer that is garbage": "p = fairlead.Producer(SERVERS)\np.send('t', b'x')\ndel p\nimport gc\ngc.collect()",
+    "a consumer": "k = fairlead.Consumer(SERVERS)\nk.assign([PARTITION])\nk.poll(0.01)",
+    "an admin": "a = fairlead.Admin(SERVERS)\na.list_topics()",
+    "clients of a cluster that is gone": "p = fairlead.Producer(SERVERS)\nk = fairlead.Consumer(SERVERS)\nc.close()",
+    "everything, all of it garbage": "p = fairlead.Producer(SERVERS)\nk = fairlead.Consumer(SERVERS)\ndel p, k, c\nimport gc\ngc.collect()",
+}
+
+
+@pytest.mark.parametrize("what", _UNCLOSED)
+def test_a_process_that_closes_nothing_ends_quietly_and_leaves_nothing(what: str) -> None:
+    head = "c = fairlead.Cluster(brokers=2)\nprint(c._folder)\nSERVERS = {'bootstrap.servers': c.bootstrap_servers}\n"
+    process = child(head + _UNCLOSED[what])
+    try:
+        told, said = process.communicate(timeout=_LEAVE_S)
+    finally:
+        process.kill()
+        process.wait()
+    assert (process.returncode, said) == (0, "")
+    assert not Path(told.strip()).exists()
+
+
+_FORK = """
+def outcome(call):
+    try:
+        call()
+        return "done"
+    except fairlead.UsageError as error:
+        return "another process" if "another process" in str(error) else str(error)
+with fairlead.Cluster(brokers=1) as c:
+    servers = {"bootstrap.servers": c.bootstrap_servers, "auto.offset.reset": "earliest"}
+    producer_servers = {"bootstrap.servers": c.bootstrap_servers}
+    with fairlead.Producer(producer_servers) as p, fairlead.Consumer(servers) as k, fairlead.Admin(producer_servers) as a:
+        k.assign([fairlead.TopicPartition("t", 0)])
+        p.send("t", b"0").result(10)
+        p.send("t", b"1")
+        if not (pid := os.fork()):
+            signal.alarm(10)
+            calls = [lambda: p.send("t", b"x"), p.flush, lambda: k.poll(1), a.list_topics, p.close, k.close, a.close, c.close]
+            print([outcome(call) for call in calls], flush=True)
+            with fairlead.Producer(producer_servers) as own:
+                print(own.send("t", b"2").result(10).offset > 0, flush=True)
+            sys.exit(0)
+        print(os.waitpid(pid, 0)[1])
+        p.send("t", b"3").result(10)
+        found = []
+        while len(found) < 4:
+            found += k.poll(10)
+        print(sorted(record.value for record in found))
+"""
+
+
+def test_a_forked_child_is_told_to_make_its_own_and_its_parent_goes_on() -> None:
+    process = child(_FORK)
+    try:
+        told, said = process.communicate(timeout=_LEAVE_S)
+    finally:
+        process.kill()
+        process.wait()
+    assert said == ""
+    refused, closed = ["another process"] * 4, ["done"] * 4
+    assert told.splitlines() == [str(refused + closed), "True", "0", "[b'0', b'1', b'2', b'3']"]
+
+
+_FORK_WHILE_COMPILING = """
+import threading
+from fairlead.base import kernel
+from fairlead.runtime import background
+begun, over = threading.Event(), threading.Event()
+class Slow:
+    ready = False
+    def compile(self):
+        begun.set()
+        over.wait(20)
+kernel.KERNELS[:] = [Slow()]
+background.compile_kernels_in_background()
+begun.wait(20)
+threading.Timer(0.2, over.set).start()
+if not (pid := os.fork()):
+    print(over.is_set(), background._compiling.acquire(timeout=5), flush=True)
+    os._exit(0)
+print(os.waitpid(pid, 0)[1])
+"""
+
+
+def test_a_fork_waits_for_the_kernel_that_is_being_compiled_so_that_no_child_inherits_the_compilers_lock() -> None:
+    process = child(_FORK_WHILE_COMPILING)
+    try:
+        told, said = process.communicate(timeout=_LEAVE_S)
+    finally:
+        process.kill()
+        process.wait()
+    assert (told.splitlines(), said) == (["True True", "0"], "")
+
+
+def descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="counts descriptors in /proc")
+def test_opening_and_closing_again_and_again_leaks_neither_threads_nor_sockets_nor_folders() -> None:
+    def cycle() -> None:
+        with fairlead.Cluster(brokers=2) as cluster:
+            servers = {"bootstrap.servers": cluster.bootstrap_servers}
+            with fairlead.Producer(servers) as producer, fairlead.Consumer(servers) as consumer, fairlead.Admin(servers) as admin:
+                producer.send("t", b"x").result(10)
+                consumer.assign([fairlead.TopicPartition("t", 0)])
+                consumer.seek_to_beginning()
+                assert len(consumer.poll(10)) == 1
+                assert admin.list_topics()
+            folders.append(cluster._folder)
+
+    folders: list[Path] = []
+    cycle()
+    threads, open_files = threading.active_count(), descriptors()
+    for _ in range(15):
+        cycle()
+    assert (threading.active_count(), descriptors()) == (threads, open_files)
+    assert not any(folder.exists() for folder in folders)
+    assert all(folder.parent == Path(tempfile.gettempdir()) for folder in folders)

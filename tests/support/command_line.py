@@ -1,0 +1,49 @@
+"""The command line in this process, and in a process of its own."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+
+from fairlead.cli.application import invoke
+
+
+@dataclass(frozen=True)
+class Ran:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Ran]
+
+
+def runner(bootstrap_servers: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """A function that runs a command against a cluster, in this process; `stdin` is what it may read, or stands in for `sys.stdin`."""
+    monkeypatch.setenv("FAIRLEAD_BOOTSTRAP_SERVERS", bootstrap_servers)
+
+    def run(*arguments: str, stdin: object = b"") -> Ran:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)) if isinstance(stdin, bytes) else stdin)
+        capsys.readouterr()
+        code = invoke(list(arguments))
+        out, err = capsys.readouterr()
+        assert "Traceback" not in err
+        return Ran(code, out, err)
+
+    return run
+
+
+def start(*arguments: str, bootstrap_servers: str = "") -> subprocess.Popen[str]:
+    """A command in a process of its own, its output in pipes."""
+    environment = {**os.environ, "FAIRLEAD_BOOTSTRAP_SERVERS": bootstrap_servers, "PYTHONUNBUFFERED": "1"}
+    pipe = subprocess.PIPE
+    command = [sys.executable, "-m", "fairlead.cli.main", *arguments]
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, env=environment)
