@@ -10,7 +10,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead.base.kernel import read_only
-from fairlead.records import Compression, RecordColumns, Slice, check_produced, columns_from_arrow, cut, decode, encode, encode_many, scan
+from fairlead.records import (
+    Compression,
+    RecordColumns,
+    Slice,
+    bounds_of,
+    check_produced,
+    columns_from_arrow,
+    cut,
+    decode,
+    encode,
+    encode_many,
+    scan,
+)
 from fairlead.records.encode_kernels import cut_by_size, encode_batches, measure_records
 from tests.support.records_samples import Sample, columns_of, decoded, encoded, kernels_served_by, stamped
 
@@ -54,7 +66,9 @@ def test_sizes_and_batches_of_kernel_and_twin_are_equal(samples: list[Sample], s
             sizes = np.empty(len(samples), np.int64)
             measure_records(*columns.flat()[:-1], sizes)
             out, table = np.zeros(room, np.uint8), np.zeros(3 * (len(cuts) - 1), np.int64)
-            end = encode_batches(*columns.flat(), order, cuts, sequences, out, table, 0, 61, 17, 17, 0, 16, 5, 6, 7, 8)
+            end = encode_batches(
+                *columns.flat(), order, read_only(bounds_of(cuts)), sequences, out, table, 0, 61, 17, 17, 0, 16, 5, 6, 7, 8
+            )
             outcomes.append((sizes.tolist(), end, out.tobytes() if end >= 0 else b"", table.tolist() if end >= 0 else []))
     assert outcomes[0] == outcomes[1]
 
@@ -104,7 +118,7 @@ def test_a_table_survives_the_trip(samples: list[Sample], chunks: int) -> None:
     data = b""
     for columns, _ in columns_from_arrow(pa.Table.from_batches(pieces)):
         cuts = np.arange(columns.count + 1, dtype=np.int64)
-        data += b"".join(each.buffer for each in encode_many(columns, None, cuts, create_time_ms=9))
+        data += b"".join(each.buffer for each in encode_many(columns, None, bounds_of(cuts), create_time_ms=9))
     assert decoded(decode(data)) == stamped(samples, 9)
 
 

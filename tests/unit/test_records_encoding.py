@@ -8,7 +8,20 @@ import numpy as np
 import pytest
 
 from fairlead.base.errors import ConfigError, InvalidRecord, RecordTooLarge
-from fairlead.records import BinaryColumn, Compression, RecordColumns, Slice, crc32c, cut, decode, encode, encode_many, scan, verify
+from fairlead.records import (
+    BinaryColumn,
+    Compression,
+    RecordColumns,
+    Slice,
+    bounds_of,
+    crc32c,
+    cut,
+    decode,
+    encode,
+    encode_many,
+    scan,
+    verify,
+)
 from tests.support.records_samples import VARIED, Sample, columns_of, decoded, encoded, kernels_served_by, stamped
 
 BODIES = ["plain", "compiled"]
@@ -56,7 +69,7 @@ def test_encode_many_makes_the_batches_that_encode_makes(body: str) -> None:
     sequences = np.array([10, 11, 2**31 - 1])
     with kernels_served_by(body):
         batches = encode_many(
-            columns, order, cuts, create_time_ms=5, producer_id=1, producer_epoch=2, base_sequences=sequences, transactional=True
+            columns, order, bounds_of(cuts), create_time_ms=5, producer_id=1, producer_epoch=2, base_sequences=sequences, transactional=True
         )
         for index, batch in enumerate(batches):
             alone = encode(
@@ -119,13 +132,24 @@ def test_cut_fills_the_room_then_whole_batches(body: str, start: int, stop: int,
         assert cut(Slice(columns, start, stop, np.arange(6)[::-1]), room, limit).tolist() == cuts
 
 
+@pytest.mark.parametrize("body", BODIES)
+def test_stretches_of_encode_many_need_not_touch_nor_ascend(body: str) -> None:
+    columns = columns_of(VARIED * 3)
+    bounds = [(9, 17), (0, 2), (3, 4)]
+    known_bytes = sum(int(columns.sizes_bytes()[start:stop].sum()) for start, stop in bounds)
+    with kernels_served_by(body):
+        batches = encode_many(columns, None, np.array(bounds).ravel(), create_time_ms=5, records_bytes=known_bytes)
+        for batch, (start, stop) in zip(batches, bounds, strict=True):
+            assert bytes(batch.buffer) == bytes(encode([Slice(columns, start, stop)], create_time_ms=5).buffer)
+
+
 def test_empty_batches_and_impossible_ones_are_refused() -> None:
     columns = columns_of(VARIED)
     with pytest.raises(InvalidRecord, match="at least one record"):
         encode([], create_time_ms=0)
-    with pytest.raises(InvalidRecord, match="ascend strictly"):
-        encode_many(columns, None, np.array([0, 2, 2]), create_time_ms=0)
-    assert encode_many(columns, None, np.array([3]), create_time_ms=0) == []
+    with pytest.raises(InvalidRecord, match="lie after its start"):
+        encode_many(columns, None, np.array([0, 2, 2, 2]), create_time_ms=0)
+    assert encode_many(columns, None, np.empty(0, np.int64), create_time_ms=0) == []
     huge = RecordColumns(1, None, BinaryColumn(np.empty(0, np.uint8), np.array([0, 2**31])))
     with pytest.raises(RecordTooLarge, match="2147483647"):
         encode([Slice(huge, 0, 1)], create_time_ms=0)

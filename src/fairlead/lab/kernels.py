@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from fairlead.lab.experiment import Status
-from fairlead.records import BinaryColumn, RecordColumns, Slice, cut, decode, encode_many
+from fairlead.records import BinaryColumn, RecordColumns, Slice, bounds_of, cut, decode, encode_many
 from fairlead.records.decode_kernels import check_records, decode_headers, decode_records, scan_batches
 from fairlead.records.encode_kernels import cut_by_size, encode_batches, measure_records
 
@@ -80,7 +80,7 @@ class _Task:
         self.answers = [b"".join(batch.buffer for batch in self._batches(cuts)) for cuts in self.calls]
 
     def _batches(self, cuts: Any) -> Any:
-        return encode_many(self.columns, None, cuts, create_time_ms=_CREATE_TIME_MS)
+        return encode_many(self.columns, None, bounds_of(cuts), create_time_ms=_CREATE_TIME_MS)
 
     def encode(self) -> None:
         """All records into batches; what a producer does once per drain, the sizes having been measured before."""

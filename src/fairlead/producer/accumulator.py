@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect
+from collections import deque
 from collections.abc import Callable
-from heapq import heapify, heappop, heappush
-from itertools import count
 
 import numpy as np
 
@@ -36,8 +36,7 @@ class Accumulator:
         self._ledger = ledger
         self._dice = dice
         self._compressed = settings.compression is not Compression.none
-        self._expiries: list[tuple[int, int, Batch]] = []
-        self._counter = count()
+        self._expiries: deque[Batch] = deque()  # by deadline
         self._compact_at = _EXPIRIES_SLACK
         self.availability = BrokerAvailability(settings.availability_timeout_ns)
         self.topics: dict[str, TopicQueue] = {}
@@ -69,7 +68,7 @@ class Accumulator:
     def next_ns(self) -> int | None:
         """When something expires."""
         self._trim_expiries()
-        dues = [self._expiries[0][0]] if self._expiries else []
+        dues = [self._expiries[0].deadline_ns] if self._expiries else []
         dues += [topic.unbound[0].created_ns + self._settings.max_block_ns for topic in self._waiting.values()]
         return min(dues, default=None)
 
@@ -89,14 +88,14 @@ class Accumulator:
                 self._waiting.pop(topic.name, None)
         expired = []
         self._trim_expiries()
-        while self._expiries and self._expiries[0][0] <= now_ns:
-            expired.append(heappop(self._expiries)[2])
+        while self._expiries and self._expiries[0].deadline_ns <= now_ns:
+            expired.append(self._expiries.popleft())
             self._trim_expiries()
         return expired
 
     def batches(self) -> list[Batch]:
         """Every batch that is not settled."""
-        return [batch for _, _, batch in self._expiries if not batch.done]
+        return [batch for batch in self._expiries if not batch.done]
 
     def unbound(self) -> list[Handover]:
         """Every hand-over that has no partitions yet; they are forgotten here."""
@@ -108,11 +107,13 @@ class Accumulator:
 
     def watch(self, batch: Batch) -> None:
         """Expire the batch at its deadline unless it is settled by then."""
-        heappush(self._expiries, (batch.deadline_ns, next(self._counter), batch))
+        if not self._expiries or self._expiries[-1].deadline_ns <= batch.deadline_ns:
+            self._expiries.append(batch)
+        else:  # rare: a part of a batch that was split, or records that waited for metadata
+            self._expiries.insert(bisect(self._expiries, batch.deadline_ns, key=lambda each: each.deadline_ns), batch)
         if len(self._expiries) > self._compact_at:
             # One partition that is stuck must not keep the entries of all batches that were settled behind it.
-            self._expiries = [entry for entry in self._expiries if not entry[2].done]
-            heapify(self._expiries)
+            self._expiries = deque(each for each in self._expiries if not each.done)
             self._compact_at = 2 * len(self._expiries) + _EXPIRIES_SLACK
 
     # Binding
@@ -205,8 +206,8 @@ class Accumulator:
         self._schedule.grew(queue, now_ns)
 
     def _trim_expiries(self) -> None:
-        while self._expiries and self._expiries[0][2].done:
-            heappop(self._expiries)
+        while self._expiries and self._expiries[0].done:
+            self._expiries.popleft()
 
 
 class _Filler:

@@ -21,15 +21,16 @@ _BETTER_STEP = 0.005
 def encode_drained(batches: Sequence[Batch], settings: ProducerSettings, wall_ms: int) -> None:
     """Give every batch that has none its bytes.
 
-    Uncompressed batches cut from one set of columns, as those of a big table are, share one kernel call; a batch of several
-    pieces, or a compressed one, is encoded by itself. `wall_ms` is the create time of records that came without a timestamp.
+    Uncompressed batches cut from one set of columns in one order, as those of a big table are, share one kernel call; a batch
+    of several pieces, or a compressed one, is encoded by itself. `wall_ms` is the create time of records that came without a timestamp.
     """
-    groups: dict[tuple[int, int, int], list[Batch]] = {}
+    groups: dict[tuple[int, int, int, int], list[Batch]] = {}
     for batch in batches:
         if batch.buffer is not None:
             continue
         if settings.compression is Compression.none and len(batch.pieces) == 1:
-            key = (id(batch.pieces[0][0].source), batch.producer_id, batch.producer_epoch)
+            handover, _, _, order, _ = batch.pieces[0]
+            key = (id(handover.source), id(order), batch.producer_id, batch.producer_epoch)
             groups.setdefault(key, []).append(batch)
         else:
             _encode_one(batch, settings, wall_ms)
@@ -53,41 +54,28 @@ def _encode_one(batch: Batch, settings: ProducerSettings, wall_ms: int) -> None:
 
 
 def _encode_group(group: list[Batch], wall_ms: int) -> None:
-    columns, order, cuts = _gathered(group)
+    handover, _, _, order, _ = group[0].pieces[0]
+    bounds: list[int] = []
+    records_bytes = 0
+    for batch in group:
+        _, start, stop, _, held_bytes = batch.pieces[0]
+        bounds += (start, stop)
+        records_bytes += held_bytes
     sequences = None
     if group[0].base_sequence != NO_SEQUENCE:
         sequences = np.array([batch.base_sequence for batch in group], np.int64)
     encoded = encode_many(
-        columns,
+        handover.source,
         order,
-        cuts,
+        np.array(bounds, np.int64),
         create_time_ms=wall_ms,
         producer_id=group[0].producer_id,
         producer_epoch=group[0].producer_epoch,
         base_sequences=sequences,
+        records_bytes=records_bytes,
     )
     for batch, each in zip(group, encoded, strict=True):
         batch.buffer = each.buffer
-
-
-def _gathered(group: list[Batch]) -> tuple[RecordColumns, Int64 | None, Int64]:
-    """The columns of a group, an order in which its batches follow one another, and where each starts in it."""
-    handover, start, stop, order, _ = group[0].pieces[0]
-    cuts = [start, stop]
-    for batch in group[1:]:
-        _, begin, end, same, _ = batch.pieces[0]
-        if begin != cuts[-1] or same is not order:
-            break
-        cuts.append(end)
-    else:
-        return handover.source, order, np.array(cuts, np.int64)
-    rows = []
-    ends = [0]
-    for batch in group:
-        _, begin, end, each, _ = batch.pieces[0]
-        rows.append(np.arange(begin, end, dtype=np.int64) if each is None else each[begin:end])
-        ends.append(ends[-1] + end - begin)
-    return handover.source, np.concatenate(rows), np.array(ends, np.int64)
 
 
 def learn_ratio(topic: TopicQueue, observed: float) -> None:

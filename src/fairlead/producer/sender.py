@@ -151,7 +151,7 @@ class Sender:
         topics: dict[str, Message] = {}
         by_partition: dict[tuple[str, int], Batch] = {}
         names: dict[uuid.UUID, str] = {}
-        counters = self._ledger.counters
+        sent_bytes = uncompressed_bytes = 0
         for batch in batches:
             topic = batch.queue.topic
             entry = topics.get(topic.name)
@@ -164,8 +164,11 @@ class Sender:
             entry.partition_data.append(Message(index=partition, records=batch.buffer))
             by_partition[topic.name, partition] = batch
             assert batch.buffer is not None
-            counters["bytes_sent"] += len(batch.buffer)
-            counters["bytes_uncompressed"] += batch.size_bytes
+            sent_bytes += len(batch.buffer)
+            uncompressed_bytes += batch.size_bytes
+        counters = self._ledger.counters
+        counters["bytes_sent"] += sent_bytes
+        counters["bytes_uncompressed"] += uncompressed_bytes
         counters["batches_sent"] += len(batches)
         counters["requests_sent"] += 1
         message = Message(

@@ -33,7 +33,7 @@ from fairlead.records.columns import BinaryColumn, HeaderColumns, RecordColumns,
 from fairlead.records.control import ControlType, control_batch, control_type
 from fairlead.records.crc import crc32c
 from fairlead.records.decoder import DecodedRecords, decode
-from fairlead.records.encoder import cut, encode, encode_many
+from fairlead.records.encoder import bounds_of, cut, encode, encode_many
 from fairlead.records.layout import AbortedTransaction, BatchHeader, Compression, Data, EncodedBatch, TimestampType
 
 __all__ = [
@@ -52,6 +52,7 @@ __all__ = [
     "TimestampType",
     "assign",
     "check_produced",
+    "bounds_of",
     "columns_from_arrow",
     "columns_from_lists",
     "compress",

@@ -165,27 +165,27 @@ def encode_batches(
     key_data: Bytes, key_offsets: Int64, key_valid: Bools, value_data: Bytes, value_offsets: Int64, value_valid: Bools,
     header_offsets: Int64, header_key_data: Bytes, header_key_offsets: Int64,
     header_value_data: Bytes, header_value_offsets: Int64, header_value_valid: Bools, timestamps: Int64,
-    order: Int64, cuts: Int64, sequences: Int64, out: Bytes, table: Int64,
+    order: Int64, bounds: Int64, sequences: Int64, out: Bytes, table: Int64,
     position: int, header_size: int, create_time: int, base_timestamp: int, first_delta: int, attributes: int,
     producer_id: int, producer_epoch: int, base_offset: int, leader_epoch: int,
 ) -> int:  # fmt: skip
-    """Assumes that cuts ascend and, through `order` if it has items, name records of the columns.
+    """Assumes that the pairs in `bounds` ascend and, through `order` if it has items, name records of the columns.
 
-    Encodes records cuts[b]..cuts[b + 1] as batch b, from `position` of `out` on; returns the position after the last, or -1
+    Encodes records bounds[2b]..bounds[2b + 1] as batch b, from `position` of `out` on; returns the position after the last, or -1
     with nothing written beyond `out` where that is too small. `table` takes start, base and max timestamp of each batch.
     A `header_size` of 61 gives each its header (the CRC stays zero), its base timestamp from its first record and deltas
     from 0; with 0 the records continue a batch of `first_delta` records and `base_timestamp`. No timestamp, or -1, is `create_time`."""
     has_keys, has_values, has_headers = key_offsets.size > 0, value_offsets.size > 0, header_offsets.size > 0
     all_keys, all_values = key_valid.size == 0, value_valid.size == 0
     has_order, has_timestamps, capacity = order.size > 0, timestamps.size > 0, out.size
-    for batch in range(cuts.size - 1):
+    for batch in range(bounds.size // 2):
         begin = position
         if position + header_size > capacity:
             return -1
         position += header_size
         newest = -1
         delta = first_delta
-        first, last = cuts[batch], cuts[batch + 1]
+        first, last = bounds[2 * batch], bounds[2 * batch + 1]
         for place in range(first, last):
             index = order[place] if has_order else place
             timestamp = timestamps[index] if has_timestamps and timestamps[index] != -1 else create_time

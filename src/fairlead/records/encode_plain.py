@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 
 from fairlead.records.columns import Bools, Bytes, Int64
@@ -49,13 +47,12 @@ def encode_batches(
     key_data: Bytes, key_offsets: Int64, key_valid: Bools, value_data: Bytes, value_offsets: Int64, value_valid: Bools,
     header_offsets: Int64, header_key_data: Bytes, header_key_offsets: Int64,
     header_value_data: Bytes, header_value_offsets: Int64, header_value_valid: Bools, timestamps: Int64,
-    order: Int64, cuts: Int64, sequences: Int64, out: Bytes, table: Int64,
+    order: Int64, bounds: Int64, sequences: Int64, out: Bytes, table: Int64,
     position: int, header_size: int, create_time: int, base_timestamp: int, first_delta: int, attributes: int,
     producer_id: int, producer_epoch: int, base_offset: int, leader_epoch: int,
 ) -> int:  # fmt: skip
     """Twin of `encode_kernels.encode_batches`: builds each batch as bytes and copies it into `out`."""
-    bounds = cuts.tolist()
-    for batch, (start, stop) in enumerate(pairwise(bounds)):
+    for batch, (start, stop) in enumerate(bounds.reshape(-1, 2).tolist()):
         indexes = order[start:stop].tolist() if len(order) else list(range(start, stop))
         times = [create_time] * len(indexes)
         if len(timestamps):

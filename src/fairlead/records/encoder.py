@@ -105,7 +105,7 @@ def encode(
 def encode_many(
     columns: RecordColumns,
     order: Int64 | None,
-    cuts: Int64,
+    bounds: Int64,
     *,
     create_time_ms: int,
     producer_id: int = -1,
@@ -114,25 +114,35 @@ def encode_many(
     transactional: bool = False,
     base_offset: int = 0,
     partition_leader_epoch: int = -1,
+    records_bytes: int | None = None,
 ) -> list[EncodedBatch]:
-    """Uncompressed batches of one set of columns, in one kernel call: batch b has records `order[cuts[b]:cuts[b + 1]]`.
+    """Uncompressed batches of one set of columns, in one kernel call: batch b has records `order[bounds[2b]:bounds[2b + 1]]`.
 
-    `cuts` int64[b + 1], strictly ascending; `base_sequences` int64[b] or None for no producer id. The batches
-    share one buffer. Raises InvalidRecord for an empty batch, RecordTooLarge beyond 2 GiB in one batch.
+    `bounds` int64[2b]: a start and a stop for each batch, whose stretches need not touch (`bounds_of` makes them of cuts);
+    `base_sequences` int64[b] or None for no producer id; `records_bytes` the sum of `sizes_bytes` over all the batches'
+    records, by one who knows it and has no order. The batches share one buffer. Raises InvalidRecord for an empty batch,
+    RecordTooLarge beyond 2 GiB in one batch, IndexError for records that are not there.
     """
-    batches = len(cuts) - 1
-    if batches <= 0:
+    batches = len(bounds) // 2
+    if batches == 0:
         return []
-    counts = np.diff(cuts)
+    starts_at, stops_at = bounds[::2], bounds[1::2]
+    counts = stops_at - starts_at
     if counts.min() <= 0:
-        raise InvalidRecord("a batch needs at least one record; the cuts must ascend strictly")
-    timed = columns.timestamps_ms is not None
-    bound = batches * HEADER_SIZE_BYTES + _bound_bytes(columns, order, int(cuts[0]), int(cuts[-1]), int(counts.max()), timed)
+        raise InvalidRecord("a batch needs at least one record; each stop must lie after its start")
+    _check_range(columns, order, int(starts_at.min()), int(stops_at.max()))
+    if records_bytes is None or order is not None:
+        # With an order this is also what checks the order's own items, which the kernel trusts.
+        sizes = columns.sizes_bytes()
+        stretches = [slice(start, stop) for start, stop in bounds.reshape(-1, 2).tolist()]
+        records_bytes = sum(int((sizes[each] if order is None else sizes[order[each]]).sum()) for each in stretches)
+    slack = _slack_bytes(int(counts.max()), columns.timestamps_ms is not None)
+    bound = batches * HEADER_SIZE_BYTES + records_bytes + int(counts.sum()) * slack
     out = np.empty(bound, np.uint8)
     table = np.empty(3 * batches, np.int64)
     sequences = flat_order(base_sequences)
     end = encode_batches(
-        *columns.flat(), flat_order(order), flat_order(cuts), sequences, out, table,
+        *columns.flat(), flat_order(order), flat_order(bounds), sequences, out, table,
         0, HEADER_SIZE_BYTES, create_time_ms, create_time_ms, 0, _attributes(Compression.none, transactional, False),
         producer_id, producer_epoch, base_offset, partition_leader_epoch,
     )  # fmt: skip
@@ -163,8 +173,17 @@ def _bound_bytes(columns: RecordColumns, order: Int64 | None, start: int, stop: 
     _check_range(columns, order, start, stop)
     sizes = columns.sizes_bytes()
     chosen = sizes[start:stop] if order is None else sizes[order[start:stop]]
-    per_record = (0 if batch_count <= _SHORT_DELTAS else _LONG_DELTA_BYTES) + (_TIMESTAMP_DELTA_BYTES if timed else 0)
-    return int(chosen.sum()) + (stop - start) * per_record
+    return int(chosen.sum()) + (stop - start) * _slack_bytes(batch_count, timed)
+
+
+def _slack_bytes(batch_count: int, timed: bool) -> int:
+    """How much a record may take beyond `sizes_bytes` in a batch of `batch_count`."""
+    return (0 if batch_count <= _SHORT_DELTAS else _LONG_DELTA_BYTES) + (_TIMESTAMP_DELTA_BYTES if timed else 0)
+
+
+def bounds_of(cuts: Int64) -> Int64:
+    """Starts and stops, in pairs, of the stretches between `cuts`: (0, 3, 5) gives (0, 3, 3, 5)."""
+    return np.repeat(cuts, 2)[1:-1]
 
 
 def _check_range(columns: RecordColumns, order: Int64 | None, start: int, stop: int) -> None:
