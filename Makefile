@@ -23,7 +23,7 @@ demo: setup
 	@$(BIN)/fairlead demo --rows $(ROWS) $(if $(INPUT),--input $(INPUT))
 
 test: setup lint
-	$(BIN)/python -m pytest tests
+	$(BIN)/python -m pytest tests -n 2 --dist loadfile
 
 # What every commit passes, in under a minute: format, lint, types, floors, tidy and unit tests.
 check: setup lint
