@@ -217,7 +217,11 @@ def closing_time_s(kind: type[BaseException] | None) -> float | None:
 
 
 class Producer:
-    """Sends records to Kafka. Safe to share among threads; `with` closes it."""
+    """Sends records to Kafka. Safe to share among threads.
+
+    `with` closes it: everything handed over is delivered first, or failed by delivery.timeout.ms. After Ctrl-C it gets a second; what is
+    left then fails, and the log says how many records of which topics. A callback must not wait on the producer that calls it.
+    """
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         """A producer by Kafka's config keys, such as `{"bootstrap.servers": "localhost:9092"}`.

@@ -27,7 +27,11 @@ def _as(blocking: Callable[..., Any]) -> Callable[[_F], _F]:
 
 
 class AsyncProducer:
-    """Sends records to Kafka, from one event loop; `async with` closes it."""
+    """Sends records to Kafka, from one event loop.
+
+    `async with` closes it: everything handed over is delivered first, or failed by delivery.timeout.ms. After a cancellation it gets a
+    second; what is left then fails, and the log says how many records of which topics.
+    """
 
     @_as(Producer.__init__)
     def __init__(self, config: Mapping[str, Any]) -> None:
