@@ -54,7 +54,7 @@ def run(status: Status, profile: str = "quick") -> list[dict[str, Any]]:
         for name in ("encode", "decode"):
             for threads in THREADS:
                 work = [task.encode if name == "encode" else task.decode for task in tasks[:threads]]
-                records_per_s = threads * tasks[0].count / _fastest_s(work, load.repetitions)
+                records_per_s = round(threads * tasks[0].count / _fastest_s(work, load.repetitions))
                 rows.append(
                     {
                         "kernel": name,
