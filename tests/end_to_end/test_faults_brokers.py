@@ -83,6 +83,8 @@ def test_brokers_bounce_under_load_and_nothing_is_lost_repeated_or_skipped(tmp_p
 def settled() -> Iterator[tuple[fairlead.Cluster, fairlead.Producer, list[int]]]:
     """A cluster, a producer that knows it, and each partition's leader."""
     with fairlead.Cluster(brokers=3, config={"num.partitions": PARTITIONS}) as cluster:
+        with fairlead.Producer({"bootstrap.servers": cluster.bootstrap_servers}) as patient:
+            patient.send("warm-up", b"").result(30)  # the first message of a process loads its schemas, longer than these time-outs
         config = {"request.timeout.ms": 400, "delivery.timeout.ms": 900, "max.block.ms": 5_000, "linger.ms": 0, **QUICK}
         with fairlead.Producer({"bootstrap.servers": cluster.bootstrap_servers, **config}) as producer:
             for partition in range(PARTITIONS):
@@ -145,7 +147,7 @@ def test_records_for_a_broker_that_stays_away_fail_in_time_and_the_producer_is_w
 
 def test_records_whose_requests_are_never_answered_fail_in_time_and_close_does_not_hang() -> None:
     with fairlead.Cluster(brokers=1) as cluster, CuttingProxy(cluster.bootstrap_servers, lambda _: Fault.SWALLOWED) as proxy:
-        config = {"request.timeout.ms": 700, "delivery.timeout.ms": 700, "linger.ms": 0, **QUICK}
+        config = {"request.timeout.ms": 400, "delivery.timeout.ms": 700, "linger.ms": 0, **QUICK}
         producer = fairlead.Producer({"bootstrap.servers": proxy.bootstrap_servers, **config})
         ack = producer.send(TOPIC, b"x")
         begun = time.monotonic()
