@@ -11,6 +11,7 @@ from fairlead.base.config_broker import BROKER_CONFIGS
 from fairlead.base.config_client import CLIENT_CONFIGS
 from fairlead.broker.dispatch import REGISTRY
 from fairlead.broker.refusals import REFUSED_APIS, REFUSED_OPTIONS, REFUSED_VERSIONS
+from fairlead.producer.metric_names import GROUPS
 from fairlead.spark.options import OPTIONS, REFUSED
 from fairlead.wire import CLIENT_VERSIONS, ApiKey
 
@@ -95,8 +96,7 @@ def protocol() -> str:
                 NOTE,
                 "# Protocol",
                 "Kafka's APIs and the versions that our client negotiates and that the embedded cluster serves. "
-                "Group and transaction APIs in the "
-                "client's column are encoded and tested; the release that brings groups and transactions will use them.",
+                "Group APIs in the client's column are encoded and tested; the release that brings groups will use them.",
                 table(("key", "API", "client", "cluster"), (row for row in rows if row[2] or row[3])),
                 "## Not served by the embedded cluster\n\n"
                 + table(("API", "reason"), ((_name(key), why) for key, why in REFUSED_APIS.items())),
@@ -116,7 +116,39 @@ def protocol() -> str:
     )
 
 
-DOCUMENTS = {"configuration.md": configuration, "protocol.md": protocol}
+def metrics() -> str:
+    """docs/metrics.md"""
+    about = {
+        "producer-metrics": "The producer as a whole.",
+        "producer-node-metrics": "One dictionary for each broker, `node-0`; bootstrap servers have negative numbers, as in Kafka.",
+        "producer-topic-metrics": "One dictionary for each topic that was sent to.",
+    }
+    rows = {
+        group: table(
+            ("metric", "unit", "meaning"), ((f"`{row.name}`{' (ours)' if row.ours else ''}", row.unit, row.meaning) for row in metrics)
+        )
+        for group, metrics in GROUPS.items()
+    }
+    return (
+        "\n\n".join(
+            (
+                NOTE,
+                "# Metrics",
+                "`Producer.metrics()` gives these, by Kafka's groups and names; those marked (ours) are no names of Kafka's. "
+                "Totals are since the start; rates, averages and maxima over the last `metrics.sample.window.ms` times "
+                "`metrics.num.samples`; an average or maximum of nothing is NaN. Counting happens once for a batch or a request, never "
+                "for a record.",
+                "`fairlead.PrometheusCollector(producer)` (extra `metrics`) exports them to prometheus-client: `record-send-total` is "
+                "`kafka_producer_record_send_total{client_id}`, a node's `kafka_producer_node_…{client_id, node}`, a topic's "
+                "`kafka_producer_topic_…{client_id, topic}`.",
+                *(f"## {group}\n\n{about[group]}\n\n{rows[group]}" for group in GROUPS),
+            )
+        )
+        + "\n"
+    )
+
+
+DOCUMENTS = {"configuration.md": configuration, "metrics.md": metrics, "protocol.md": protocol}
 
 
 if __name__ == "__main__":

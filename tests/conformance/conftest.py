@@ -15,7 +15,13 @@ from fairlead.lab.apache_kafka import ApacheKafka, Unavailable, jars
 def apache_kafka() -> Iterator[str]:
     """`bootstrap.servers` of an Apache Kafka; skips with the reason where Java or Maven is missing."""
     try:
-        kafka = ApacheKafka(heap="512m", auto_create_topics_enable="false")
+        kafka = ApacheKafka(
+            heap="512m",
+            auto_create_topics_enable="false",
+            # Each partition of these costs time to create when the first transaction, or group, comes.
+            offsets_topic_num_partitions="2",
+            transaction_state_log_num_partitions="2",
+        )
     except Unavailable as error:
         pytest.skip(str(error))
     with kafka:

@@ -21,3 +21,9 @@ def cluster() -> Iterator[Cluster]:
 def run(cluster: Cluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
     """Runs a command in this process, against the module's cluster."""
     return runner(cluster.bootstrap_servers, capsys, monkeypatch)
+
+
+@pytest.fixture
+def run_at(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs a command without a cluster."""
+    return runner("127.0.0.1:1", capsys, monkeypatch)

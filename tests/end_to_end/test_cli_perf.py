@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from fairlead import Consumer, TopicPartition
 from fairlead.testing import Cluster
 from tests.support.command_line import Run, start
+from tests.support.transaction_verdict import settled_ends
 
 WINDOW = re.compile(r"\d+ records sent, \d+\.\d records/sec \(\d+\.\d\d MB/sec\), \d+\.\d ms avg latency, \d+\.\d ms max latency\.")
 TOTAL = re.compile(
@@ -46,7 +48,9 @@ def test_a_command_line_from_kafkas_documentation_works(cluster: Cluster, run: R
     assert found is not None
     assert found[1] == "2000"
     assert (blank, header.split()) == ("", ["Metric", "Name", "Value"])
-    assert any(re.fullmatch(r"producer-metrics:records-sent:\{client-id=perf-producer-client\} +: 2000\.000", line) for line in metrics)
+    assert any(
+        re.fullmatch(r"producer-metrics:record-delivered-total:\{client-id=perf-producer-client\} +: 2000\.000", line) for line in metrics
+    )
 
 
 def test_warm_up_is_summed_up_apart(run: Run) -> None:
@@ -75,6 +79,25 @@ def test_payloads_come_from_a_file_and_configs_too(run: Run, tmp_path: Path) -> 
     assert set(values) == {"one", "two"}
 
 
+def test_records_are_sent_in_one_transaction_after_the_other(cluster: Cluster, run: Run) -> None:
+    ran = run(
+        *("perf", "produce", "--topic", "in-transactions", "--num-records", "60", "--payload-monotonic", "--throughput", "1000"),
+        *("--transaction-duration-ms", "20"),
+    )
+    assert ran.code == 0, ran.err
+    with Consumer({"bootstrap.servers": cluster.bootstrap_servers, "isolation.level": "read_committed"}) as consumer:
+        partitions = [TopicPartition("in-transactions", each.partition) for each in consumer.partitions_for("in-transactions")]
+        ends = settled_ends(cluster.bootstrap_servers, consumer, partitions)
+        values = [
+            int(value)
+            for partition in partitions
+            for table in consumer.read_range(partition, 0, ends[partition], columns=["value"])
+            for value in table["value"].to_pylist()
+        ]
+    assert sorted(values) == list(range(60))
+    assert sum(ends.values()) > 61, "records and markers: there was more than one transaction"
+
+
 SENDING = ("perf", "produce", "--topic", "t", "--num-records", "10", "--throughput", "-1")
 
 
@@ -86,7 +109,7 @@ SENDING = ("perf", "produce", "--topic", "t", "--num-records", "10", "--throughp
         ([*SENDING, "--record-size", "1", "--payload-monotonic"], 1, "exactly one of"),
         ([*SENDING[:-1], "0", "--record-size", "1"], 1, "--throughput 0: records per second, more than 0, or -1"),
         ([*SENDING, "--record-size", "1", "--warmup-records", "10"], 1, "--warmup-records 10: must be fewer than --num-records 10"),
-        ([*SENDING, "--record-size", "1", "--transactional-id", "x"], 1, "transactions are not part of this release"),
+        ([*SENDING, "--record-size", "1", "--transactional-id", "x", "--producer-props", "acks=1"], 1, "transactional.id needs acks=all"),
         ([*SENDING, "--record-size", "1", "--producer-props", "linger.ms=1", "nonsense"], 1, "--command-property 'nonsense': expected KEY"),
         ([*SENDING, "--record-size", "1", "--producer-props", "foo=1"], 1, "foo: unknown"),
         ([*SENDING, "--record-size", "1", "--command-config", "missing"], 1, "--command-config missing: cannot be read (No such file"),

@@ -13,13 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import Run, runner, start
-
-
-@pytest.fixture
-def run_at(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Runs a command without a cluster."""
-    return runner("127.0.0.1:1", capsys, monkeypatch)
+from tests.support.command_line import Run, start
 
 
 @contextmanager

@@ -13,7 +13,8 @@ import pytest
 
 import fairlead
 from fairlead import TopicPartition
-from fairlead.client.delivery import AsyncAck
+from fairlead.client.handles import AsyncAck
+from tests.support.metrics import metric
 
 NOBODY = {"bootstrap.servers": "127.0.0.1:1", "reconnect.backoff.ms": 1000}
 
@@ -63,17 +64,17 @@ def test_cancelling_sends_that_wait_for_memory_takes_them_out_of_the_line() -> N
         await producer.send("t", b"x" * 800)
         sends = [asyncio.ensure_future(producer.send("t", b"x" * 800)) for _ in range(5)]
         await asyncio.sleep(0)
-        assert producer.metrics()["waiting_for_memory"] == 5
+        assert metric(producer, "waiting-threads") == 5
         for send in sends:
             send.cancel()
         ended = await asyncio.gather(*sends, return_exceptions=True)
         assert all(isinstance(each, asyncio.CancelledError) for each in ended)
-        assert producer.metrics()["waiting_for_memory"] == 0
+        assert metric(producer, "waiting-threads") == 0
         await producer.close(timeout_s=0)
         return producer
 
-    metrics = asyncio.run(main()).metrics()
-    assert metrics["buffer_available_bytes"] == metrics["buffer_total_bytes"]
+    metrics = asyncio.run(main()).metrics()["producer-metrics"]
+    assert metrics["buffer-available-bytes"] == metrics["buffer-total-bytes"]
 
 
 def test_a_close_that_is_cancelled_ends_the_thread_all_the_same() -> None:
@@ -124,8 +125,8 @@ def test_close_under_load_settles_every_record(servers: str) -> None:
         await asyncio.gather(*tasks)
         offsets = [(await ack.result(0)).offset for ack in acks]
         assert sorted(offsets) == list(range(len(acks)))
-        metrics = producer.metrics()
-        assert metrics["buffer_available_bytes"] == metrics["buffer_total_bytes"]
+        metrics = producer.metrics()["producer-metrics"]
+        assert metrics["buffer-available-bytes"] == metrics["buffer-total-bytes"]
 
     asyncio.run(main())
 

@@ -138,9 +138,9 @@ def test_records_for_a_broker_that_stays_away_fail_in_time_and_the_producer_is_w
             ack.result(0)
     result = table.result(0, raise_on_error=False)
     assert [error is None for error in result["error"].to_pylist()] == [False, True] * 100
-    metrics = producer.metrics()
-    assert (metrics["records_open"], metrics["waiting_for_memory"]) == (0, 0)
-    assert metrics["buffer_available_bytes"] == metrics["buffer_total_bytes"]
+    metrics = producer.metrics()["producer-metrics"]
+    assert (metrics["records-open"], metrics["waiting-threads"]) == (0, 0)
+    assert metrics["buffer-available-bytes"] == metrics["buffer-total-bytes"]
     cluster.broker(leaders[0]).start()
     assert producer.send(TOPIC, b"after", partition=0).result(10).offset == 1
 
@@ -155,5 +155,5 @@ def test_records_whose_requests_are_never_answered_fail_in_time_and_close_does_n
         assert time.monotonic() - begun < 5
         with pytest.raises(fairlead.TimedOut, match=r"delivery\.timeout\.ms=700"):
             ack.result(0)
-        metrics = producer.metrics()
-        assert metrics["buffer_available_bytes"] == metrics["buffer_total_bytes"]
+        metrics = producer.metrics()["producer-metrics"]
+        assert metrics["buffer-available-bytes"] == metrics["buffer-total-bytes"]

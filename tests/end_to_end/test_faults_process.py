@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -86,7 +87,10 @@ def test_a_process_that_closes_nothing_ends_quietly_and_leaves_nothing(what: str
     finally:
         process.kill()
         process.wait()
-    assert (process.returncode, said) == (0, "")
+    # Only a producer that was never closed and still has a record says a word, and that record is delivered.
+    warned = r"a producer was not closed; 1 records get 5 s .*\n" if "p.send" in _UNCLOSED[what] else ""
+    assert process.returncode == 0
+    assert re.fullmatch(f"({warned})?", said), said
     assert not Path(told.strip()).exists()
 
 

@@ -10,8 +10,9 @@ import pyarrow as pa
 import pytest
 
 import fairlead
-from fairlead.client.delivery import Ack
+from fairlead.client.handles import Ack
 from tests.support.delivery_verdict import PARTITIONS, Place, enter, judge, read_back
+from tests.support.metrics import metric
 
 NOBODY = {"bootstrap.servers": "127.0.0.1:1", "reconnect.backoff.ms": 1000}
 
@@ -24,8 +25,8 @@ def servers() -> Iterator[str]:
 
 def whole(producer: fairlead.Producer) -> bool:
     """True if all memory is back and nobody waits."""
-    metrics = producer.metrics()
-    return metrics["buffer_available_bytes"] == metrics["buffer_total_bytes"] and not metrics["waiting_for_memory"]
+    metrics = producer.metrics()["producer-metrics"]
+    return metrics["buffer-available-bytes"] == metrics["buffer-total-bytes"] and not metrics["waiting-threads"]
 
 
 def test_a_table_far_larger_than_the_buffer_goes_through_it(servers: str) -> None:
@@ -195,7 +196,7 @@ def test_everything_after_close_is_refused_and_closing_again_is_not(servers: str
     for call in late:
         with pytest.raises(fairlead.UsageError, match="closed"):
             call()
-    assert producer.metrics()["records_sent"] == 1
+    assert metric(producer, "record-delivered-total") == 1
 
 
 def test_close_while_other_threads_send_settles_every_record(servers: str) -> None:
@@ -239,7 +240,7 @@ def test_close_while_senders_wait_for_memory_lets_them_go_and_keeps_the_account_
     threads = [threading.Thread(target=send) for _ in range(3)]
     for thread in threads:
         thread.start()
-    while producer.metrics()["waiting_for_memory"] < 3:
+    while metric(producer, "waiting-threads") < 3:
         threading.Event().wait(0.005)
     producer.close(timeout_s=0)
     for thread in threads:

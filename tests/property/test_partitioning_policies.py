@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead.partitioning import AdaptivePolicy, Runs, StickyPolicy, TopicLoad, UniformPolicy, expand, make_policy
+from fairlead.partitioning import AdaptivePolicy, KafkaUniformPolicy, Runs, StickyPolicy, TopicLoad, UniformPolicy, expand, make_policy
 
 HEADER_BYTES = 61
 
@@ -172,7 +172,7 @@ partition_counts = st.integers(1, 5)
 def test_uniform_places_columns_as_kafka_places_records(
     handed: list[Chunk], batch_size_bytes: int, partition_count: int, seed: int
 ) -> None:
-    policy = UniformPolicy(batch_size_bytes=batch_size_bytes, dice=Random(seed))
+    policy = KafkaUniformPolicy(batch_size_bytes=batch_size_bytes, dice=Random(seed))
     oracle = RecordByRecordUniform(batch_size_bytes, partition_count, Random(seed))
     ours = Accumulator(batch_size_bytes)
     for sizes_bytes, keyed_bytes, drain_current, drained in handed:
@@ -214,7 +214,7 @@ def test_uniform_cuts_the_same_wherever_the_column_is_cut(
     cut = data.draw(st.integers(0, len(sizes_bytes)))
     placed = []
     for parts in ([sizes_bytes], [sizes_bytes[:cut], sizes_bytes[cut:]]):
-        policy, accumulator = UniformPolicy(batch_size_bytes=batch_size_bytes, dice=Random(5)), Accumulator(batch_size_bytes)
+        policy, accumulator = KafkaUniformPolicy(batch_size_bytes=batch_size_bytes, dice=Random(5)), Accumulator(batch_size_bytes)
         partitions: list[int] = []
         for part in parts:
             runs = policy.place(np.array(part, dtype=np.int64), accumulator.load(partition_count))
@@ -243,7 +243,7 @@ def test_bytes_per_partition_differ_by_no_more_than_the_turns_allow(
 ) -> None:
     """KIP-794: a turn is batch.size bytes, twice that and a record at most; dice that deal in turn leave no other difference."""
     dice, accumulator = CountingDice(), Accumulator(batch_size_bytes)
-    policy = UniformPolicy(batch_size_bytes=batch_size_bytes, dice=dice)
+    policy = KafkaUniformPolicy(batch_size_bytes=batch_size_bytes, dice=dice)
     for start in range(0, len(sizes_bytes), 7):
         part = sizes_bytes[start : start + 7]
         accumulator.follow(policy.place(np.array(part, dtype=np.int64), accumulator.load(partition_count)), part)
@@ -256,6 +256,20 @@ def test_bytes_per_partition_differ_by_no_more_than_the_turns_allow(
     assert finished_turns * batch_size_bytes <= min(produced)
     assert max(produced) <= most_turns * longest_turn_bytes
     assert max(produced) - min(produced) <= most_turns * longest_turn_bytes - finished_turns * batch_size_bytes
+
+
+@given(st.lists(st.integers(7, 3000), max_size=400), st.sampled_from([62, 200, 512, 1000]), partition_counts, st.booleans())
+def test_uniform_keeps_any_two_partitions_within_two_turns_at_every_moment(
+    sizes_bytes: list[int], batch_size_bytes: int, partition_count: int, drained_at_once: bool
+) -> None:
+    accumulator, policy = Accumulator(batch_size_bytes), UniformPolicy(batch_size_bytes=batch_size_bytes, dice=Random(7))
+    longest_turn_bytes = 2 * batch_size_bytes + HEADER_BYTES + max(sizes_bytes, default=0)
+    for size_bytes in sizes_bytes:
+        accumulator.follow(policy.place(np.array([size_bytes], dtype=np.int64), accumulator.load(partition_count)), [size_bytes])
+        if drained_at_once:
+            accumulator.batches.clear()
+        produced = [accumulator.produced_bytes[partition] for partition in range(partition_count)]
+        assert max(produced) - min(produced) <= 2 * longest_turn_bytes + batch_size_bytes // 2
 
 
 @given(
@@ -277,7 +291,7 @@ def test_adaptive_never_begins_a_turn_on_an_unready_partition_while_another_is_r
         assert not chosen & unready
 
 
-@pytest.mark.parametrize("name", ["sticky", "uniform", "adaptive"])
+@pytest.mark.parametrize("name", ["sticky", "uniform", "uniform.kafka", "adaptive"])
 @given(st.lists(st.integers(7, 900), max_size=200), partition_counts)
 def test_runs_cover_all_records_and_change_partition_between_neighbours(name: str, sizes_bytes: list[int], partition_count: int) -> None:
     policy = make_policy(name, batch_size_bytes=512, dice=Random(3))

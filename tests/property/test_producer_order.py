@@ -48,10 +48,10 @@ def run(rig: Rig, faults: list[Fault], records: list[tuple[int, int]], config: d
     assert all(ack.done() for ack in acks)
     assert table.done()
     assert sorted(calls) == list(range(len(records)))
-    metrics = producer.metrics()
-    assert metrics["buffer_available_bytes"] == metrics["buffer_total_bytes"]
-    assert metrics["records_open"] == 0
-    assert metrics["records_sent"] + metrics["records_failed"] == len(records) + 40
+    metrics = producer.metrics()["producer-metrics"]
+    assert metrics["buffer-available-bytes"] == metrics["buffer-total-bytes"]
+    assert metrics["records-open"] == 0
+    assert metrics["record-delivered-total"] + metrics["record-error-total"] == len(records) + 40
     machine = rig.machine(producer)
     assert not machine._schedule.active
     assert all(queue.in_flight == 0 and not queue.sequences.outstanding for queue in machine._accumulator.topics["t"].used())

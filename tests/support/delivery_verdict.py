@@ -9,7 +9,7 @@ import pyarrow as pa
 
 import fairlead
 from fairlead import Producer, RecordMetadata, TopicPartition
-from fairlead.client.delivery import Ack, TableAck
+from fairlead.client.handles import Ack, TableAck
 from tests.support.cutting_proxy import CuttingProxy, Fault, every
 
 Place = tuple[int, int]
@@ -131,9 +131,9 @@ def run(servers: str, topic: str, faults: list[Fault], step: int = 3, rounds: in
                 sent.send_all_ways(producer)
                 producer.flush(timeout_s=30)
             placed = sent.acknowledged()
-            metrics = producer.metrics()
+            metrics = producer.metrics()["producer-metrics"]
         assert sum(proxy.spoiled.values()) == len(faults)
-    assert metrics["records_sent"] == sent.count
-    assert metrics["buffer_available_bytes"] == metrics["buffer_total_bytes"]
-    assert (metrics["records_open"], metrics["records_failed"]) == (0, 0)
+    assert metrics["record-delivered-total"] == sent.count
+    assert metrics["buffer-available-bytes"] == metrics["buffer-total-bytes"]
+    assert (metrics["records-open"], metrics["record-error-total"]) == (0, 0)
     judge(placed, read_back(servers, topic, PARTITIONS))

@@ -22,6 +22,14 @@ class FakeLog:
     end: int = 0
     batches: list[tuple[int, int, bytes]] = field(default_factory=list)
     times_ms: dict[int, int] = field(default_factory=dict)
+    open: dict[int, int] = field(default_factory=dict)
+    """Producer id → first offset of its open transaction."""
+    aborted: list[tuple[int, int, int]] = field(default_factory=list)
+    """(producer id, first offset, offset of the marker)."""
+
+    def readable_end(self, isolation_level: int) -> int:
+        """The offset after the last one that a reader of this level may see."""
+        return min([self.end, *self.open.values()]) if isolation_level else self.end
 
 
 @dataclass

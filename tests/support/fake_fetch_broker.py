@@ -77,8 +77,18 @@ class FakeCluster:
         times_ms = options.get("times_ms") or [1_000 + log.end + n for n in range(len(values))]
         columns = records.columns_from_lists(options.get("keys"), list(values), options.get("headers"), times_ms)
         whole = [records.Slice(columns, 0, len(values))]
-        control = bool(options.get("control"))
-        encoded = records.encode(whole, create_time_ms=1_000, transactional=control, control=control, producer_id=7 if control else -1)
+        control, writer = bool(options.get("control")), options.get("transaction_of", -1)
+        if writer >= 0:
+            log.open.setdefault(writer, log.end)
+        encoded = records.encode(
+            whole,
+            create_time_ms=1_000,
+            transactional=control or writer >= 0,
+            control=control,
+            producer_id=7 if control else writer,
+            producer_epoch=-1 if writer < 0 else 0,
+            base_sequence=-1 if writer < 0 else log.end,
+        )
         buffer = bytearray(encoded.buffer)
         records.assign(buffer, base_offset=log.end, partition_leader_epoch=log.epoch)
         if options.get("corrupt"):
@@ -89,6 +99,19 @@ class FakeCluster:
         for node in self.nodes:
             self.host.wake(self.handles[node.node_id - 1])
         return log
+
+    def end_transaction(self, topic: str, partition: int, writer: int, *, commit: bool) -> None:
+        """Write the marker that ends the transaction of a producer id."""
+        log = self.log(topic, partition)
+        kind = records.ControlType.commit if commit else records.ControlType.abort
+        marker = records.control_batch(kind, producer_id=writer, producer_epoch=0, timestamp_ms=1_000, base_offset=log.end)
+        first = log.open.pop(writer)
+        if not commit:
+            log.aborted.append((writer, first, log.end))
+        log.batches.append((log.end, log.end, bytes(marker.buffer)))
+        log.end += 1
+        for node in self.nodes:
+            self.host.wake(self.handles[node.node_id - 1])
 
     def move(self, topic: str, partition: int, leader: int) -> None:
         """Give a partition another leader."""
@@ -212,7 +235,7 @@ class FakeNode(AdminAnswers):
                 if not code:
                     log = self.cluster.log(*partition)
                     later = [(at, time) for at, time in sorted(log.times_ms.items()) if at >= log.start and time >= item.timestamp >= 0]
-                    ends = {-2: log.start, -1: log.end}
+                    ends = {-2: log.start, -1: log.readable_end(request.message.isolation_level)}
                     offset, time_ms = (ends[item.timestamp], -1) if item.timestamp in ends else later[0] if later else (NO_OFFSET, -1)
                 part = Message(partition_index=item.partition_index, error_code=code, timestamp=time_ms, offset=offset, leader_epoch=0)
                 parts.append(part)
@@ -227,13 +250,13 @@ class FakeNode(AdminAnswers):
             name = topic.topic if request.version < 13 else names.get(topic.topic_id, "")
             parts = []
             for item in topic.partitions:
-                part = self._fetch_partition(TopicPartition(name, item.partition), item, room)
+                part = self._fetch_partition(TopicPartition(name, item.partition), item, room, request.message.isolation_level)
                 room -= len(part.records)
                 parts.append(part)
             responses.append(Message(topic=name, topic_id=topic.topic_id, partitions=parts))
         return Message(throttle_time_ms=0, error_code=0, session_id=0, responses=responses)
 
-    def _fetch_partition(self, partition: TopicPartition, item: Message, room: int) -> Message:
+    def _fetch_partition(self, partition: TopicPartition, item: Message, room: int, isolation_level: int) -> Message:
         code = self._problem(ApiKey.FETCH, partition)
         log = None if code else self.cluster.log(*partition)
         if log is not None and not log.start <= item.fetch_offset <= log.end:
@@ -241,15 +264,23 @@ class FakeNode(AdminAnswers):
         data = b""
         if log is not None and not code:
             for _, last, batch in log.batches:
-                if last >= item.fetch_offset and room > 0 and (not data or len(data) + len(batch) <= min(item.partition_max_bytes, room)):
+                if (
+                    log.readable_end(isolation_level) > last >= item.fetch_offset
+                    and room > 0
+                    and (not data or len(data) + len(batch) <= min(item.partition_max_bytes, room))
+                ):
                     data += batch
         part = Message(
             partition_index=item.partition,
             error_code=code,
             high_watermark=log.end if log else -1,
-            last_stable_offset=-1,
+            last_stable_offset=log.readable_end(1) if log else -1,
             log_start_offset=log.start if log else -1,
-            aborted_transactions=None,
+            aborted_transactions=[
+                Message(producer_id=writer, first_offset=first) for writer, first, marker in log.aborted if marker >= item.fetch_offset
+            ]
+            if log and isolation_level
+            else None,
             preferred_read_replica=-1,
             records=data,
         )

@@ -14,9 +14,11 @@ from fairlead.base.ids import TopicPartition
 from fairlead.base.units import ms_to_ns
 from fairlead.broker.controller import OFFSETS_TOPIC, Controller
 from fairlead.broker.coordinator import CommittedOffset, GroupCoordinator, JoinOutcome, JoinRequest, SyncOutcome
+from fairlead.broker.home import home_partition
+from fairlead.broker.internal import NO_PRODUCER, ProducerIdentity
 from fairlead.broker.timers import Timer, Timers
 from fairlead.core.effects import Buffer
-from fairlead.records import RecordColumns, Slice, encode
+from fairlead.records import ControlType, RecordColumns, Slice, control_batch, encode
 from tests.support.controllers import make_controller
 
 GROUP = "group"
@@ -62,14 +64,28 @@ class MemoryBroker:
         self.wall_ms += (now_ns - self.now_ns) // 1_000_000
         self.now_ns = now_ns
 
-    def append_internal(self, topic: str, partition: int, columns: RecordColumns, done: Callable[[int, int], None]) -> None:
+    def append_internal(
+        self,
+        topic: str,
+        partition: int,
+        columns: RecordColumns,
+        done: Callable[[int, int], None],
+        producer: ProducerIdentity = NO_PRODUCER,
+    ) -> None:
         assert topic == OFFSETS_TOPIC
         if self.append_error:
             done(self.append_error, -1)
             return
         log = self.partitions.setdefault(partition, MemoryLog())
         base_offset = log.high_watermark
-        batch = encode([Slice(columns, 0, columns.count, None)], create_time_ms=self.wall_ms, base_offset=base_offset).buffer
+        batch = encode(
+            [Slice(columns, 0, columns.count, None)],
+            create_time_ms=self.wall_ms,
+            base_offset=base_offset,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.epoch,
+            transactional=producer.producer_id >= 0,
+        ).buffer
         log.batches.append((base_offset, bytes(batch)))
         log.high_watermark += columns.count
         if self.held is None:
@@ -125,6 +141,36 @@ class GroupRig:
         entries = {of: CommittedOffset(offset, -1, metadata, self.broker.wall_ms) for of, offset in offsets.items()}
         self.coordinator.commit(group_id, generation, member_id, None, entries, answered.update)
         return answered
+
+    def commit_in_transaction(
+        self,
+        producer: ProducerIdentity,
+        offsets: Mapping[TopicPartition, int],
+        generation: int = -1,
+        member_id: str = "",
+        group_id: str = GROUP,
+    ) -> dict[TopicPartition, int]:
+        """Commit as part of a transaction, and what was answered."""
+        answered: dict[TopicPartition, int] = {}
+        entries = {of: CommittedOffset(offset, -1, "", self.broker.wall_ms) for of, offset in offsets.items()}
+        self.coordinator.commit_in_transaction(group_id, generation, member_id, None, producer, entries, answered.update)
+        return answered
+
+    def end_transaction(self, producer: ProducerIdentity, committed: bool, group_id: str = GROUP) -> None:
+        """The transaction's marker is written to the group's partition."""
+        partition = home_partition(group_id, len(self.controller.image.topics[OFFSETS_TOPIC].partitions))
+        log = self.broker.partitions.setdefault(partition, MemoryLog())
+        kind = ControlType.commit if committed else ControlType.abort
+        marker = control_batch(
+            kind,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.epoch,
+            timestamp_ms=self.broker.wall_ms,
+            base_offset=log.high_watermark,
+        )
+        log.batches.append((log.high_watermark, bytes(marker.buffer)))
+        log.high_watermark += 1
+        self.coordinator.transaction_ended(partition, producer.producer_id, committed)
 
     def fetch(self, group_id: str = GROUP) -> dict[TopicPartition, int]:
         """All committed offsets of a group."""

@@ -10,14 +10,18 @@ import uuid
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from fairlead.base.ids import TopicPartition
 from fairlead.base.units import ms_to_ns
 from fairlead.core.effects import Close, Effect, Listen, Write
 from fairlead.core.events import Accepted, Disconnected, Event, Received
 from fairlead.records import BatchHeader, DecodedRecords, assign, check_produced, decode, scan, verify
 from fairlead.runtime import Handle, VirtualHost
 from fairlead.wire import ApiKey, FrameReader, Message, decode_request, encode_response
+
+if TYPE_CHECKING:
+    from tests.support.transaction_broker import FakeTransactions
 
 LOSE_ANSWER = "append, then break the connection"
 BREAK = "break the connection without appending"
@@ -91,10 +95,14 @@ class FakeCluster:
         self.max_message_bytes = 1 << 20
         self.log_start_offset = 0
         self.log_append_ms = -1
+        self.record_errors: list[Message] = []
+        """What a refused batch's answer names (KIP-467)."""
         self.producer_ids = 1000
         self.first_epoch = 0
         self.produce_requests: list[list[tuple[str, int, BatchHeader]]] = []
         self.versions = dict(VERSIONS)
+        self.transactions: FakeTransactions | None = None
+        """Set by `transaction_broker.FakeTransactions`."""
 
     @property
     def bootstrap(self) -> str:
@@ -110,6 +118,11 @@ class FakeCluster:
     def values(self, topic: str) -> list[list[bytes | None]]:
         """Per partition, the values in order."""
         return [_values(partition) for partition in self.topics[topic]]
+
+    def restart(self, node_id: int) -> None:
+        """A broker that was removed from the host is there again."""
+        self.brokers[node_id] = FakeBroker(self, node_id)
+        self.handles[node_id] = self.host.add(self.brokers[node_id])
 
     def move(self, topic: str, partition: int, leader: int) -> None:
         """Another leader, in a newer epoch."""
@@ -178,6 +191,13 @@ class FakeBroker:
             body = Message(error_code=0, api_keys=keys, throttle_time_ms=0)
         elif request.api_key == ApiKey.METADATA:
             body = self._metadata(request.message)
+        elif cluster.transactions is not None:
+            fault, body = cluster.transactions.serve(self.node_id, request)
+            if fault in (BREAK, LOSE_ANSWER):
+                self._readers.pop(connection, None)
+                return [Close(connection)]
+            if body is None:
+                return []
         else:
             code = cluster.on_init()
             cluster.producer_ids += 1
@@ -215,7 +235,7 @@ class FakeBroker:
         return Message(error_code=code, name=name, topic_id=topic_id, is_internal=False, partitions=[] if code else partitions)
 
     def _produce(self, connection: int, request: Any) -> list[Effect]:
-        message = request.message
+        message, cluster = request.message, self.cluster
         seen: list[tuple[str, int, BatchHeader]] = []
         outcome: Fault = None
         responses = []
@@ -230,6 +250,9 @@ class FakeBroker:
                 seen.append((name, data.index, header))
                 fault = self.cluster.on_produce(self.node_id, name, data.index, header)
                 outcome = fault if isinstance(fault, str) else outcome
+                if cluster.transactions is not None and fault in (None, LOSE_ANSWER, IGNORE_WRITTEN):
+                    where = TopicPartition(name, data.index)
+                    fault = cluster.transactions.check_produce(message.transactional_id, request.version, header, where) or fault
                 code, offset = (0, -1) if fault in (BREAK, IGNORE) else self._append(name, data.index, records, header, fault)
                 entries.append(self._entry(data.index, code, offset))
             responses.append(Message(name=name, topic_id=topic.topic_id, partition_responses=entries))
@@ -252,7 +275,7 @@ class FakeBroker:
             base_offset=offset,
             log_append_time_ms=self.cluster.log_append_ms,
             log_start_offset=self.cluster.log_start_offset,
-            record_errors=[],
+            record_errors=[] if code == 0 else self.cluster.record_errors,
             error_message=None,
         )
 

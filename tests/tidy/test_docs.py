@@ -1,4 +1,4 @@
-"""Documents are true: tables come from the code, links lead somewhere, README's programs run."""
+"""Documents are true: tables come from the code, links lead somewhere, programs run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _generator() -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("name", ["configuration.md", "protocol.md"])
+@pytest.mark.parametrize("name", ["configuration.md", "metrics.md", "protocol.md"])
 def test_tables_in_the_documents_are_those_of_the_code(name: str) -> None:
     written = (ROOT / "docs" / name).read_text(encoding="utf-8")
     assert written == _generator().DOCUMENTS[name](), "run `make docs`"
@@ -43,16 +43,22 @@ def test_every_room_has_a_line_on_the_map_of_the_house() -> None:
     assert [room for room in rooms if f"`{room}`" not in text] == []
 
 
-README_PROGRAMS = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+PROGRAMS = {
+    f"{name}-{number}": program
+    for name in ("README.md", "docs/partitioning.md", "docs/producing.md")
+    for number, program in enumerate(re.findall(r"```python\n(.*?)```", (ROOT / name).read_text(encoding="utf-8"), re.DOTALL))
+    if "import " in program
+}
+"""Those that import what they use; others are fragments."""
 
 
-@pytest.mark.parametrize("number", range(len(README_PROGRAMS)))
-def test_the_programs_in_the_readme_run(number: int, tmp_path: Path) -> None:
-    program = README_PROGRAMS[number]
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_programs_in_the_documents_run(name: str, tmp_path: Path) -> None:
+    program = PROGRAMS[name]
     if "spark" in program:
         pytest.skip("run by tests/spark/test_readme.py, which has a Spark session")
     ran = subprocess.run(
         [sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, cwd=tmp_path, timeout=60, check=False
     )
     assert ran.returncode == 0, ran.stderr
-    assert ran.stdout, "a program in the README shows what it did"
+    assert ran.stdout, "a program in a document shows what it did"

@@ -278,7 +278,7 @@ def test_each_call_gives_another_producer_id_also_after_a_restart(driver: Driver
     assert len(set(given)) == 4
 
 
-def test_transactional_ids_are_refused(client: Client) -> None:
-    for transactional_id, code in (("", ErrorCode.INVALID_REQUEST), ("t", ErrorCode.UNSUPPORTED_VERSION)):
-        answer = client.ask(ApiKey.INIT_PRODUCER_ID, 2, transactional_id=transactional_id, transaction_timeout_ms=0)
+def test_a_transactional_id_cannot_be_empty_and_is_served_by_its_coordinator(client: Client) -> None:
+    for transactional_id, code in (("", ErrorCode.INVALID_REQUEST), ("t", ErrorCode.NOT_COORDINATOR)):
+        answer = client.ask(ApiKey.INIT_PRODUCER_ID, 2, transactional_id=transactional_id, transaction_timeout_ms=1)
         assert answer.error_code == code

@@ -68,7 +68,11 @@ REFUSED = {
     "only half a header": (batch([b"abc"])[:40], ErrorCode.CORRUPT_MESSAGE),
     "base offset not 0": (batch([b"a"], base_offset=5), ErrorCode.INVALID_RECORD),
     "control batch": (batch([b"a"], control=True), ErrorCode.INVALID_RECORD),
-    "transactional": (batch([b"a"], producer_id=1, producer_epoch=0, base_sequence=0, transactional=True), ErrorCode.INVALID_TXN_STATE),
+    "transactional without a producer id": (batch([b"a"], transactional=True), ErrorCode.INVALID_RECORD),
+    "transactional without a transactional id": (
+        batch([b"a"], producer_id=1, producer_epoch=0, base_sequence=0, transactional=True),
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    ),
     "producer id without sequence": (batch([b"a"], producer_id=1, producer_epoch=0, base_sequence=-1), ErrorCode.INVALID_RECORD),
 }
 
@@ -277,9 +281,3 @@ def test_a_partition_led_elsewhere_says_who_leads_it(driver: Driver, client: Cli
     assert row.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert row.current_leader.leader_id == 1
     assert [(node.node_id, node.host, node.port) for node in answer.node_endpoints] == [(1, "other", 9093)]
-
-
-def test_transactional_requests_are_refused(client: Client) -> None:
-    fields = produce_fields({("events", 0): batch([b"a"])}) | {"transactional_id": "t"}
-    answer = client.ask(ApiKey.PRODUCE, 9, **fields)
-    assert answer.responses[0].partition_responses[0].error_code == ErrorCode.INVALID_TXN_STATE

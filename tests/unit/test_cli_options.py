@@ -120,11 +120,19 @@ def test_consumer_figures_have_the_columns_of_kafkas() -> None:
 
 
 def test_metrics_are_sorted_and_aligned() -> None:
-    assert metric_lines("g", "me", {"b_c": 1, "a": 2.5, "text": "x"}) == [
+    assert metric_lines("me", {"g": {"b_c": 1, "a": 2.5, "text": "x"}}) == [
         "",
         "Metric Name            Value",
         "g:a:{client-id=me}   : 2.500",
         "g:b-c:{client-id=me} : 1.000",
+    ]
+
+
+def test_metrics_of_nodes_and_topics_are_tagged_with_them() -> None:
+    lines = metric_lines("me", {"producer-node-metrics": {"node-0": {"a": 1}}, "producer-topic-metrics": {"t": {"b": 2}}})
+    assert lines[2:] == [
+        "producer-node-metrics:a:{client-id=me, node-id=node-0} : 1.000",
+        "producer-topic-metrics:b:{client-id=me, topic=t}       : 2.000",
     ]
 
 

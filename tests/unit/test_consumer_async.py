@@ -90,3 +90,21 @@ def test_both_faces_have_the_same_methods_with_the_same_parameters(blocking: typ
         one, other = (inspect.signature(getattr(face, name)) for face in (blocking, waiting))
         assert one.parameters == other.parameters, name
         assert getattr(blocking, name).__doc__ == getattr(waiting, name).__doc__, name
+
+
+def test_iterating_hands_over_what_interceptors_leave(rig: Rig) -> None:
+    class Last:
+        def on_consume(self, records: list[Any]) -> list[Any]:
+            return records[-1:]
+
+    rig.cluster.topic("t")
+    rig.cluster.write("t", 0, [b"a", b"b", b"c"])
+
+    async def main() -> None:
+        async with AsyncConsumer({**rig.config(auto_offset_reset="earliest"), "interceptor.classes": [Last()]}) as reader:
+            await reader.assign([T0])
+            async for record in reader:
+                assert (record.value, await reader.position(T0)) == (b"c", 3)
+                break
+
+    asyncio.run(main())

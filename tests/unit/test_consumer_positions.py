@@ -209,7 +209,7 @@ def test_look_ups_need_no_assignment_and_leave_no_trace(rig: Rig) -> None:
         assert reader.beginning_offsets([T0, T1]) == {T0: 0, T1: 7}
         assert reader.end_offsets([T0, T1]) == {T0: 50, T1: 50}
         assert reader.offsets_for_times({T0: 1_030, T1: 99_999}) == {T0: OffsetAndTimestamp(30, 1_030, 0), T1: None}
-        assert reader.partitions_for("t") == [0, 1]
+        assert [each.partition for each in reader.partitions_for("t")] == [0, 1]
         assert [item.leader for item in reader.list_topics()["t"]] == [1, 1]
         assert reader.end_offsets([]) == {}
         assert reader._calls._hosted.machine._network.metadata.topic("t") is None

@@ -185,6 +185,28 @@ def test_a_request_for_a_broker_that_never_appears_times_out() -> None:
     assert len(scene.brokers[0][0].asked(ApiKey.METADATA)) < 15, "metadata is asked for with a back-off"
 
 
+def test_a_request_that_fails_fast_does_not_wait_for_a_broker_that_is_gone(advance_first: bool) -> None:
+    nodes = {0: ("broker", 9092), 7: ("nowhere", 9092)}
+    broker = FakeBroker()
+    broker.answers[ApiKey.METADATA] = lambda request: metadata_message(nodes)
+    scene = Scene(Client(advance_first), broker, latency_ms=1)
+    scene.until_ready()
+    started_ms, deadline_ns = scene.now_ms(), scene.host.now_ns() + 60_000_000_000
+
+    def ask(network: Network) -> None:
+        for node_id in (7, 9, 0):  # cannot be reached, is not known, is there
+            message, done = list_offsets_request(), scene.client.on_done
+            network.request(ApiKey.LIST_OFFSETS, message, done, node_id=node_id, deadline_ns=deadline_ns, fails_fast=True)
+
+    scene.do(ask)
+    outcomes = [type(error) for _response, error in scene.until_answers(3)]
+    assert sorted(outcomes, key=str) == sorted([ConnectionFailed, ConnectionFailed, type(None)], key=str)
+    assert scene.now_ms() - started_ms < 100
+    assert any("could not reach broker 7 at nowhere:9092" in str(error) for error in scene.client.errors())
+    scene.host.advance(5000)
+    assert len(scene.client.answers) == 3, "each is told once"
+
+
 def test_a_request_past_its_deadline_leaves_the_connection_alone() -> None:
     broker = FakeBroker()
     scene = Scene(Client(), broker, latency_ms=1)

@@ -185,9 +185,9 @@ def test_a_coordinator_is_found_unless_it_is_down(version: int) -> None:
 
     assert (find().error_code, find().node_id, find().port) == (ErrorCode.NONE, 0, 9092)
     if version >= 1:
-        refused = find(key_type=1)
+        refused = find(key_type=2)
         assert (refused.error_code, refused.node_id) == (ErrorCode.INVALID_REQUEST, -1)
-        assert "transactions" in refused.error_message
+        assert "share groups" in refused.error_message
     rig.controller.broker_stopped(0)
     assert (find().error_code, find().node_id) == (ErrorCode.COORDINATOR_NOT_AVAILABLE, -1)
 

@@ -200,7 +200,7 @@ def test_a_large_commit_is_written_in_several_batches_and_answered_once() -> Non
 def test_a_coordinator_that_is_reading_says_so() -> None:
     rig = GroupRig()
     rig.commit({ORDERS: 1})
-    shard = rig.coordinator._shards[home_partition(GROUP, 5)]
+    shard = rig.coordinator._shards.led(home_partition(GROUP, 5))
     shard.loaded = False
     assert code_of(rig.coordinator.fetch, GROUP, None) == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     assert rig.coordinator.groups()[1]
@@ -309,7 +309,7 @@ def test_single_offsets_are_taken_back_unless_a_member_reads_the_topic() -> None
 def test_the_log_of_offsets_stays_short_and_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(offsets_module, "CHECKPOINT_MIN_RECORDS", 20)
     rig = GroupRig(offsets_partitions=1)
-    rig.coordinator._shards[0].checkpoint_at = 20
+    rig.coordinator._shards.led(0).checkpoint_at = 20
     rig.commit({PAYMENTS: 99})
     rig.commit({ORDERS: 1}, group_id="other")
     for offset in range(200):
@@ -326,7 +326,7 @@ def test_the_log_of_offsets_stays_short_and_loses_nothing(monkeypatch: pytest.Mo
 def test_commits_during_a_checkpoint_are_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(offsets_module, "CHECKPOINT_MIN_RECORDS", 5)
     rig = GroupRig(offsets_partitions=1)
-    rig.coordinator._shards[0].checkpoint_at = 5
+    rig.coordinator._shards.led(0).checkpoint_at = 5
     rig.commit({PAYMENTS: 99})
     rig.broker.held = []
     for offset in range(40):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fairlead.base.errors import ConfigError
-from fairlead.partitioning import BrokerAvailability, Partitioner, make_policy, per_record, resolve_partitioner
+from fairlead.partitioning import POLICY_NAMES, BrokerAvailability, Partitioner, deprecation, make_policy, per_record, resolve_partitioner
 from fairlead.partitioning.custom import is_per_record
 
 
@@ -32,7 +32,7 @@ def test_null_is_kafkas_built_in_logic(built_in: str | None) -> None:
     assert resolve_partitioner(built_in, adaptive=False, ignore_keys=True) == Partitioner("uniform", ignore_keys=True)
 
 
-@pytest.mark.parametrize("name", ["round_robin", "sticky", "uniform", "adaptive"])
+@pytest.mark.parametrize("name", POLICY_NAMES)
 def test_a_policys_name_is_that_policy(name: str) -> None:
     assert resolve_partitioner(name, adaptive=False) == Partitioner(name, ignore_keys=False)
     assert resolve_partitioner(name, ignore_keys=True).ignore_keys
@@ -42,6 +42,19 @@ def test_a_policys_name_is_that_policy(name: str) -> None:
 @pytest.mark.parametrize(("short", "name"), [("RoundRobinPartitioner", "round_robin"), ("UniformStickyPartitioner", "sticky")])
 def test_kafkas_class_names_resolve_and_ignore_keys(short: str, name: str) -> None:
     assert resolve_partitioner(f"org.apache.kafka.clients.producer.{short}") == Partitioner(name, ignore_keys=True)
+
+
+def test_kafkas_deprecated_classes_behave_as_they_always_did_and_say_what_to_do_instead() -> None:
+    """KIP-794: DefaultPartitioner is KIP-480's sticky with keys; UniformStickyPartitioner the same without."""
+    for name in ("internals.DefaultPartitioner", "DefaultPartitioner"):
+        path = f"org.apache.kafka.clients.producer.{name}"
+        assert resolve_partitioner(path) == Partitioner("sticky", ignore_keys=False)
+        assert deprecation(path) == "remove it"
+    assert deprecation("org.apache.kafka.clients.producer.UniformStickyPartitioner") == (
+        "remove it, and set partitioner.ignore.keys=true instead"
+    )
+    assert deprecation("org.apache.kafka.clients.producer.RoundRobinPartitioner") is None
+    assert deprecation(None) is None
 
 
 def test_a_callable_is_a_custom_partitioner_beside_the_built_in_policy() -> None:

@@ -145,8 +145,8 @@ def test_round_robin_leaves_no_partition_out_when_batches_open() -> None:
     assert placed == [0, 1, 2, 3, 0, 1]
 
 
-@pytest.mark.parametrize("name", ["round_robin", "sticky", "uniform", "adaptive"])
-def test_every_policy_places_nothing_as_nothing_and_binds_at_append(name: str) -> None:
-    policy = make_policy(name, batch_size_bytes=BATCH_SIZE_BYTES, dice=Script())
+@pytest.mark.parametrize("name", ["round_robin", "sticky", "uniform", "uniform.kafka", "adaptive"])
+def test_every_policy_of_the_kips_places_nothing_as_nothing_and_binds_at_append(name: str) -> None:
+    policy = make_policy(name, batch_size_bytes=BATCH_SIZE_BYTES, dice=Random(1))
     assert len(policy.place(records(0), load_of(3))) == 0
     assert (policy.name, policy.binds_at) == (name, "append")

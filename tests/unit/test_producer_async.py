@@ -8,8 +8,11 @@ import pyarrow as pa
 import pytest
 
 from fairlead.base.errors import BufferExhausted, TimedOut, UsageError
+from fairlead.base.ids import TopicPartition
 from fairlead.client.producer_async import AsyncProducer
+from tests.support.metrics import metric
 from tests.support.producer_rig import Rig
+from tests.support.transaction_broker import FakeTransactions
 
 
 @pytest.fixture
@@ -47,7 +50,7 @@ def test_records_and_tables_are_awaited(rig: Rig) -> None:
             assert len(await sender.partitions_for("t")) == 2
             await sender.send("t", b"w")
             await sender.flush()
-            assert sender.metrics()["records_sent"] == 4
+            assert metric(sender, "record-delivered-total") == 4
         with pytest.raises(UsageError):
             await sender.send("t", b"v")
 
@@ -76,11 +79,11 @@ def test_a_send_without_room_awaits_it(rig: Rig) -> None:
         task = asyncio.ensure_future(sender.send("t", b"x" * 900))
         await asyncio.sleep(0)
         await asyncio.sleep(0)
-        assert sender.metrics()["waiting_for_memory"] == 1
+        assert metric(sender, "waiting-threads") == 1
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert sender.metrics()["waiting_for_memory"] == 0
+        assert metric(sender, "waiting-threads") == 0
 
     drive(rig, main)
 
@@ -101,3 +104,51 @@ def test_errors_come_through(rig: Rig) -> None:
             await ack
 
     drive(rig, main)
+
+
+def test_transactions_are_awaited(rig: Rig) -> None:
+    coordinator = FakeTransactions(rig.cluster)
+
+    async def lose(sender: AsyncProducer) -> None:
+        async with sender.transaction():
+            await (await sender.send("t", b"undone", partition=0))
+            raise ZeroDivisionError
+
+    async def main() -> None:
+        async with producer(rig, transactional_id="app") as sender:
+            await sender.init_transactions()
+            async with sender.transaction():
+                await sender.send("t", b"kept", partition=0)
+                await sender.send_offsets_to_transaction({TopicPartition("s", 0): 3}, "group")
+            with pytest.raises(ZeroDivisionError):
+                await lose(sender)
+            await sender.begin_transaction()
+            await sender.send("t", b"too", partition=0)
+            await sender.commit_transaction()
+            await sender.begin_transaction()
+            await sender.abort_transaction()
+
+    drive(rig, main)
+    assert coordinator.committed("t")[0] == [b"kept", b"too"]
+    assert coordinator.offsets == {"group": {TopicPartition("s", 0): 3}}
+
+
+def test_a_commit_whose_task_was_cancelled_is_waited_for_by_the_next_one(rig: Rig) -> None:
+    coordinator = FakeTransactions(rig.cluster)
+
+    async def main() -> None:
+        async with producer(rig, transactional_id="app") as sender:
+            await sender.init_transactions()
+            await sender.begin_transaction()
+            await (await sender.send("t", b"kept", partition=0))
+            task = asyncio.ensure_future(sender.commit_transaction())
+            await asyncio.sleep(0)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            with pytest.raises(UsageError, match="commit_transaction"):
+                await sender.begin_transaction()
+            await sender.commit_transaction()
+
+    drive(rig, main)
+    assert coordinator.committed("t")[0] == [b"kept"]

@@ -9,6 +9,7 @@ import pytest
 from fairlead.base.errors import BufferExhausted, ConfigError, TimedOut, UsageError
 from fairlead.client.memory import MemoryPool
 from fairlead.producer import Flush
+from tests.support.metrics import memory_is_free, metric
 from tests.support.producer_rig import Rig
 
 
@@ -33,7 +34,7 @@ def test_a_send_without_room_waits_for_it(rig: Rig) -> None:
     acks = [producer.send("t", b"x" * 100) for _ in range(30)]
     producer.flush()
     assert all(ack.done() for ack in acks)
-    assert producer.metrics()["buffer_available_bytes"] == 1000
+    assert metric(producer, "buffer-available-bytes") == 1000
 
 
 def test_someone_in_line_for_memory_ends_lingering(rig: Rig) -> None:
@@ -55,8 +56,8 @@ def test_without_room_for_max_block_ms_a_send_fails_and_says_why(rig: Rig) -> No
     assert rig.host.now_ns() - before == 250_000_000
     rig.cluster.on_produce = lambda *_: None
     producer.flush()
-    assert producer.metrics()["buffer_available_bytes"] == 1000
-    assert producer.metrics()["waiting_for_memory"] == 0
+    assert metric(producer, "buffer-available-bytes") == 1000
+    assert metric(producer, "waiting-threads") == 0
 
 
 def test_a_table_larger_than_the_memory_streams_through(rig: Rig) -> None:
@@ -64,7 +65,7 @@ def test_a_table_larger_than_the_memory_streams_through(rig: Rig) -> None:
     table = pa.table({"value": [b"%04d" % i + b"x" * 96 for i in range(2000)], "partition": pa.array([1] * 2000, pa.int32())})
     assert producer.send_table("t", table).result()["offset"].to_pylist() == list(range(2000))
     assert rig.cluster.values("t")[1] == table["value"].to_pylist()
-    assert producer.metrics()["buffer_available_bytes"] == 20_000
+    assert metric(producer, "buffer-available-bytes") == 20_000
 
 
 def test_a_table_without_room_fails_with_the_rows_before_on_their_way(rig: Rig) -> None:
@@ -75,7 +76,7 @@ def test_a_table_without_room_fails_with_the_rows_before_on_their_way(rig: Rig) 
     rig.cluster.on_produce = lambda *_: None
     producer.flush()
     assert sum(map(len, rig.cluster.values("t"))) > 0
-    assert producer.metrics()["buffer_available_bytes"] == 8_000
+    assert metric(producer, "buffer-available-bytes") == 8_000
 
 
 def test_an_interrupted_wait_for_memory_leaves_the_line(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,9 +94,9 @@ def test_an_interrupted_wait_for_memory_leaves_the_line(rig: Rig, monkeypatch: p
             producer.send("t", b"x" * 400)
         with pytest.raises(KeyboardInterrupt):
             producer.flush()
-    assert producer.metrics()["waiting_for_memory"] == 0
+    assert metric(producer, "waiting-threads") == 0
     producer.flush()
-    assert producer.metrics()["buffer_available_bytes"] == 500
+    assert metric(producer, "buffer-available-bytes") == 500
 
 
 def test_memory_is_granted_first_come_first_served() -> None:
@@ -227,7 +228,7 @@ def test_close_gives_up_in_time_and_says_what(rig: Rig, caplog: pytest.LogCaptur
         with pytest.raises(TimedOut, match=r"closed before the records were delivered"):
             ack.result(timeout_s=0)
     assert "1 of topic 'nowhere', 7 of topic 't'" in caplog.text
-    assert producer.metrics()["buffer_available_bytes"] == producer.metrics()["buffer_total_bytes"]
+    assert memory_is_free(producer)
 
 
 def test_close_fails_those_who_wait_for_memory(rig: Rig) -> None:

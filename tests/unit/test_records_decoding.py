@@ -101,6 +101,12 @@ def test_read_committed_skips_aborted_transactions_up_to_their_marker(aborted: l
     assert records.next_offset == 10
 
 
+def test_an_abort_marker_before_the_first_offset_wanted_still_ends_its_transaction() -> None:
+    records = decode(transactions(), from_offset=6, aborted=[(1, 0)])
+    assert records.offsets.tolist() == [6, 7, 8]
+    assert decode(transactions(), from_offset=1, aborted=[(1, 0)]).offsets.tolist() == [2, 3, 6, 7, 8]
+
+
 def test_read_uncommitted_skips_control_batches_alone() -> None:
     assert decode(transactions()).offsets.tolist() == [0, 1, 2, 3, 6, 7, 8]
     marker = control_batch(ControlType.commit, producer_id=2, producer_epoch=0, timestamp_ms=1, base_offset=4)

@@ -7,11 +7,15 @@ import logging
 import os
 import signal
 import threading
+from pathlib import Path
 
 import pytest
 
+from fairlead.base import kernel
 from fairlead.base.errors import TimedOut
+from fairlead.partitioning import murmur2
 from fairlead.runtime import Completion, SelectorHost, compile_kernels_in_background, system_dice, wrap_async
+from fairlead.runtime.compiler_memory import release_compiler_memory
 from tests.support.hosts import Stage
 
 
@@ -175,3 +179,11 @@ def test_kernels_are_compiled_once_there_was_enough_work_for_them(monkeypatch: p
     assert not begun
     background.count_kernel_work(1)
     assert begun
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="Linux only")
+def test_the_compilers_code_is_given_back_and_kernels_still_work() -> None:
+    kernel.compile_all()
+    assert release_compiler_memory() > 0
+    assert all(each.ready for each in kernel.KERNELS)
+    assert murmur2(b"21") == -973932308

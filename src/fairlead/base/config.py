@@ -45,6 +45,13 @@ def between(low: float, high: float) -> Validator:
     return _described(f"{low:g} to {high:g}", lambda value: None if low <= value <= high else f"must lie between {low:g} and {high:g}")
 
 
+def above(low: float, high: float) -> Validator:
+    """A validator: the value lies above `low`, and is `high` at most."""
+    return _described(
+        f"above {low:g}, {high:g} at most", lambda value: None if low < value <= high else f"must lie above {low:g} and be {high:g} at most"
+    )
+
+
 def one_of(*values: Any) -> Validator:
     """A validator: the value is one of `values`."""
     names = ", ".join(str(value) for value in values)

@@ -1,7 +1,8 @@
 """The table of broker and topic configs: Kafka's keys and Kafka's defaults (release 4.3), as far as the embedded cluster has them.
 
 A topic's key falls back on a broker's: `TOPIC_COUNTERPARTS` says on which, as Kafka's `ServerTopicConfigSynonyms` does. What Kafka
-has and this release has not is in the table's `unsupported`, with the reason; nothing is accepted and then ignored.
+has and this release has not is in the table's `unsupported` (`config_broker_refused`), with the reason; nothing is accepted and then
+ignored.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fairlead.base.config import INT_MAX, LONG_MAX, ConfigKey, ConfigTable, ConfigType, Settings, at_least, one_of
+from fairlead.base.config_broker_refused import NO_RECOMPRESSION, REPLICATION, UNSUPPORTED
 from fairlead.base.units import GIB, MIB
 
 _T = ConfigType
@@ -18,9 +20,6 @@ _TOPIC = ("topic",)
 _BOTH = ("broker", "topic")
 
 _NO_COMPACTION = "logs are not compacted in this release: delete is the only policy"
-_NO_RECOMPRESSION = "batches are kept as their producer compressed them, so producer is the only value"
-
-_REPLICATION = "partitions have one replica in this release"
 
 
 def _only(value: Any, reason: str) -> Any:
@@ -115,7 +114,7 @@ _LOG_KEYS = (
         "producer",
         "How batches are compressed in the log; only producer: as they came.",
         _BOTH,
-        _only("producer", _NO_RECOMPRESSION),
+        _only("producer", NO_RECOMPRESSION),
         dynamic=True,
     ),
     ConfigKey(
@@ -146,7 +145,7 @@ _CLUSTER_KEYS = (
         1,
         "Replicas of a topic that is created without a number; only 1 in this release.",
         _BROKER,
-        _only(1, _REPLICATION),
+        _only(1, REPLICATION),
     ),
     ConfigKey("auto.create.topics.enable", _T.BOOLEAN, True, "Asking for the metadata of a missing topic creates it.", _BROKER),
     ConfigKey("delete.topic.enable", _T.BOOLEAN, True, "Topics may be deleted.", _BROKER),
@@ -173,7 +172,7 @@ _GROUP_KEYS = (
         1,
         "Replicas of the topic that keeps committed offsets (Kafka: 3); only 1 in this release.",
         _BROKER,
-        _only(1, _REPLICATION),
+        _only(1, REPLICATION),
     ),
     ConfigKey(
         "offsets.retention.minutes",
@@ -185,6 +184,61 @@ _GROUP_KEYS = (
     ),
     ConfigKey(
         "offsets.retention.check.interval.ms", _T.LONG, 600_000, "How often offsets past retention are looked for.", _BROKER, at_least(1)
+    ),
+)
+
+_TRANSACTION_KEYS = (
+    ConfigKey("transaction.state.log.num.partitions", _T.INT, 50, "Partitions of the topic that keeps transactions.", _BROKER, at_least(1)),
+    ConfigKey(
+        "transaction.state.log.replication.factor",
+        _T.INT,
+        1,
+        "Replicas of the topic that keeps transactions (Kafka: 3); only 1 in this release.",
+        _BROKER,
+        _only(1, REPLICATION),
+    ),
+    ConfigKey(
+        "transaction.state.log.min.isr",
+        _T.INT,
+        1,
+        "Replicas in sync that a change of a transaction needs (Kafka: 2); only 1 in this release.",
+        _BROKER,
+        _only(1, REPLICATION),
+    ),
+    ConfigKey(
+        "transaction.max.timeout.ms", _T.INT, 900_000, "Longest transaction.timeout.ms a producer may ask for.", _BROKER, at_least(1)
+    ),
+    ConfigKey(
+        "transactional.id.expiration.ms",
+        _T.INT,
+        604_800_000,
+        "How long a transactional id that nobody uses is remembered.",
+        _BROKER,
+        at_least(1),
+    ),
+    ConfigKey(
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms",
+        _T.INT,
+        10_000,
+        "How often a coordinator looks for transactions that are open too long.",
+        _BROKER,
+        at_least(1),
+    ),
+    ConfigKey(
+        "transaction.remove.expired.transaction.cleanup.interval.ms",
+        _T.INT,
+        3_600_000,
+        "How often a coordinator looks for transactional ids to forget.",
+        _BROKER,
+        at_least(1),
+    ),
+    ConfigKey(
+        "transaction.partition.verification.enable",
+        _T.BOOLEAN,
+        True,
+        "A partition asks the coordinator before it takes the first batch of a transaction (KIP-890).",
+        _BROKER,
+        dynamic=True,
     ),
 )
 
@@ -240,102 +294,7 @@ TOPIC_COUNTERPARTS: dict[str, tuple[tuple[str, int], ...]] = {
 }
 """Topic key → the broker keys it falls back on, first choice first, each with the factor to the topic key's unit."""
 
-_COMPACTION = "logs are not compacted in this release"
-_PLACE = "the cluster's launcher decides it"
-_SECURITY = "only PLAINTEXT connections so far"
-_TRANSACTIONS = "transactions are not part of this release"
-_TIERED = "there is no tiered storage"
-_SHARED_LOG = "a broker keeps one log for all its partitions"
-_QUORUM = "there is one controller, not a quorum"
-_THREADS = "a broker is one machine on one thread"
-_MIRROR_OF_JVM = "plug-in classes are Java's"
-
-UNSUPPORTED = {
-    "advertised.listeners": _PLACE,
-    "listeners": _PLACE,
-    "broker.id": _PLACE,
-    "broker.rack": _REPLICATION,
-    "node.id": _PLACE,
-    "log.dir": _PLACE,
-    "log.dirs": _PLACE,
-    "process.roles": _QUORUM,
-    "controller.": _QUORUM,
-    "metadata.log.": _QUORUM,
-    "zookeeper.": "there is no ZooKeeper",
-    "num.network.threads": _THREADS,
-    "num.io.threads": _THREADS,
-    "num.recovery.threads.per.data.dir": _THREADS,
-    "background.threads": _THREADS,
-    "queued.max.requests": _THREADS,
-    "max.partitions": "partition limits (KIP-578) are not part of this release",
-    "max.broker.partitions": "partition limits (KIP-578) are not part of this release",
-    "replica.": _REPLICATION,
-    "num.replica.fetchers": _REPLICATION,
-    "auto.leader.rebalance.enable": _REPLICATION,
-    "leader.imbalance.": _REPLICATION,
-    "leader.replication.throttled.replicas": _REPLICATION,
-    "follower.replication.throttled.replicas": _REPLICATION,
-    "unclean.leader.election.enable": _REPLICATION,
-    "transaction.": _TRANSACTIONS,
-    "transactional.id.expiration.ms": _TRANSACTIONS,
-    "sasl.": _SECURITY,
-    "ssl.": _SECURITY,
-    "security.": _SECURITY,
-    "inter.broker.listener.name": _SECURITY,
-    "authorizer.class.name": _SECURITY,
-    "super.users": _SECURITY,
-    "quota.": "there are no quotas in this release",
-    "client.quota.callback.class": _MIRROR_OF_JVM,
-    "create.topic.policy.class.name": _MIRROR_OF_JVM,
-    "alter.config.policy.class.name": _MIRROR_OF_JVM,
-    "metric.reporters": _MIRROR_OF_JVM,
-    "log.cleaner.": _COMPACTION,
-    "delete.retention.ms": _COMPACTION,
-    "min.cleanable.dirty.ratio": _COMPACTION,
-    "min.compaction.lag.ms": _COMPACTION,
-    "max.compaction.lag.ms": _COMPACTION,
-    "segment.ms": "files are cut by size alone in this release; retention does not wait for it",
-    "segment.jitter.ms": "files are cut by size alone in this release",
-    "log.roll.": "files are cut by size alone in this release; retention does not wait for it",
-    "segment.index.bytes": _SHARED_LOG,
-    "index.interval.bytes": _SHARED_LOG,
-    "log.index.": _SHARED_LOG,
-    "preallocate": _SHARED_LOG,
-    "log.preallocate": _SHARED_LOG,
-    "file.delete.delay.ms": _SHARED_LOG,
-    "log.segment.delete.delay.ms": _SHARED_LOG,
-    "flush.ms": "the disk is synced by count of records, not by time; use flush.messages",
-    "log.flush.interval.ms": "the disk is synced by count of records, not by time; use log.flush.interval.messages",
-    "log.flush.scheduler.interval.ms": "the disk is synced by count of records, not by time",
-    "message.timestamp.before.max.ms": "timestamps are not bounded in this release",
-    "message.timestamp.after.max.ms": "timestamps are not bounded in this release",
-    "message.timestamp.difference.max.ms": "timestamps are not bounded in this release",
-    "log.message.timestamp.before.max.ms": "timestamps are not bounded in this release",
-    "log.message.timestamp.after.max.ms": "timestamps are not bounded in this release",
-    "message.format.version": "record batch version 2 is the only format",
-    "log.message.format.version": "record batch version 2 is the only format",
-    "message.downconversion.enable": "record batch version 2 is the only format",
-    "compression.gzip.level": _NO_RECOMPRESSION,
-    "compression.lz4.level": _NO_RECOMPRESSION,
-    "compression.zstd.level": _NO_RECOMPRESSION,
-    "remote.": _TIERED,
-    "local.retention.": _TIERED,
-    "group.consumer.": "the consumer rebalance protocol (KIP-848) is not part of this release; groups use the classic one",
-    "group.coordinator.": "the consumer rebalance protocol (KIP-848) is not part of this release; groups use the classic one",
-    "group.share.": "share groups are not part of this release",
-    "offsets.topic.compression.codec": "committed offsets are stored uncompressed",
-    "offsets.topic.segment.bytes": _SHARED_LOG,
-    "offsets.load.buffer.size": _SHARED_LOG,
-    "connections.max.idle.ms": "idle connections stay open",
-    "max.connections": "connections are not counted",
-    "max.connections.per.ip": "connections are not counted",
-    "max.incremental.fetch.session.cache.slots": "there are no fetch sessions in this release: every fetch is complete",
-    "fetch.max.bytes": "the consumer's bound alone counts",
-    "socket.send.buffer.bytes": "the operating system's default is used",
-    "socket.receive.buffer.bytes": "the operating system's default is used",
-}
-
-BROKER_CONFIGS = ConfigTable((*_LOG_KEYS, *_CLUSTER_KEYS, *_GROUP_KEYS, *_TOPIC_KEYS), UNSUPPORTED)
+BROKER_CONFIGS = ConfigTable((*_LOG_KEYS, *_CLUSTER_KEYS, *_GROUP_KEYS, *_TRANSACTION_KEYS, *_TOPIC_KEYS), UNSUPPORTED)
 
 
 def topic_settings(broker: Mapping[str, Any], overrides: Mapping[str, Any]) -> Settings:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairlead.base.config import INT_MAX, ConfigKey, ConfigTable, ConfigType, at_least, between, not_empty, one_of
+from fairlead.base.config import INT_MAX, ConfigKey, ConfigTable, ConfigType, above, at_least, between, not_empty, one_of
 
 _T = ConfigType
 _ALL = ("producer", "consumer", "admin")
@@ -81,6 +81,23 @@ _KEYS = (
     ),
     ConfigKey("enable.idempotence", _T.BOOLEAN, True, "Number batches so that a retry is never written twice.", _PRODUCER),
     ConfigKey(
+        "transactional.id",
+        _T.STRING,
+        None,
+        "The producer's name across restarts: makes its sends transactional, and fences older producers of that name; needs idempotence.",
+        _PRODUCER,
+        not_empty,
+        nullable=True,
+    ),
+    ConfigKey(
+        "transaction.timeout.ms",
+        _T.INT,
+        60_000,
+        "The coordinator aborts a transaction that is open for longer; at most the broker's transaction.max.timeout.ms.",
+        _PRODUCER,
+        at_least(1),
+    ),
+    ConfigKey(
         "max.in.flight.requests.per.connection",
         _T.INT,
         5,
@@ -88,12 +105,20 @@ _KEYS = (
         _PRODUCER,
         at_least(1),
     ),
+    ConfigKey(
+        "max.in.flight.requests.adaptive.enable",
+        _T.BOOLEAN,
+        True,
+        "Keep fewer requests under way to a broker that serves them one after another: between 1 and the above, by what its answers show.",
+        _PRODUCER,
+    ),
     ConfigKey("retries", _T.INT, INT_MAX, "How often a batch is sent again, within delivery.timeout.ms.", _PRODUCER, between(0, INT_MAX)),
     ConfigKey(
         "partitioner.class",
         _T.ANY,
         None,
-        "What places records without partition: null for Kafka's built-in logic, a policy (round_robin, sticky, uniform, adaptive), "
+        "What places records without partition: null for Kafka's built-in logic, a policy (round_robin, sticky, uniform, uniform.kafka, "
+        "adaptive, late), "
         "one of Kafka's class names, a callable or its dotted path.",
         _PRODUCER,
         nullable=True,
@@ -105,13 +130,56 @@ _KEYS = (
         "partitioner.availability.timeout.ms",
         _T.LONG,
         0,
-        "Pass over partitions whose broker took no batch for this long; 0: never.",
+        "Pass over partitions whose broker took no batch for this long; 0: never. `late` waits this long for an answer before it "
+        "goes on without a broker; there, 0 means a quarter of a second, or ten times what the quickest broker takes.",
         _PRODUCER,
         at_least(0),
     ),
     ConfigKey("partitioner.ignore.keys", _T.BOOLEAN, False, "Place records as if they had no key.", _PRODUCER),
     ConfigKey(
+        "partitioner.max.lead.bytes",
+        _T.LONG,
+        -1,
+        "Under `late`: how far a partition may be ahead of the one furthest behind and still get a batch; -1: batch.size. More means "
+        "less waiting for slow brokers, less means more even; a huge number lets brokers take what they can.",
+        _PRODUCER,
+        at_least(-1),
+    ),
+    ConfigKey(
+        "partitioner.lead.include.keyed",
+        _T.BOOLEAN,
+        False,
+        "Under `late`: count keyed and explicitly placed records too, so that unkeyed ones fill the valleys that keys leave.",
+        _PRODUCER,
+    ),
+    ConfigKey(
+        "buffer.memory.per.broker.ratio",
+        _T.DOUBLE,
+        1.0,
+        "Share of buffer.memory that records bound to one broker by key or partition may hold while other brokers have traffic; beyond "
+        "it they fail at once with BufferExhausted. 1: no bound.",
+        _PRODUCER,
+        above(0.0, 1.0),
+    ),
+    ConfigKey(
         "metadata.max.idle.ms", _T.LONG, 300_000, "Forget the metadata of a topic not sent to for this long.", _PRODUCER, at_least(5_000)
+    ),
+    ConfigKey(
+        "metrics.sample.window.ms",
+        _T.LONG,
+        30_000,
+        "Stretch of time that rates, averages and maxima are taken over.",
+        _PRODUCER,
+        at_least(1),
+    ),
+    ConfigKey("metrics.num.samples", _T.INT, 2, "How many such stretches they cover, the present one included.", _PRODUCER, at_least(1)),
+    ConfigKey(
+        "interceptor.classes",
+        _T.ANY,
+        None,
+        "Interceptors, called in this order: instances, classes or their dotted paths, in a list or separated by commas.",
+        ("producer", "consumer"),
+        nullable=True,
     ),
     ConfigKey("fetch.min.bytes", _T.INT, 1, "A broker answers once it has this many bytes.", _CONSUMER, at_least(0)),
     ConfigKey("fetch.max.bytes", _T.INT, 52_428_800, "Most bytes in one answer (a first batch may exceed it).", _CONSUMER, at_least(0)),
@@ -126,20 +194,24 @@ _KEYS = (
         _CONSUMER,
         one_of("earliest", "latest", "none"),
     ),
+    ConfigKey(
+        "isolation.level",
+        _T.STRING,
+        "read_uncommitted",
+        "read_committed: records of transactions come once these are committed, and never if they were aborted.",
+        _CONSUMER,
+        one_of("read_uncommitted", "read_committed"),
+    ),
     ConfigKey("check.crcs", _T.BOOLEAN, True, "Check every batch's CRC-32C.", _CONSUMER),
     ConfigKey("allow.auto.create.topics", _T.BOOLEAN, True, "Asking for a missing topic may create it, if the broker does.", _CONSUMER),
 )
 
-_TRANSACTIONS = "transactions are not part of this release"
 _SECURITY = "only PLAINTEXT connections so far"
 _GROUPS = "consumer groups are not part of this release; use assign"
 
 CLIENT_CONFIGS = ConfigTable(
     _KEYS,
     {
-        "transactional.id": _TRANSACTIONS,
-        "transaction.timeout.ms": _TRANSACTIONS,
-        "isolation.level": _TRANSACTIONS,
         "sasl.": _SECURITY,
         "ssl.": _SECURITY,
         "group.": _GROUPS,
@@ -153,6 +225,7 @@ CLIENT_CONFIGS = ConfigTable(
         "value.serializer": "keys and values are bytes; serialize before sending",
         "key.deserializer": "keys and values are bytes; deserialize after polling",
         "value.deserializer": "keys and values are bytes; deserialize after polling",
-        "interceptor.classes": "not part of this release",
+        "metrics.recording.level": "everything is recorded",
+        "metric.reporters": "read `metrics()`, or export it with fairlead.PrometheusCollector",
     },
 )

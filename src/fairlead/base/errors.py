@@ -5,11 +5,13 @@ FairleadError
 ├── UsageError             a call that this object cannot serve now: closed, not assigned, wrong order
 ├── InvalidRecord          a record or a table that can never be sent as it is (also a ValueError)
 │   └── RecordTooLarge     larger than max.request.size, buffer.memory or the broker's message.max.bytes
+├── BatchRefused           the record is fine, but others of its batch were refused; send it again
 ├── DecodeError            bytes that are not what the protocol says; names the byte offset
 ├── TimedOut               no answer within the time allowed (also a TimeoutError)
 │   └── BufferExhausted    no room in buffer.memory within max.block.ms
 ├── ConnectionFailed       no broker could be reached, or the connection broke (also a ConnectionError)
 ├── UnsupportedVersion     the broker and this client share no version of an API
+├── TransactionFailed      the transaction can only be aborted, or was; `.__cause__` says why
 └── BrokerError            a broker answered with an error code; `.code`, `.name`, `.retriable`
     ├── ProducerFenced     a newer producer with the same identity took over; this one must stop
     ├── OffsetOutOfRange   the offset asked for is not in the partition's log; says what is
@@ -45,6 +47,10 @@ class RecordTooLarge(InvalidRecord):
     """One record exceeds a size limit; the message says which one and by how much."""
 
 
+class BatchRefused(FairleadError):
+    """A record that was not written because a broker refused others in its batch; nothing is wrong with it, and it may be sent again."""
+
+
 class DecodeError(FairleadError, ValueError):
     """Bytes that are not what the protocol says.
 
@@ -74,6 +80,13 @@ class ConnectionFailed(FairleadError, ConnectionError):
 
 class UnsupportedVersion(FairleadError):
     """The broker and this client share no version of an API."""
+
+
+class TransactionFailed(FairleadError):
+    """The open transaction can only be aborted, or was: nothing of it is committed. Abort it, and begin again.
+
+    `__cause__` is the error that brought it about; None if the application aborted.
+    """
 
 
 class BrokerError(FairleadError):

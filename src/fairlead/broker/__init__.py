@@ -13,8 +13,10 @@ to all partitions, is written together.
                                  Logs ─▶ FileAppend ─▶ FileDone ─▶ high watermark
 
 `log` is the shared log; `partitions` decides what this broker leads; `produced` what it demands of a batch; `purgatory` holds fetches
-that wait; `internal` reads and writes without a client, for the `coordinator`. `controller` holds the cluster's metadata: one object for
-all brokers, called directly, which tells them what changes. `lifecycle` is the life of a broker as a table.
+that wait; `internal` reads and writes without a client, for the `coordinator` of groups and that of `transactions`, both of which keep
+what they know in `shards` of internal topics. `links` carries requests to other brokers, which only transactions need. `controller`
+holds the cluster's metadata: one object for all brokers, called directly, which tells them what changes. `lifecycle` is the life of a
+broker as a table.
 
 A broker has one life. Its restart is another machine over the same folder; whatever is not on disk is gone. Nothing is acknowledged
 before it is written (and synced, where the topic asks for it).

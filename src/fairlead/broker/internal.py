@@ -1,27 +1,69 @@
-"""Appending and reading without a client: how the coordinator keeps its offsets in a partition of this broker's log."""
+"""Appending and reading without a client: how coordinators keep what they know in partitions of this broker's log, and end transactions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from fairlead.base.codes import ErrorCode
 from fairlead.base.errors import BrokerError
+from fairlead.base.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, TopicPartition
+from fairlead.broker.controller import OFFSETS_TOPIC
 from fairlead.core.effects import Buffer
-from fairlead.records import RecordColumns, Slice, encode, scan
+from fairlead.records import ControlType, EndMarker, RecordColumns, Slice, control_batch, encode, scan
 
 if TYPE_CHECKING:
     from fairlead.broker.machine import Broker
 
 
-def append_internal(broker: Broker, topic: str, number: int, columns: RecordColumns, done: Callable[[int, int], None]) -> None:
-    """Append records to a partition led here; done(error_code, base_offset) once they are written (error 0) or refused."""
+class ProducerIdentity(NamedTuple):
+    """A producer id and its epoch."""
+
+    producer_id: int
+    epoch: int
+
+
+NO_PRODUCER = ProducerIdentity(NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
+"""Who writes outside any transaction."""
+
+
+class Marker(NamedTuple):
+    """What ends a transaction in a partition."""
+
+    producer_id: int
+    producer_epoch: int
+    committed: bool
+    coordinator_epoch: int
+
+
+def append_internal(
+    broker: Broker,
+    topic: str,
+    number: int,
+    columns: RecordColumns,
+    done: Callable[[int, int], None],
+    producer: ProducerIdentity = NO_PRODUCER,
+) -> None:
+    """Append records to a partition led here; done(error_code, base_offset) once they are written (error 0) or refused.
+
+    With a `producer` they belong to its transaction; an older epoch than the partition has seen is INVALID_PRODUCER_EPOCH.
+    """
+    transactional = producer.producer_id >= 0
+    batch = encode(
+        [Slice(columns, 0, columns.count, None)],
+        create_time_ms=broker.wall_ms,
+        producer_id=producer.producer_id,
+        producer_epoch=producer.epoch,
+        base_sequence=0 if transactional else NO_SEQUENCE,  # as Kafka's coordinator: nobody checks these sequences
+        transactional=transactional,
+    ).buffer
     partition = broker.log_of(topic, number)
     if isinstance(partition, int):
         done(partition, -1)
         return
-    batch = encode([Slice(columns, 0, columns.count, None)], create_time_ms=broker.wall_ms).buffer
     try:
+        if transactional:
+            partition.producers.check_epoch(producer.producer_id, producer.epoch)
         base_offset = broker.logs.append(
             partition, memoryview(batch), scan(batch)[0], broker.partitions.leader_epoch(partition), broker.wall_ms
         )
@@ -31,6 +73,39 @@ def append_internal(broker: Broker, topic: str, number: int, columns: RecordColu
 
     def written(success: bool) -> None:
         done(ErrorCode.NONE if success else ErrorCode.KAFKA_STORAGE_ERROR, base_offset if success else -1)
+
+    broker.logs.when_written(written)
+
+
+def append_marker(broker: Broker, of: TopicPartition, marker: Marker, done: Callable[[int], None]) -> None:
+    """End a transaction in a partition led here; done(error code) once the marker is written (0) or refused.
+
+    The group coordinator hears of the end of transactions in the partitions of committed offsets before `done` is called.
+    """
+    partition = broker.log_of(of.topic, of.partition)
+    if isinstance(partition, int):
+        done(partition)
+        return
+    batch = control_batch(
+        ControlType.commit if marker.committed else ControlType.abort,
+        producer_id=marker.producer_id,
+        producer_epoch=marker.producer_epoch,
+        timestamp_ms=broker.wall_ms,
+        coordinator_epoch=marker.coordinator_epoch,
+    ).buffer
+    end = EndMarker(marker.committed, marker.coordinator_epoch)
+    try:
+        partition.producers.check_marker(marker.producer_id, marker.producer_epoch, marker.coordinator_epoch)
+        broker.logs.append(partition, memoryview(batch), scan(batch)[0], broker.partitions.leader_epoch(partition), broker.wall_ms, end)
+    except BrokerError as error:
+        done(error.code)
+        return
+    broker.verifier.ended(of, marker.producer_id)
+
+    def written(success: bool) -> None:
+        if success and of.topic == OFFSETS_TOPIC:
+            broker.coordinator.transaction_ended(of.partition, marker.producer_id, marker.committed)
+        done(ErrorCode.NONE if success else ErrorCode.KAFKA_STORAGE_ERROR)
 
     broker.logs.when_written(written)
 

@@ -9,18 +9,20 @@ from fairlead.base.errors import ConnectionFailed, FairleadError, UsageError
 from fairlead.base.ids import Node
 from fairlead.base.units import ms_to_ns
 from fairlead.broker import api as _api  # noqa: F401  (fills the registry)
-from fairlead.broker.controller import BrokerConfigsChanged, Change, Controller
+from fairlead.broker.controller import BrokerConfigsChanged, BrokersChanged, Change, Controller
 from fairlead.broker.coordinator import GroupCoordinator
 from fairlead.broker.files import Files
-from fairlead.broker.internal import append_internal, read_internal
+from fairlead.broker.internal import NO_PRODUCER, ProducerIdentity, append_internal, read_internal
 from fairlead.broker.lifecycle import BrokerState, KillBroker, SetFaults, StartBroker, StopBroker, check_transition
+from fairlead.broker.links import Links
 from fairlead.broker.log import Logs, Partition, RecoveryResult
 from fairlead.broker.partitions import HostedPartitions
 from fairlead.broker.purgatory import Purgatory
 from fairlead.broker.sessions import Faults, Session
 from fairlead.broker.timers import Timer, Timers
+from fairlead.broker.transactions import TransactionCoordinator, Verifier
 from fairlead.core.effects import Buffer, Close, Effect, Listen, Resolve, StopListening
-from fairlead.core.events import Accepted, Disconnected, Event, FileDone, Listening, Received, Submitted
+from fairlead.core.events import Accepted, Connected, Disconnected, Event, FileDone, Listening, Received, Submitted
 from fairlead.core.machine import Dice
 
 if TYPE_CHECKING:
@@ -52,7 +54,10 @@ class Broker:
         self.partitions = HostedPartitions(self)
         self.logs = Logs(self.files, f"{folder}/log", self.partitions.topic_of, self.purgatory.advanced)
         self.logs.file_limit_bytes = self.settings["log.segment.bytes"]
+        self.links = Links(self)
         self.coordinator = GroupCoordinator(self)
+        self.transactions = TransactionCoordinator(self)
+        self.verifier = Verifier(self)
         self.producer_ids = iter(range(0))
         self._inbox: list[Event] = []
         self._outbox: list[Effect] = []
@@ -78,6 +83,7 @@ class Broker:
         for event in events:
             _ON_EVENT[type(event)](self, event)
         self._timers.run_due(now_ns)
+        self.links.advance()
         if self.state is not BrokerState.STOPPED:
             self.logs.flush()
         effects, self._outbox = self._outbox, []
@@ -85,14 +91,17 @@ class Broker:
         return effects
 
     def deadline_ns(self) -> int | None:
-        """The next timer's."""
-        return self._timers.deadline_ns()
+        """The next timer's, or the links'."""
+        timer_ns, links_ns = self._timers.deadline_ns(), self.links.deadline_ns()
+        if timer_ns is None or links_ns is None:
+            return links_ns if timer_ns is None else timer_ns
+        return min(timer_ns, links_ns)
 
     def crashed(self, error: Exception) -> Sequence[Effect]:
         """The host will not step this machine any more: give up leadership, and fail what the launcher waits for."""
         self.state = BrokerState.STOPPED
         self._unsubscribe()
-        self.coordinator.stop()
+        self._stop_coordinators()
         self.controller.broker_stopped(self.node_id)
         operations = [self._starting, *(event.operation for event in self._inbox if isinstance(event, Submitted))]
         return [Resolve(operation.completion, None, error) for operation in operations if operation is not None]
@@ -107,9 +116,16 @@ class Broker:
         """Ask the host for `effect` at the end of this step."""
         self._outbox.append(effect)
 
-    def append_internal(self, topic: str, partition: int, columns: RecordColumns, done: Callable[[int, int], None]) -> None:
+    def append_internal(
+        self,
+        topic: str,
+        partition: int,
+        columns: RecordColumns,
+        done: Callable[[int, int], None],
+        producer: ProducerIdentity = NO_PRODUCER,
+    ) -> None:
         """Append records to a partition led here; done(error_code, base_offset) once they are written (error 0) or refused."""
-        append_internal(self, topic, partition, columns, done)
+        append_internal(self, topic, partition, columns, done, producer)
 
     def read_internal(
         self, topic: str, partition: int, offset: int, done: Callable[[int, Sequence[Buffer], int], None], max_bytes: int = 1 << 20
@@ -142,12 +158,21 @@ class Broker:
         else:
             self.emit(Close(event.connection))
 
+    def _connected(self, event: Connected) -> None:
+        self.links.handle(event)
+
     def _received(self, event: Received) -> None:
+        if event.connection > 0:
+            self.links.handle(event)
+            return
         session = self._sessions.get(event.connection)
         if session is not None:
             session.received(event.data)
 
     def _disconnected(self, event: Disconnected) -> None:
+        if event.connection > 0:
+            self.links.handle(event)
+            return
         session = self._sessions.pop(event.connection, None)
         if session is not None:
             session.ended()
@@ -201,6 +226,7 @@ class Broker:
         self._enter(BrokerState.RUNNING)
         self.controller.broker_started(Node(self.node_id, self.host, self.port))
         self.coordinator.start()
+        self.transactions.start()
         self._retain_later()
         assert self._starting is not None
         self.emit(Resolve(self._starting.completion, self.port))
@@ -236,14 +262,19 @@ class Broker:
         self.emit(StopListening(_LISTENER))
         if drain:
             # Whoever waits for a group is told to look elsewhere before the connection closes.
-            self.coordinator.stop()
+            self._stop_coordinators()
         for session in list(self._sessions.values()):
             session.close(drain=drain)
         if not drain:
-            self.coordinator.stop()
+            self._stop_coordinators()
         self._unsubscribe()
         self._timers = Timers()
         self.controller.broker_stopped(self.node_id)
+
+    def _stop_coordinators(self) -> None:
+        self.coordinator.stop()
+        self.transactions.stop()
+        self.links.close()
 
     # --- What changes, and what comes round
 
@@ -251,6 +282,8 @@ class Broker:
         if isinstance(change, BrokerConfigsChanged):
             self.settings = self.controller.broker_settings(self.node_id)
             self.logs.file_limit_bytes = self.settings["log.segment.bytes"]
+        elif isinstance(change, BrokersChanged):
+            self.links.brokers_changed()
         self.partitions.changed(change)
         if not self._stepping:
             self.wake()
@@ -273,6 +306,7 @@ class Broker:
 
 _ON_EVENT: dict[type, Callable[[Broker, Any], None]] = {
     Accepted: Broker._accepted,
+    Connected: Broker._connected,
     Received: Broker._received,
     Disconnected: Broker._disconnected,
     Submitted: Broker._submitted,

@@ -78,8 +78,8 @@ def _check_header(partition: Partition, header: BatchHeader, version: int) -> No
             ErrorCode.INVALID_RECORD,
             f"{partition}: sequence {header.base_sequence}, epoch {header.producer_epoch} with producer id {header.producer_id}",
         )
-    if header.transactional:
-        raise BrokerError(ErrorCode.INVALID_TXN_STATE, f"{partition}: transactions are not part of this release")
+    if header.transactional and header.producer_id < 0:
+        raise BrokerError(ErrorCode.INVALID_RECORD, f"{partition}: a transactional batch needs a producer id")
     if header.timestamp_type is TimestampType.log_append:
         raise BrokerError(ErrorCode.INVALID_TIMESTAMP, f"{partition}: a producer's batch may not claim log append time")
     if header.codec == _ZSTD and version < _ZSTD_FROM_VERSION:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from fairlead.base.codes import ErrorCode
 from fairlead.wire import ApiKey
 
-_TRANSACTIONS = "transactions are not part of this release"
+_TRANSACTION_VERSION = "it needs transaction.version 2 (the second part of KIP-890), and this cluster is at 0"
 _SECURITY = "connections are PLAINTEXT and everyone may do everything in this release"
 _REPLICATION = "partitions have one replica in this release"
 _QUORUM = "the controller is one object, called directly, not a quorum of servers"
@@ -25,11 +25,6 @@ _TOKENS = "delegation tokens need authentication, and connections are PLAINTEXT 
 
 REFUSED_APIS: dict[ApiKey, str] = {
     ApiKey.SASL_HANDSHAKE: _SECURITY,
-    ApiKey.ADD_PARTITIONS_TO_TXN: _TRANSACTIONS,
-    ApiKey.ADD_OFFSETS_TO_TXN: _TRANSACTIONS,
-    ApiKey.END_TXN: _TRANSACTIONS,
-    ApiKey.WRITE_TXN_MARKERS: _TRANSACTIONS,
-    ApiKey.TXN_OFFSET_COMMIT: _TRANSACTIONS,
     ApiKey.DESCRIBE_ACLS: _SECURITY,
     ApiKey.CREATE_ACLS: _SECURITY,
     ApiKey.DELETE_ACLS: _SECURITY,
@@ -55,12 +50,9 @@ REFUSED_APIS: dict[ApiKey, str] = {
     ApiKey.UPDATE_FEATURES: "there are no feature levels: the cluster is of one release, always",
     ApiKey.ENVELOPE: _QUORUM,
     ApiKey.FETCH_SNAPSHOT: _QUORUM,
-    ApiKey.DESCRIBE_PRODUCERS: "an admin's view of producers comes with transactions",
     ApiKey.BROKER_REGISTRATION: _QUORUM,
     ApiKey.BROKER_HEARTBEAT: _QUORUM,
     ApiKey.UNREGISTER_BROKER: "brokers belong to the launcher, which starts as many as it is told",
-    ApiKey.DESCRIBE_TRANSACTIONS: _TRANSACTIONS,
-    ApiKey.LIST_TRANSACTIONS: _TRANSACTIONS,
     ApiKey.ALLOCATE_PRODUCER_IDS: _QUORUM,
     ApiKey.CONSUMER_GROUP_HEARTBEAT: _GROUPS,
     ApiKey.CONSUMER_GROUP_DESCRIBE: _GROUPS,
@@ -93,6 +85,11 @@ KAFKA_VERSIONS: dict[ApiKey, tuple[int, int]] = {
     ApiKey.DELETE_RECORDS: (0, 2),
     ApiKey.INIT_PRODUCER_ID: (0, 6),
     ApiKey.OFFSET_FOR_LEADER_EPOCH: (2, 4),
+    ApiKey.ADD_PARTITIONS_TO_TXN: (0, 5),
+    ApiKey.ADD_OFFSETS_TO_TXN: (0, 4),
+    ApiKey.END_TXN: (0, 5),
+    ApiKey.WRITE_TXN_MARKERS: (1, 2),
+    ApiKey.TXN_OFFSET_COMMIT: (0, 5),
     ApiKey.DESCRIBE_CONFIGS: (1, 4),
     ApiKey.ALTER_CONFIGS: (0, 2),
     ApiKey.CREATE_PARTITIONS: (0, 3),
@@ -100,6 +97,9 @@ KAFKA_VERSIONS: dict[ApiKey, tuple[int, int]] = {
     ApiKey.INCREMENTAL_ALTER_CONFIGS: (0, 1),
     ApiKey.OFFSET_DELETE: (0, 0),
     ApiKey.DESCRIBE_CLUSTER: (0, 2),
+    ApiKey.DESCRIBE_PRODUCERS: (0, 0),
+    ApiKey.DESCRIBE_TRANSACTIONS: (0, 0),
+    ApiKey.LIST_TRANSACTIONS: (0, 2),
 }
 """Served API → lowest and highest version that a Kafka 4.2 broker serves."""
 
@@ -116,7 +116,11 @@ class RefusedVersions(NamedTuple):
 REFUSED_VERSIONS: tuple[RefusedVersions, ...] = (
     RefusedVersions(ApiKey.PRODUCE, 13, 13, "topics are named by name when producing"),
     RefusedVersions(ApiKey.LIST_OFFSETS, 11, 11, "it adds the earliest offset pending upload, and there is no tiered storage"),
-    RefusedVersions(ApiKey.INIT_PRODUCER_ID, 6, 6, "two-phase commit (KIP-939): " + _TRANSACTIONS),
+    RefusedVersions(ApiKey.INIT_PRODUCER_ID, 6, 6, "two-phase commit (KIP-939) is not part of this release"),
+    RefusedVersions(ApiKey.END_TXN, 5, 5, _TRANSACTION_VERSION),
+    RefusedVersions(ApiKey.WRITE_TXN_MARKERS, 2, 2, _TRANSACTION_VERSION),
+    RefusedVersions(ApiKey.TXN_OFFSET_COMMIT, 5, 5, _TRANSACTION_VERSION),
+    RefusedVersions(ApiKey.LIST_TRANSACTIONS, 2, 2, "its patterns are of a kind (RE2) that Python has not, and others may run for ever"),
 )
 
 
@@ -130,10 +134,9 @@ class RefusedOption(NamedTuple):
 
 
 REFUSED_OPTIONS: tuple[RefusedOption, ...] = (
-    RefusedOption(ApiKey.PRODUCE, "transactional batches", ErrorCode.INVALID_TXN_STATE, _TRANSACTIONS),
+    RefusedOption(ApiKey.PRODUCE, "internal topics", ErrorCode.INVALID_TOPIC_EXCEPTION, "coordinators keep what they know there"),
     RefusedOption(ApiKey.FETCH, "fetch sessions (KIP-227)", ErrorCode.FETCH_SESSION_ID_NOT_FOUND, "every fetch names all that it wants"),
     RefusedOption(ApiKey.OFFSET_COMMIT, "retention_time_ms", ErrorCode.INVALID_REQUEST, "offsets are kept by offsets.retention.minutes"),
-    RefusedOption(ApiKey.FIND_COORDINATOR, "key type 1 (transactional id)", ErrorCode.INVALID_REQUEST, _TRANSACTIONS),
     RefusedOption(
         ApiKey.FIND_COORDINATOR, "key type 2 (share group)", ErrorCode.INVALID_REQUEST, "share groups are not part of this release"
     ),
@@ -142,7 +145,6 @@ REFUSED_OPTIONS: tuple[RefusedOption, ...] = (
     RefusedOption(ApiKey.DELETE_TOPICS, "internal topics", ErrorCode.INVALID_TOPIC_EXCEPTION, "groups would lose their offsets"),
     RefusedOption(ApiKey.CREATE_PARTITIONS, "internal topics", ErrorCode.INVALID_TOPIC_EXCEPTION, "groups would lose their home"),
     RefusedOption(ApiKey.DELETE_RECORDS, "internal topics", ErrorCode.INVALID_TOPIC_EXCEPTION, "groups would lose their offsets"),
-    RefusedOption(ApiKey.INIT_PRODUCER_ID, "transactional_id", ErrorCode.UNSUPPORTED_VERSION, _TRANSACTIONS),
     RefusedOption(
         ApiKey.DESCRIBE_CONFIGS, "resources but topics and brokers", ErrorCode.INVALID_REQUEST, "nothing else has configs in this release"
     ),

@@ -7,7 +7,7 @@ from rich.markup import escape
 
 import fairlead
 from fairlead.base.errors import FairleadError, ItemsFailed
-from fairlead.cli import cluster, demo_command, lab, perf, records, topics
+from fairlead.cli import cluster, demo_command, lab, perf, records, simulate, topics
 from fairlead.cli.main import WRONG_COMMAND_LINE_EXIT_CODE
 from fairlead.cli.terminal import errors
 
@@ -24,6 +24,7 @@ app.command("up")(cluster.up)
 app.command("produce")(records.produce)
 app.command("consume")(records.consume)
 app.command("demo")(demo_command.demo)
+app.command("simulate")(simulate.simulate)
 
 _CommandLineError: type[Exception] = typer.BadParameter.__mro__[2]
 """`click.ClickException`, wherever this release of typer keeps it."""

@@ -1,20 +1,18 @@
-"""`fairlead lab list | kernels | throughput`."""
+"""`fairlead lab`: a command for each experiment. What they share is in `lab_options`."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.table import Table
 
-from fairlead.base.errors import ConfigError
-from fairlead.cli.terminal import JsonFile, output, progress, rows_table, write_json
-from fairlead.lab.experiment import EXPERIMENTS, report
+from fairlead.cli.lab_latency import kip480, kip794
+from fairlead.cli.lab_options import JsonFile, Peers, PlotFile, Profile, Target, chosen_all, chosen_profile, run_experiment
+from fairlead.cli.terminal import output
+from fairlead.lab.experiment import EXPERIMENTS
 
 app = typer.Typer(no_args_is_help=True, help="Experiments: every claim about speed, to be run again beside the peers.")
-
-Profile = Annotated[str, typer.Option(help="quick (a minute or two) or full.")]
-PROFILES = ("quick", "full")
 
 
 @app.command(name="list")
@@ -27,50 +25,102 @@ def list_experiments() -> None:
 
 
 @app.command()
-def kernels(profile: Profile = "quick", json_file: JsonFile = None) -> None:
+def kernels(profile: Profile = "quick", json_file: JsonFile = None, plot_file: PlotFile = None) -> None:
     """Records encoded and decoded per second by the kernels."""
-    _run("kernels", json_file, profile=_chosen("--profile", profile, PROFILES))
+    run_experiment("kernels", json_file, plot_file, profile=chosen_profile(profile))
 
 
 @app.command()
 def throughput(
     profile: Profile = "quick",
-    target: Annotated[str, typer.Option(help="Targets, separated by commas: apache-kafka, fairlead.")] = "apache-kafka,fairlead",
-    peers: Annotated[str | None, typer.Option(help="Systems, separated by commas; default: all.")] = None,
+    target: Target = "apache-kafka,fairlead",
+    peers: Peers = None,
     records: Annotated[int | None, typer.Option(min=1000, help="Records for the fast systems; the slow ones send a share of it.")] = None,
     record_size: Annotated[list[int] | None, typer.Option(min=1, help="Bytes of a value; may be repeated.")] = None,
-    compression: Annotated[str, typer.Option(help="none, gzip, snappy, lz4 or zstd.")] = "none",
+    key: Annotated[str | None, typer.Option(help="unkeyed, keyed, or both separated by a comma.")] = None,
+    compression: Annotated[str | None, typer.Option(help="Separated by commas: none, gzip, snappy, lz4, zstd.")] = None,
+    rounds: Annotated[int | None, typer.Option(min=1, help="Rounds of which the median counts.")] = None,
     json_file: JsonFile = None,
+    plot_file: PlotFile = None,
 ) -> None:
     """Records produced per second, beside the peers."""
     from fairlead.lab.targets import TARGETS
-    from fairlead.lab.throughput import SYSTEMS
+    from fairlead.lab.throughput import COMPRESSIONS, KEYS, SYSTEMS
 
-    _run(
+    run_experiment(
         "throughput",
         json_file,
-        profile=_chosen("--profile", profile, PROFILES),
-        targets=_chosen_all("--target", target, TARGETS),
-        peers=_chosen_all("--peers", ",".join(SYSTEMS) if peers is None else peers, tuple(SYSTEMS)),
+        plot_file,
+        profile=chosen_profile(profile),
+        targets=chosen_all("--target", target, TARGETS),
+        peers=chosen_all("--peers", peers, tuple(SYSTEMS)),
         records=records,
         record_sizes=record_size or [],
-        compression=_chosen("--compression", compression, ("none", "gzip", "snappy", "lz4", "zstd")),
+        keys=chosen_all("--key", key, KEYS) if key else [],
+        compressions=chosen_all("--compression", compression, COMPRESSIONS) if compression else [],
+        rounds=rounds,
     )
 
 
-def _chosen(option: str, value: str, allowed: tuple[str, ...]) -> str:
-    if value not in allowed:
-        raise ConfigError(f"{option} {value}: must be one of {', '.join(allowed)}")
-    return value
+@app.command()
+def isolation(
+    profile: Profile = "quick",
+    target: Target = "fairlead",
+    peers: Peers = None,
+    load: Annotated[str | None, typer.Option(help="keyed, unkeyed, or both separated by a comma; default: both.")] = None,
+    fault: Annotated[str | None, typer.Option(help="slow, dead, or both separated by a comma; default: both.")] = None,
+    rate: Annotated[int, typer.Option(min=0, help="Records per second that are offered; 0: as fast as the client takes them.")] = 0,
+    json_file: JsonFile = None,
+    plot_file: PlotFile = None,
+) -> None:
+    """One broker of three goes slow or dies: what the other two still get."""
+    from fairlead.lab.isolation import FAULTS, LOADS, SYSTEMS
+    from fairlead.lab.targets import TARGETS
+
+    run_experiment(
+        "isolation",
+        json_file,
+        plot_file,
+        profile=chosen_profile(profile),
+        targets=chosen_all("--target", target, TARGETS),
+        peers=chosen_all("--peers", peers, tuple(SYSTEMS)),
+        loads=chosen_all("--load", load, LOADS),
+        faults=chosen_all("--fault", fault, FAULTS),
+        rate=rate,
+    )
 
 
-def _chosen_all(option: str, values: str, allowed: tuple[str, ...]) -> list[str]:
-    return list(dict.fromkeys(_chosen(option, value.strip(), allowed) for value in values.split(",")))
+@app.command()
+def batching(
+    profile: Profile = "quick",
+    target: Target = "fairlead",
+    batch_size: Annotated[list[int] | None, typer.Option(min=0, help="batch.size; may be repeated.")] = None,
+    linger: Annotated[list[int] | None, typer.Option(min=0, help="linger.ms; may be repeated.")] = None,
+    compression: Annotated[str | None, typer.Option(help="Separated by commas: none, gzip, snappy, lz4, zstd, or 'zstd 9'.")] = None,
+    records: Annotated[int | None, typer.Option(min=100, help="Records of a row.")] = None,
+    rate: Annotated[int | None, typer.Option(min=1, help="Records per second.")] = None,
+    limits: Annotated[bool, typer.Option(help="Try the limits too.")] = True,
+    json_file: JsonFile = None,
+    plot_file: PlotFile = None,
+) -> None:
+    """What batch.size, linger.ms, compression and the limits do to the same records."""
+    from fairlead.lab.batching import CODECS
+    from fairlead.lab.targets import TARGETS
+
+    run_experiment(
+        "batching",
+        json_file,
+        plot_file,
+        profile=chosen_profile(profile),
+        targets=chosen_all("--target", target, TARGETS),
+        batch_sizes=batch_size or [],
+        lingers_ms=linger or [],
+        codecs=chosen_all("--compression", compression, tuple(CODECS)) if compression else [],
+        records=records,
+        rate=rate,
+        limits=limits,
+    )
 
 
-def _run(name: str, json_file: str | None, **parameters: Any) -> None:
-    with progress(f"lab {name}") as status:
-        rows = EXPERIMENTS[name].run(status, **parameters)
-    if json_file != "-":
-        output.print(rows_table(rows))
-    write_json(report(name, parameters, rows), json_file)
+app.command()(kip480)
+app.command()(kip794)

@@ -99,13 +99,13 @@ def consume(
         if not show_detailed_stats:
             say(f"{clock(started)}, {clock(datetime.now())}, {count.figures(start)}")
         if print_metrics:
-            for line in metric_lines("consumer-metrics", config["client.id"], consumer.metrics()):
+            for line in metric_lines(config["client.id"], {"consumer-metrics": consumer.metrics()}):
                 say(line)
 
 
 def _partitions(consumer: Consumer, topic: str | None, include: str | None) -> list[TopicPartition]:
     if topic is not None:
-        return [TopicPartition(topic, number) for number in consumer.partitions_for(topic, timeout_s=TOPIC_S)]
+        return [TopicPartition(topic, each.partition) for each in consumer.partitions_for(topic, timeout_s=TOPIC_S)]
     try:
         wanted = re.compile(include or "")
     except re.error as error:

@@ -115,13 +115,16 @@ def date_formatter(pattern: str) -> Callable[[datetime], str]:
     return format_date
 
 
-def metric_lines(group: str, client_id: str, metrics: dict[str, Any]) -> list[str]:
-    """Metrics as `--print-metrics` shows them: aligned, sorted, `group:name:{client-id=…} : value`."""
-    names = {
-        f"{group}:{name.replace('_', '-')}:{{client-id={client_id}}}": value
-        for name, value in metrics.items()
-        if isinstance(value, int | float)
-    }
+def metric_lines(client_id: str, groups: dict[str, dict[str, Any]]) -> list[str]:
+    """Groups of metrics as `--print-metrics` shows them: aligned, sorted, `group:name:{client-id=…} : value`."""
+    names: dict[str, float] = {}
+    for group, metrics in groups.items():
+        tag = "node-id" if group == "producer-node-metrics" else "topic"
+        for name, value in metrics.items():
+            if isinstance(value, int | float):
+                names[f"{group}:{name.replace('_', '-')}:{{client-id={client_id}}}"] = value
+            elif group.startswith("producer-"):
+                names |= {f"{group}:{inner}:{{client-id={client_id}, {tag}={name}}}": each for inner, each in value.items()}
     width = max(map(len, names), default=0)
     return ["", f"{'Metric Name':<{width}}   Value", *(f"{name:<{width}} : {value:.3f}" for name, value in sorted(names.items()))]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+import uuid
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,6 +18,29 @@ from fairlead.cli.terminal import settings
 from fairlead.client import Producer
 
 CLIENT_ID = "perf-producer-client"
+
+TRANSACTION_MS = 3000
+"""How long a transaction lasts by default, as in Kafka's tool."""
+
+
+class Transactions:
+    """One transaction after the other, each of a given length."""
+
+    def __init__(self, producer: Producer, duration_ms: int | None) -> None:
+        self._producer = producer
+        self._duration_s = (TRANSACTION_MS if duration_ms is None else duration_ms) / 1000
+        self._begun_s: float | None = None
+        producer.init_transactions()
+
+    def turn(self, now_s: float) -> None:
+        """Before a record: commit what has lasted long enough, and begin if none is open."""
+        if self._begun_s is not None:
+            if now_s - self._begun_s < self._duration_s:
+                return
+            self._producer.commit_transaction()
+        self._producer.begin_transaction()
+        self._begun_s = now_s
+
 
 Properties = Annotated[
     list[str] | None,
@@ -38,12 +62,12 @@ def produce(
     print_metrics: Annotated[bool, typer.Option("--print-metrics", help="Print the producer's metrics at the end.")] = False,
     warmup_records: Annotated[int, typer.Option(min=0, help="Leave the first so many out of a second summary (KIP-1052).")] = 0,
     reporting_interval: Annotated[int, typer.Option(min=1, help="Milliseconds between two lines of progress.")] = int(WINDOW_S * 1000),
-    transactional_id: Annotated[str | None, typer.Option(help="Refused: transactions are not part of this release.")] = None,
-    transaction_duration_ms: Annotated[int | None, typer.Option(help="Refused, likewise.")] = None,
+    transactional_id: Annotated[str | None, typer.Option(help="Send in transactions, under this id.")] = None,
+    transaction_duration_ms: Annotated[
+        int | None, typer.Option(min=1, help="Commit after so many milliseconds and begin anew; 3000 with an id alone.")
+    ] = None,
 ) -> None:
     """Send records and print latency and throughput."""
-    if transactional_id is not None or transaction_duration_ms is not None:
-        raise ConfigError("--transactional-id, --transaction-duration-ms: transactions are not part of this release; leave them out")
     if throughput == 0 or throughput < -1:
         raise ConfigError(f"--throughput {throughput:g}: records per second, more than 0, or -1 for no limit")
     if warmup_records >= num_records:
@@ -56,14 +80,17 @@ def produce(
         **settings(properties, "--command-property"),
     }
     config |= servers(bootstrap_server, config)
+    if transactional_id is not None or transaction_duration_ms is not None:
+        config["transactional.id"] = transactional_id or config.get("transactional.id") or f"performance-producer-{uuid.uuid4()}"
     interval_s = reporting_interval / 1000
     everything = Latencies(num_records, say, interval_s=interval_s)
     steady = Latencies(num_records - warmup_records, say, interval_s=interval_s, kind=" steady state") if warmup_records else None
     if steady is not None:
         say(f"Warmup first {warmup_records} records. Steady state results will print after the complete test summary.")
     with open_producer(config) as producer:
+        transactions = Transactions(producer, transaction_duration_ms) if config.get("transactional.id") else None
         try:
-            _send(producer, topic, values, dice, num_records, warmup_records, throughput, everything, steady)
+            _send(producer, topic, values, dice, num_records, warmup_records, throughput, everything, steady, transactions)
             producer.flush()
         finally:
             say(everything.summary())
@@ -71,7 +98,7 @@ def produce(
                 say(steady.summary())
         metrics = producer.metrics()
     if print_metrics:
-        for line in metric_lines("producer-metrics", config["client.id"], metrics):
+        for line in metric_lines(config["client.id"], metrics):
             say(line)
     if everything.failed:
         typer.echo(f"{everything.failed} records were not delivered; the first because of:", err=True)
@@ -88,6 +115,7 @@ def _send(
     throughput: float,
     everything: Latencies,
     steady: Latencies | None,
+    transactions: Transactions | None,
 ) -> None:
     counted: tuple[Latencies, ...] = (everything,)
     everything.begin()
@@ -99,6 +127,8 @@ def _send(
             counted = (everything, steady)
         value = values[int(dice.random() * len(values))] if values else b"%d" % number
         sent_s = time.perf_counter()
+        if transactions is not None:
+            transactions.turn(sent_s)
 
         def delivered(
             _: object, error: Exception | None, sent_s: float = sent_s, size: int = len(value), counted: tuple[Latencies, ...] = counted
@@ -110,3 +140,5 @@ def _send(
         if everything.reader_left or (steady is not None and steady.reader_left):
             raise BrokenPipeError
         throttle.pause(number + 1)
+    if transactions is not None:
+        producer.commit_transaction()

@@ -63,7 +63,7 @@ def produce(
             _end_soon(producer)
             raise
         finally:
-            errors.print(f"{counted(max(0, sent - len(failed) - producer.metrics()['records_open']))} acknowledged")
+            errors.print(f"{counted(max(0, sent - len(failed) - producer.metrics()['producer-metrics']['records-open']))} acknowledged")
     if failed:
         raise failed[0]
 
@@ -103,7 +103,7 @@ def consume(
     """Print the value of each record, one a line, until Ctrl-C; with --key-separator the key before it."""
     separator = _separator(key_separator)
     with open_consumer(client_settings(bootstrap_servers, properties)) as consumer:
-        existing = consumer.partitions_for(topic, timeout_s=TOPIC_S)
+        existing = [each.partition for each in consumer.partitions_for(topic, timeout_s=TOPIC_S)]
         unknown = sorted(set(partition or ()) - set(existing))
         if unknown:
             raise ConfigError(f"--partition {unknown[0]}: topic {topic} has partitions {min(existing)} to {max(existing)}")

@@ -14,19 +14,25 @@ cancelled task ends a wait, the generator is closed and gives back what it had r
 Records go another way than operations, for they are many.
 
     send        checks a record and appends it to its topic's open chunk: a few list appends under one lock (`intake.Intake.offer`)
-    send_table  turns a table into columns, without copying, and hands over pieces of some MiB as room comes (`producer.ProducerCore`)
+    send_table  turns a table into columns, without copying, and hands over pieces of some MiB as room comes (`producer_core.ProducerCore`)
     MemoryPool  the account of buffer.memory. A face reserves, first come, first served; the machine releases
+    tables      whatever gives Arrow batches: what is checked together, and the pieces it is handed over in
     Delivery    results of one chunk or table. The machine notes a batch by one call; arrays are made when somebody looks
 
 The machine is woken for the first record after a lull, and for a chunk that has grown large. While records are under way it looks
 into the intake by itself every millisecond, so a stream of small sends costs neither a system call nor a step for each of them.
 A chunk's lists become columns, in one conversion, when the machine takes it.
 
+Transactions (`transactions`) are operations like others. While none is open the intake of a transactional producer is shut.
+
 Handles (`Ack`, `TableAck`) are a reference to a delivery and a row in it. Callbacks are called on the host's thread, after the
 machine's step, batch by batch; they must not wait for the same client, whose thread they hold up.
 
 Every record handed over is settled exactly once: delivered, or failed with an error that says why. `close` flushes, gives up what
-is late, says so in the log, and ends the thread.
+is late, says how much of which topic, and ends the thread. A face that is dropped has that done in the background; one that is open when
+the interpreter ends gets a few seconds. Interceptors wrap a face's methods when it is made, so without any there is nothing to ask.
+
+Metrics: the machine records what it sends and settles (`producer.metrics`), a face what its callers wait for; `metrics()` reads both.
 """
 
 from fairlead.admin import ConfigChange, ConfigResource, NewPartitions, NewTopic
@@ -35,9 +41,11 @@ from fairlead.client.admin_async import AsyncAdmin
 from fairlead.client.consumer import Consumer
 from fairlead.client.consumer_async import AsyncConsumer
 from fairlead.client.delivery import RecordMetadata
+from fairlead.client.interceptors import ConsumerInterceptor, ProducerInterceptor, ProducerRecord
 from fairlead.client.producer import Producer
 from fairlead.client.producer_async import AsyncProducer
 from fairlead.consumer import Record
+from fairlead.core.metadata import PartitionMetadata
 
 __all__ = [
     "Admin",
@@ -47,9 +55,13 @@ __all__ = [
     "ConfigChange",
     "ConfigResource",
     "Consumer",
+    "ConsumerInterceptor",
     "NewPartitions",
     "NewTopic",
+    "PartitionMetadata",
     "Producer",
+    "ProducerInterceptor",
+    "ProducerRecord",
     "Record",
     "RecordMetadata",
 ]

@@ -100,9 +100,15 @@ class Consumer:
             yield table
 
     def __iter__(self) -> Iterator[Record]:
-        """Records, one by one, without end, until the consumer is closed; positions move with each record."""
+        """Records, one by one, without end, until the consumer is closed.
+
+        Positions move with each record; with interceptors, with each block of up to max.poll.records.
+        """
         while not self._calls.closed:
             try:
+                if self._calls.interceptors is not None:
+                    yield from run_blocking(self._calls.poll(ITERATION_S, None))
+                    continue
                 block = run_blocking(self._calls.block(ITERATION_S))
             except UsageError:
                 if self._calls.closed:
@@ -125,8 +131,8 @@ class Consumer:
         """The first offset whose timestamp is the one given (ms since 1970) or later; None where there is none."""
         return run_blocking(self._calls.offsets_for_times(times_ms, timeout_s))
 
-    def partitions_for(self, topic: str, timeout_s: float | None = None) -> list[int]:
-        """The partition numbers of a topic, from 0 on. A topic missing until the time is up: BrokerError."""
+    def partitions_for(self, topic: str, timeout_s: float | None = None) -> list[PartitionMetadata]:
+        """The topic's partitions, by number, with leader and replicas. A topic missing until the time is up: BrokerError."""
         return run_blocking(self._calls.partitions_for(topic, timeout_s))
 
     def list_topics(self, timeout_s: float | None = None) -> dict[str, list[PartitionMetadata]]:

@@ -117,9 +117,16 @@ class AsyncConsumer:
             yield table
 
     async def __aiter__(self) -> AsyncIterator[Record]:
-        """Records, one by one, without end, until the consumer is closed; positions move with each record."""
+        """Records, one by one, without end, until the consumer is closed.
+
+        Positions move with each record; with interceptors, with each block of up to max.poll.records.
+        """
         while not self._calls.closed:
             try:
+                if self._calls.interceptors is not None:
+                    for record in await run_async(self._calls.poll(ITERATION_S, None)):
+                        yield record
+                    continue
                 block = await run_async(self._calls.block(ITERATION_S))
             except UsageError:
                 if self._calls.closed:
@@ -143,8 +150,8 @@ class AsyncConsumer:
         """The first offset whose timestamp is the one given (ms since 1970) or later; None where there is none."""
         return await run_async(self._calls.offsets_for_times(times_ms, timeout_s))
 
-    async def partitions_for(self, topic: str, timeout_s: float | None = None) -> list[int]:
-        """The partition numbers of a topic, from 0 on. A topic missing until the time is up: BrokerError."""
+    async def partitions_for(self, topic: str, timeout_s: float | None = None) -> list[PartitionMetadata]:
+        """The topic's partitions, by number, with leader and replicas. A topic missing until the time is up: BrokerError."""
         return await run_async(self._calls.partitions_for(topic, timeout_s))
 
     async def list_topics(self, timeout_s: float | None = None) -> dict[str, list[PartitionMetadata]]:

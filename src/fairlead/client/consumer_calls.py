@@ -90,10 +90,10 @@ class ConsumerCalls(ConsumerReading):
         found: dict[str, list[PartitionMetadata]] = yield from self._ask(lambda completion: DescribeTopics(completion, deadline_ns, names))
         return found
 
-    def partitions_for(self, topic: str, timeout_s: float | None) -> Steps[list[int]]:
-        """Partition numbers of one topic."""
+    def partitions_for(self, topic: str, timeout_s: float | None) -> Steps[list[PartitionMetadata]]:
+        """Partitions of one topic."""
         found = yield from self.topics([topic], timeout_s)
-        return [item.partition for item in found.get(topic, [])]
+        return found.get(topic, [])
 
     def metrics(self) -> Steps[dict[str, Any]]:
         """Counters."""
@@ -114,3 +114,5 @@ class ConsumerCalls(ConsumerReading):
     def end(self) -> None:
         """Stop the host, after `close`."""
         self._hosted.close(CLOSE_S)
+        if self.interceptors is not None:
+            self.interceptors.close()

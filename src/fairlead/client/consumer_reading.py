@@ -21,6 +21,7 @@ from fairlead.base.errors import FairleadError, TimedOut, UsageError
 from fairlead.base.ids import TopicPartition
 from fairlead.base.units import MIB, NS_PER_S, s_to_ns
 from fairlead.client.hosting import Steps, Wait, open_host
+from fairlead.client.interceptors import consumer_interceptors
 from fairlead.consumer import (
     NO_END,
     AssignRange,
@@ -57,6 +58,7 @@ class ConsumerReading:
     def __init__(self, config: Mapping[str, Any], offload: Callable[[Callable[[], Any]], Completion] | None = None) -> None:
         self.settings = CLIENT_CONFIGS.parse("consumer", config)
         self.closed = False
+        self.interceptors = consumer_interceptors(self.settings["interceptor.classes"], config)
         self._offload = offload
         self._hosted = open_host(lambda dice: ConsumerMachine(self.settings, dice), "fairlead-consumer")
         self._check_crcs: bool = self.settings["check.crcs"]
@@ -103,7 +105,7 @@ class ConsumerReading:
                 opened.index += len(part)
                 records = records + part if records else part
         self._records += len(records)
-        return records
+        return records if self.interceptors is None else self.interceptors.on_consume(records)
 
     def block(self, timeout_s: float) -> Steps[tuple[OpenChunk, list[Record]] | None]:
         """Some records of one chunk, for `hand_over`."""
@@ -138,7 +140,7 @@ class ConsumerReading:
                 batches = yield from self._batches(names)
         table = pa.Table.from_batches(batches) if batches else empty_table(names)
         self._records += table.num_rows
-        return table
+        return table if self.interceptors is None else self.interceptors.on_consume_table(table)
 
     def range_begins(self, partition: TopicPartition, start: int, end: int, columns: Sequence[str] | None) -> Steps[tuple[str, ...]]:
         """Assign a range of one partition; the columns' names checked."""

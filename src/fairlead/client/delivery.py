@@ -1,4 +1,4 @@
-"""Delivery results: one `Delivery` for each hand-over, and the handles that callers hold on it.
+"""Delivery results: one `Delivery` for each hand-over; `handles` has what callers hold on it.
 
 The machine tells of a batch with one call. What it tells is noted as it is; arrays of results, one item per row, are made when
 somebody first looks. So records whose results nobody asks for cost nothing on completion.
@@ -6,23 +6,25 @@ somebody first looks. So records whose results nobody asks for cost nothing on c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+import logging
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import repeat
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from fairlead.base.errors import TimedOut
-from fairlead.client.hosting import Steps, Wait, run_async, run_blocking
 from fairlead.runtime import Completion
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 Settled = tuple[int, int, int, "Int64 | None", int, int, int, "Exception | None"]
 OnDelivery = Callable[["RecordMetadata | None", "Exception | None"], object]
+LOGGER = logging.getLogger("fairlead.producer")
 _PENDING, _DELIVERED, _FAILED = 0, 1, 2
-_ALL = -1
+ALL_ROWS = -1
 
 
 class RecordMetadata(NamedTuple):
@@ -34,7 +36,21 @@ class RecordMetadata(NamedTuple):
     timestamp_ms: int
 
 
-class _Results:
+_make_metadata = partial(tuple.__new__, RecordMetadata)
+"""Of a tuple of its fields; what RecordMetadata itself does takes twice as long, and there is one for each callback."""
+
+
+class Owner(Protocol):
+    """The producer that a delivery belongs to, as far as waiting for results goes (`client.intake.Intake`)."""
+
+    def check_process(self) -> None:
+        """UsageError in a process where results never come."""
+
+    def check_waiting(self) -> None:
+        """UsageError where a wait for a result would never end."""
+
+
+class Results:
     """Arrays over the rows of one delivery."""
 
     __slots__ = ("errors", "offsets", "partitions", "states", "timestamps")
@@ -65,7 +81,7 @@ class _Results:
 class Delivery:
     """What becomes of records that were handed over together; implements `producer.handover.Delivery`."""
 
-    __slots__ = ("_completions", "_lock", "_results", "_unread", "callbacks", "pending", "timestamps", "topic")
+    __slots__ = ("_completions", "_lock", "_results", "_unread", "callbacks", "owner", "pending", "timestamps", "topic")
 
     def __init__(self, topic: str, count: int = 0, timestamps: Int64 | None = None) -> None:
         self.topic = topic
@@ -73,11 +89,18 @@ class Delivery:
         """Rows without a result; set before the machine can settle any."""
         self.timestamps = timestamps
         """int64[count], ms since 1970; None while more rows may come."""
-        self.callbacks: dict[int, OnDelivery] | None = None
+        self.owner: Owner | None = None
+        self.callbacks: list[OnDelivery | None] = []
+        """By row, as far as any row has one."""
         self._lock = Lock()
         self._unread: list[Settled] = []
-        self._results: _Results | None = None
+        self._results: Results | None = None
         self._completions: list[tuple[int, Completion]] = []
+
+    def grow(self, count: int) -> None:
+        """More rows are about to be handed over."""
+        with self._lock:
+            self.pending += count
 
     def settle(
         self,
@@ -101,14 +124,16 @@ class Delivery:
                 states = self._read().states
                 self._completions = []
                 for row, completion in waiting:
-                    settled_now = states[row] if row != _ALL else not self.pending
+                    settled_now = states[row] if row != ALL_ROWS else not self.pending
                     (over if settled_now else self._completions).append((row, completion))
         for _, completion in over:
             completion.set_result(None)
-        return None if self.callbacks is None else (self._call_back, settled)
+        return (self._call_back, settled) if self.callbacks else None
 
     def done(self, row: int) -> bool:
-        """True if the row has its result."""
+        """True if the row has its result. UsageError in a forked process."""
+        if self.owner is not None:
+            self.owner.check_process()
         if self.timestamps is None:
             return False
         with self._lock:
@@ -117,7 +142,7 @@ class Delivery:
     def completion(self, row: int) -> Completion | None:
         """Done when the row (-1: every row) has its result; None: it is already."""
         with self._lock:
-            if self.timestamps is not None and (not self.pending if row == _ALL else self._read().states[row]):
+            if self.timestamps is not None and (not self.pending if row == ALL_ROWS else self._read().states[row]):
                 return None
             completion = Completion()
             self._completions.append((row, completion))
@@ -137,162 +162,51 @@ class Delivery:
             raise results.errors[row].with_traceback(None)
         return RecordMetadata(self.topic, int(results.partitions[row]), int(results.offsets[row]), int(results.timestamps[row]))
 
-    def results(self) -> _Results:
+    def results(self) -> Results:
         """All rows' results, which must be there."""
         with self._lock:
             return self._read()
 
-    def _read(self) -> _Results:
+    def _read(self) -> Results:
         if self._results is None:
             assert self.timestamps is not None, "rows are settled after they were handed over"
-            self._results = _Results(self.timestamps)
+            self._results = Results(self.timestamps)
         for settled in self._unread:
             self._results.note(settled)
         self._unread.clear()
         return self._results
 
-    def _call_back(self, first_row: int, start: int, stop: int, order: Int64 | None, *_: Any) -> None:
+    def _call_back(
+        self,
+        first_row: int,
+        start: int,
+        stop: int,
+        order: Int64 | None,
+        partition: int,
+        base_offset: int,
+        log_append_ms: int,
+        error: Exception | None,
+    ) -> None:
         """Call the callbacks of rows that were just settled, on the host's thread, outside the machine's step."""
-        from fairlead.client.intake import LOGGER
-
-        assert self.callbacks is not None
-        rows = range(first_row + start, first_row + stop) if order is None else (order[start:stop] + first_row).tolist()
-        for row in rows:
-            callback = self.callbacks.pop(row, None)
+        assert self.timestamps is not None, "rows are settled after they were handed over"
+        rows: Any = slice(first_row + start, first_row + stop) if order is None else order[start:stop] + first_row
+        count, callbacks = stop - start, self.callbacks
+        if order is None:
+            called: list[OnDelivery | None] = callbacks[rows]
+            callbacks[rows] = [None] * len(called)  # what they refer to is not kept longer than it takes
+        else:
+            called = [callbacks[row] if row < len(callbacks) else None for row in rows.tolist()]
+        stamps = repeat(log_append_ms) if log_append_ms >= 0 else self.timestamps[rows].tolist()
+        offsets = repeat(-1) if base_offset < 0 else range(base_offset, base_offset + count)
+        results: Iterator[RecordMetadata | None] = repeat(None)
+        if error is None:
+            results = map(_make_metadata, zip(repeat(self.topic), repeat(partition), offsets, stamps, strict=False))
+        for callback, metadata in zip(called, results, strict=False):
             if callback is None:
                 continue
-            try:
-                metadata: RecordMetadata | None = self.metadata(row)
-                error: Exception | None = None
-            except Exception as failure:
-                metadata, error = None, failure
+            if error is not None:
+                error.__traceback__ = None  # the rows of a batch share one error, and each may have been raised
             try:
                 callback(metadata, error)
             except BaseException:  # whatever it is, the callbacks of the other rows are due
                 LOGGER.exception("the delivery callback of a record of topic %r raised", self.topic)
-
-
-def _wait(delivery: Delivery, row: int, timeout_s: float | None, what: str) -> Generator[Wait, Any, None]:
-    completion = delivery.completion(row)
-    if completion is None:
-        return
-    try:
-        yield Wait(completion, timeout_s, lambda: TimedOut(f"{what} of topic {delivery.topic!r} not delivered within {timeout_s} s"))
-    finally:
-        if not completion.done():
-            delivery.forget(completion)
-
-
-class _Handle(tuple[Delivery, int]):
-    """Base of the handles: a delivery, and a row of it. A tuple, since there is one for every `send`, and nothing is made faster."""
-
-    __slots__ = ()
-
-    def done(self) -> bool:
-        """True once the record is delivered or failed."""
-        return self[0].done(self[1])
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} of topic {self[0].topic!r}, {'done' if self.done() else 'pending'}>"
-
-    def _steps(self, timeout_s: float | None) -> Steps[RecordMetadata]:
-        delivery, row = self
-        yield from _wait(delivery, row, timeout_s, "a record")
-        return delivery.metadata(row)
-
-
-class Ack(_Handle):
-    """A record that was handed over."""
-
-    __slots__ = ()
-
-    def result(self, timeout_s: float | None = None) -> RecordMetadata:
-        """Where the record went; waits for it.
-
-        Raises the error that it failed with, or TimedOut after `timeout_s` (None: as long as delivery.timeout.ms allows); the
-        record may still be delivered then.
-        """
-        return run_blocking(self._steps(timeout_s))
-
-
-class AsyncAck(_Handle):
-    """A record that was handed over. `await ack` is `await ack.result()`."""
-
-    __slots__ = ()
-
-    async def result(self, timeout_s: float | None = None) -> RecordMetadata:
-        return await run_async(self._steps(timeout_s))
-
-    result.__doc__ = Ack.result.__doc__
-
-    def __await__(self) -> Generator[Any, Any, RecordMetadata]:
-        return self.result().__await__()
-
-
-class _TableHandle:
-    """Base of the handles on tables."""
-
-    __slots__ = ("_delivery",)
-
-    def __init__(self, delivery: Delivery) -> None:
-        self._delivery = delivery
-
-    def done(self) -> bool:
-        """True once every row is delivered or failed."""
-        return not self._delivery.pending
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} of topic {self._delivery.topic!r}, {self._delivery.pending} rows pending>"
-
-    def _steps(self, timeout_s: float | None, raise_on_error: bool) -> Steps[Any]:
-        yield from _wait(self._delivery, _ALL, timeout_s, "rows")
-        results = self._delivery.results()
-        if raise_on_error and results.errors:
-            raise results.errors[min(results.errors)].with_traceback(None)
-        return _as_arrow(results)
-
-
-def _as_arrow(results: _Results) -> Any:
-    import pyarrow as pa
-
-    count = len(results.states)
-    if results.errors:
-        texts: list[str | None] = [None] * count
-        for row, error in results.errors.items():
-            texts[row] = str(error)
-        errors = pa.array(texts, pa.string())
-    else:
-        errors = pa.nulls(count, pa.string())
-    timestamps = pa.array(results.timestamps, pa.timestamp("ms", tz="UTC"))
-    known = results.offsets >= 0
-    offsets = pa.array(results.offsets) if known.all() else pa.array(results.offsets, mask=~known)
-    return pa.table({"partition": pa.array(results.partitions), "offset": offsets, "timestamp": timestamps, "error": errors})
-
-
-class TableAck(_TableHandle):
-    """A table that was handed over."""
-
-    __slots__ = ()
-
-    def result(self, timeout_s: float | None = None, raise_on_error: bool = True) -> Any:
-        """A `pyarrow.Table` with a row for each row handed over, in the same order; waits for all of them.
-
-        Columns: `partition` int32; `offset` int64, null if failed or not known (acks=0); `timestamp` timestamp[ms, UTC];
-        `error` string, null if delivered. With `raise_on_error` the error of the first failed row is raised instead. TimedOut
-        after `timeout_s` (None: as long as delivery.timeout.ms allows); rows may still be delivered then.
-        """
-        return run_blocking(self._steps(timeout_s, raise_on_error))
-
-
-class AsyncTableAck(_TableHandle):
-    """A table that was handed over. `await ack` is `await ack.result()`."""
-
-    __slots__ = ()
-
-    async def result(self, timeout_s: float | None = None, raise_on_error: bool = True) -> Any:
-        return await run_async(self._steps(timeout_s, raise_on_error))
-
-    result.__doc__ = TableAck.result.__doc__
-
-    def __await__(self) -> Generator[Any, Any, Any]:
-        return self.result().__await__()

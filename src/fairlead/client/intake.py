@@ -6,11 +6,10 @@ topic's records until the machine takes it or it is large; then its lists become
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
-from typing import Any
+from typing import Any, Generic
 from weakref import WeakSet
 
 import numpy as np
@@ -20,25 +19,27 @@ from fairlead.base.errors import InvalidRecord, RecordTooLarge, UsageError
 from fairlead.base.ids import NO_PARTITION, NO_TIMESTAMP
 from fairlead.base.limits import BATCH_OVERHEAD_BYTES, RECORD_OVERHEAD_MAX_BYTES
 from fairlead.client.delivery import Delivery, OnDelivery
+from fairlead.client.handles import H
 from fairlead.client.memory import MemoryPool
 from fairlead.producer import Handover
 from fairlead.records import BinaryColumn, HeaderColumns, RecordColumns, columns_from_lists
 from fairlead.runtime import count_kernel_work
 
-LOGGER = logging.getLogger("fairlead.producer")
 CHUNK_MAX_BYTES = 1 << 18
 """A chunk of single records that has grown to this is closed, and the machine is woken for it."""
 HEADER_OVERHEAD_BYTES = 10
 """Bound of the lengths of one header's key and value."""
 
-_intakes: WeakSet[Intake] = WeakSet()
+_intakes: WeakSet[Intake[Any]] = WeakSet()
 Headers = Sequence[tuple[str, "bytes | None"]] | Mapping[str, "bytes | None"]
 
 
 class Chunk:
     """Single records of one topic, as lists that have an item for each record once `sealed`; lists that were never needed are None."""
 
-    __slots__ = ("created_ms", "created_ns", "delivery", "headers", "keys", "partitions", "size_bytes", "timestamps", "topic", "values")
+    __slots__ = (
+        "created_ms", "created_ns", "delivery", "headers", "keys", "partitions", "size_bytes", "timestamps", "topic", "values",
+    )  # fmt: skip
 
     def __init__(self, topic: str, created_ns: int, created_ms: int) -> None:
         self.topic = topic
@@ -53,7 +54,11 @@ class Chunk:
         self.delivery = Delivery(topic)
 
     def append_rest(
-        self, row: int, headers: Sequence[tuple[str, bytes | None]] | None, partition: int | None, timestamp_ms: int | None
+        self,
+        row: int,
+        headers: Sequence[tuple[str, bytes | None]] | None,
+        partition: int | None,
+        timestamp_ms: int | None,
     ) -> None:
         """Give record `row` what most records do without."""
         if headers is not None:
@@ -90,11 +95,12 @@ def padded(items: list[Any], count: int, filler: Any) -> list[Any]:
     return items
 
 
-class Intake:
+class Intake(Generic[H]):
     """Implements `producer.handover.Intake`. `offer` and `put` from any thread, `take` from the machine's."""
 
-    def __init__(self, memory: MemoryPool, max_request_bytes: int) -> None:
+    def __init__(self, memory: MemoryPool, max_request_bytes: int, handle: type[H]) -> None:
         self._memory = memory
+        self._handle = handle
         self._max_request_bytes = max_request_bytes
         self.largest_bytes = min(max_request_bytes - BATCH_OVERHEAD_BYTES, memory.total_bytes)
         """Largest record accepted, encoded, without the header of its batch."""
@@ -102,14 +108,39 @@ class Intake:
         self._open: dict[str, Chunk] = {}
         self._expected = False  # the machine comes by itself
         self._closed: Exception | None = None
+        self._shut: str | None = None
         self._now_ns: Callable[[], int] = lambda: 0
         self._now_ms: Callable[[], int] = lambda: 0
         self._wake: Callable[[], None] = lambda: None
+        self._refused: Callable[[], None] = lambda: None
+        self._outside: Callable[[str], None] = lambda what: None
+        self._forked: UsageError | None = None
         _intakes.add(self)
 
-    def attach(self, wake: Callable[[], None], now_ns: Callable[[], int], now_ms: Callable[[], int]) -> None:
-        """Before the first record: how to wake the machine, and its clocks."""
-        self._wake, self._now_ns, self._now_ms = wake, now_ns, now_ms
+    def attach(
+        self,
+        wake: Callable[[], None],
+        now_ns: Callable[[], int],
+        now_ms: Callable[[], int],
+        refused: Callable[[], None],
+        outside: Callable[[str], None],
+    ) -> None:
+        """Before the first record: how to wake the machine, its clocks, who counts records refused, and what `check_waiting` asks."""
+        self._wake, self._now_ns, self._now_ms, self._refused, self._outside = wake, now_ns, now_ms, refused, outside
+
+    def detach(self) -> None:
+        """The machine has ended: handles that are kept shall not keep it."""
+        self.attach(lambda: None, lambda: 0, lambda: 0, lambda: None, lambda what: None)
+
+    def check_process(self) -> None:
+        """UsageError in a process that was forked away from the producer's: results never come there."""
+        if self._forked is not None:
+            raise UsageError(str(self._forked))
+
+    def check_waiting(self) -> None:
+        """UsageError where a wait for a result would never end: there, and on the machine's own thread."""
+        self.check_process()
+        self._outside("a wait for a result")
 
     def offer(
         self,
@@ -121,10 +152,10 @@ class Intake:
         timestamp_ms: int | None,
         on_delivery: OnDelivery | None,
         reserved_bytes: int = 0,
-    ) -> tuple[Delivery, int] | int:
-        """Check one record, reserve what it takes and append it: its delivery and row there.
+    ) -> H | int:
+        """Check one record, reserve what it takes and append it: its handle.
 
-        If there is no room, or others are in line for it: the bytes that it needs. To be called again, with
+        If there is no room, or others are in line for it: the bytes that it needs, as a plain int. To be called again, with
         `reserved_bytes`, once they are reserved. One function and not several: this is what a `send` costs.
         """
         size = RECORD_OVERHEAD_MAX_BYTES
@@ -137,26 +168,25 @@ class Intake:
                 key = as_bytes("key", key)
             size += len(key)
         pairs: Sequence[tuple[str, bytes | None]] | None = None
-        if headers:
-            pairs, headers_bytes = checked_headers(headers)
-            size += headers_bytes
-        if partition is not None or timestamp_ms is not None:
+        if rare := headers or partition is not None or timestamp_ms is not None:
+            if headers:
+                pairs, headers_bytes = checked_headers(headers)
+                size += headers_bytes
             check_numbers(partition, timestamp_ms)
         if size > self.largest_bytes:
             raise self.too_large("the record", topic, size)
         memory = self._memory
-        wake = False
         with memory.lock:
-            if not reserved_bytes and (memory.free_bytes < size or memory.waiters):
+            if (memory.free_bytes < size or memory.waiters) and not reserved_bytes:
                 self._check()
                 return size
-            chunk = self._open.get(topic)
-            if chunk is None:
+            try:
+                chunk = self._open[topic]
+                wake = False
+            except KeyError:
                 chunk = self._open_chunk(topic)
-                wake = not self._expected
-                self._expected = True
-            if not reserved_bytes:
-                memory.free_bytes -= size
+                wake, self._expected = not self._expected, True
+            memory.free_bytes -= size - reserved_bytes
             values = chunk.values
             row = len(values)
             values.append(value)
@@ -166,20 +196,20 @@ class Intake:
                 if len(chunk.keys) < row:
                     padded(chunk.keys, row, None)
                 chunk.keys.append(key)
-            if pairs is not None or partition is not None or timestamp_ms is not None:
-                chunk.append_rest(row, pairs, partition, timestamp_ms)
-            delivery = chunk.delivery
             if on_delivery is not None:
-                if delivery.callbacks is None:
-                    delivery.callbacks = {}
-                delivery.callbacks[row] = on_delivery
+                callbacks = chunk.delivery.callbacks
+                if len(callbacks) < row:
+                    padded(callbacks, row, None)
+                callbacks.append(on_delivery)
+            if rare:
+                chunk.append_rest(row, pairs, partition, timestamp_ms)
             chunk.size_bytes += size
             if chunk.size_bytes >= CHUNK_MAX_BYTES:
                 del self._open[topic]
                 wake = True
         if wake:
             self._wake()
-        return delivery, row
+        return self._handle((chunk.delivery, row))
 
     def put(self, handover: Handover) -> None:
         """Hand over a piece of a table, for which memory is reserved already."""
@@ -207,9 +237,13 @@ class Intake:
 
     def too_large(self, what: str, topic: str, size_bytes: int) -> RecordTooLarge:
         """The error for a record beyond the limits."""
+        self._refused()
+        name, limit = "max.request.size", self._max_request_bytes
+        if self._memory.total_bytes < limit - BATCH_OVERHEAD_BYTES:
+            name, limit = "buffer.memory", self._memory.total_bytes
         return RecordTooLarge(
-            f"{what} for topic {topic!r} takes up to {size_bytes} bytes; the limit is {self.largest_bytes}, by "
-            f"max.request.size={self._max_request_bytes} and buffer.memory={self._memory.total_bytes}; raise those or split it"
+            f"{what} for topic {topic!r} takes up to {size_bytes} bytes; {name}={limit} allows {self.largest_bytes}: raise {name}, "
+            "and max.message.bytes of the topic if need be, or send less in one record"
         )
 
     def waiting(self) -> int:
@@ -224,26 +258,41 @@ class Intake:
             self._open.clear()
         self._memory.close(error)
 
+    def shut(self, why: str) -> None:
+        """Refuse what comes with UsageError until `admit`; what came before stays."""
+        with self._memory.lock:
+            self._shut = why
+            self._open.clear()  # the next record has to open a chunk, and that is where it is refused
+
+    def admit(self) -> None:
+        """Take what comes again."""
+        with self._memory.lock:
+            self._shut = None
+
     def forked(self) -> None:
         """This is a child process, where no machine will ever take anything; locks may have been held when it was forked away."""
         self._memory.lock = Lock()
-        self._closed = UsageError("this producer belongs to another process (it was forked away); make a new one in this process")
+        self._closed = self._forked = UsageError(
+            "this producer belongs to another process (it was forked away); make a new one in this process"
+        )
         self._open = {}
 
     def check(self) -> None:
         """UsageError if closed."""
-        with self._memory.lock:
-            self._check()
-
-    def _check(self) -> None:
         if self._closed is not None:
             raise UsageError(str(self._closed))
+
+    def _check(self) -> None:
+        self.check()
+        if self._shut is not None:
+            raise UsageError(self._shut)
 
     def _open_chunk(self, topic: str) -> Chunk:
         self._check()
         if type(topic) is not str or not topic:
             raise InvalidRecord(f"topic must be a text that is not empty, not {topic!r}")
         chunk = self._open[topic] = Chunk(topic, self._now_ns(), self._now_ms())
+        chunk.delivery.owner = self
         self._items.append(chunk)
         return chunk
 

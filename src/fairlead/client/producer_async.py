@@ -7,11 +7,16 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from fairlead.client.delivery import AsyncAck, AsyncTableAck, OnDelivery
+from fairlead.client.delivery import LOGGER, OnDelivery, RecordMetadata
+from fairlead.client.handles import AsyncAck, AsyncTableAck
 from fairlead.client.hosting import run_async
 from fairlead.client.intake import Headers
-from fairlead.client.producer import Producer, ProducerCore, closing_time_s
+from fairlead.client.producer import Producer
+from fairlead.client.producer_core import ProducerCore
+from fairlead.client.transactions import AsyncTransaction, Offsets
+from fairlead.core.group_offsets import GroupMetadata
 from fairlead.core.metadata import PartitionMetadata
+from fairlead.producer.metrics import Metrics
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -29,13 +34,16 @@ def _as(blocking: Callable[..., Any]) -> Callable[[_F], _F]:
 class AsyncProducer:
     """Sends records to Kafka, from one event loop.
 
-    `async with` closes it: everything handed over is delivered first, or failed by delivery.timeout.ms. After a cancellation it gets a
-    second; what is left then fails, and the log says how many records of which topics.
+    `async with` closes it: everything handed over is delivered first, or failed by delivery.timeout.ms. After a cancellation it goes
+    on for as long as anything is delivered within a second; what is left then fails, and the log says how many records of which topics.
     """
 
     @_as(Producer.__init__)
     def __init__(self, config: Mapping[str, Any]) -> None:
-        self._core = ProducerCore(config)
+        self._core = ProducerCore(config, AsyncAck)
+        self._core.belongs_to(self)
+        if self._core.interceptors is not None:
+            self.send = self._core.interceptors.around_async(self.send)  # type: ignore[method-assign]
 
     @_as(Producer.send)
     async def send(
@@ -54,8 +62,8 @@ class AsyncProducer:
         found = self._core.offer(topic, value, key, headers, partition, timestamp_ms, on_delivery)
         if type(found) is int:
             record = (topic, value, key, headers, partition, timestamp_ms, on_delivery)
-            found = await run_async(self._core.offer_steps(found, record))
-        return AsyncAck(found)  # type: ignore[arg-type]
+            return await run_async(self._core.offer_steps(found, record))
+        return found  # type: ignore[return-value]
 
     @_as(Producer.send_table)
     async def send_table(self, topic: str, table: Any) -> AsyncTableAck:
@@ -66,23 +74,58 @@ class AsyncProducer:
         await run_async(self._core.flush_steps(timeout_s))
 
     @_as(Producer.close)
-    async def close(self, timeout_s: float | None = None) -> None:
-        await run_async(self._core.close_steps(timeout_s))
+    async def close(self, timeout_s: float | None = None) -> dict[str, int]:
+        return await run_async(self._core.close_steps(timeout_s))
 
     @_as(Producer.partitions_for)
-    async def partitions_for(self, topic: str) -> list[PartitionMetadata]:
-        return await run_async(self._core.partitions_steps(topic))
+    async def partitions_for(self, topic: str, timeout_s: float | None = None) -> list[PartitionMetadata]:
+        return await run_async(self._core.partitions_steps(topic, timeout_s))
+
+    @_as(Producer.init_transactions)
+    async def init_transactions(self, timeout_s: float | None = None) -> None:
+        await run_async(self._core.transactions.init(timeout_s))
+
+    @_as(Producer.begin_transaction)
+    async def begin_transaction(self) -> None:
+        await run_async(self._core.transactions.begin())
+
+    @_as(Producer.send_offsets_to_transaction)
+    async def send_offsets_to_transaction(self, offsets: Offsets, group: str | GroupMetadata) -> None:
+        await run_async(self._core.transactions.send_offsets(offsets, group))
+
+    @_as(Producer.commit_transaction)
+    async def commit_transaction(self, timeout_s: float | None = None) -> None:
+        await run_async(self._core.transactions.end(True, timeout_s))
+
+    @_as(Producer.abort_transaction)
+    async def abort_transaction(self, timeout_s: float | None = None) -> None:
+        await run_async(self._core.transactions.end(False, timeout_s))
+
+    @_as(Producer.transaction)
+    def transaction(self) -> AsyncTransaction:
+        return AsyncTransaction(self._core.transactions)
 
     @_as(Producer.metrics)
-    def metrics(self) -> dict[str, int]:
+    def metrics(self) -> Metrics:
         return self._core.metrics()
+
+    @property
+    def client_id(self) -> str:
+        """`client.id`."""
+        return self._core.client_id
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        await self.close(closing_time_s(kind))
+        await run_async(self._core.leave_steps(kind))
 
 
 def _in_loop(loop: asyncio.AbstractEventLoop, on_delivery: OnDelivery) -> OnDelivery:
-    return lambda metadata, error: loop.call_soon_threadsafe(on_delivery, metadata, error)
+    def pass_on(metadata: RecordMetadata | None, error: Exception | None) -> None:
+        try:
+            loop.call_soon_threadsafe(on_delivery, metadata, error)
+        except RuntimeError:
+            LOGGER.warning("a delivery callback was not called: its event loop is closed; close the producer before its loop")
+
+    return pass_on

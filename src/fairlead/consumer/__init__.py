@@ -17,6 +17,10 @@ Positions. The position of a partition is the offset of the next record to be ha
 the face, else in the machine, else the fetch position. A seek or a new assignment gives the partition a new generation, and
 whatever was fetched under an older one is dropped wherever it is met: as an answer under way, in the machine, in the face.
 
+Isolation. With `isolation.level=read_committed` a broker answers up to its last stable offset only, which is then also what `latest`,
+the end of a log and the lag mean, and names the aborted transactions among what it sends; their records, and all markers, are left
+out when a chunk is decoded, and positions go over them (KIP-98).
+
 Errors. Where the leader moved, or is not known, metadata is asked for and the partition rests for a back-off that grows; polls just
 go on. OFFSET_OUT_OF_RANGE resets the position by policy; without a policy, and for a range, the bounds of the log are looked up
 (a new leader may only be behind) and `OffsetOutOfRange` names them. What only the application can answer is raised at every poll,

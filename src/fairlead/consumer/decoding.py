@@ -36,7 +36,14 @@ def check_columns(columns: Sequence[str] | None) -> tuple[str, ...]:
 def decode_chunk(chunk: Chunk, *, want_keys: bool, want_headers: bool, check_crcs: bool) -> DecodedRecords:
     """The wanted records of a chunk, and the position after them. DecodeError names partition and offset."""
     try:
-        return decode(chunk.data, from_offset=chunk.start, want_keys=want_keys, want_headers=want_headers, check_crcs=check_crcs)
+        return decode(
+            chunk.data,
+            from_offset=chunk.start,
+            aborted=chunk.aborted,
+            want_keys=want_keys,
+            want_headers=want_headers,
+            check_crcs=check_crcs,
+        )
     except DecodeError as error:
         what = f"{chunk.partition} from offset {chunk.start}: {error}; seek past it to go on"
         raise DecodeError(what, error.offset) from error

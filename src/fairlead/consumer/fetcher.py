@@ -16,12 +16,13 @@ from typing import Any
 from fairlead.base.codes import ErrorCode, policy
 from fairlead.base.config import Settings
 from fairlead.base.errors import BrokerError, DecodeError, UnsupportedVersion
-from fairlead.base.ids import NO_LEADER, Node, TopicPartition
+from fairlead.base.ids import NO_LEADER, NO_OFFSET, Node, TopicPartition
 from fairlead.consumer.partition import Chunk, PartitionState, offset_after
 from fairlead.core.backoff import Backoff
 from fairlead.core.machine import Dice
 from fairlead.core.metadata import NO_TOPIC_ID
 from fairlead.core.network import Network
+from fairlead.core.partition_offsets import READ_COMMITTED
 from fairlead.wire import ApiKey, Message
 
 LAST_VERSION_WITH_NAMES = 12
@@ -41,8 +42,11 @@ class _Asked:
 class Fetcher:
     """Sends fetch requests and gathers chunks. Part of the consumer machine; all calls come from within its step."""
 
-    def __init__(self, settings: Settings, network: Network, dice: Dice, out_of_range: Callable[[PartitionState], None]) -> None:
+    def __init__(
+        self, settings: Settings, network: Network, dice: Dice, isolation_level: int, out_of_range: Callable[[PartitionState], None]
+    ) -> None:
         self._network = network
+        self._isolation_level = isolation_level
         self._dice = dice
         self._out_of_range = out_of_range
         self._max_wait_ms = settings["fetch.max.wait.ms"]
@@ -215,7 +219,7 @@ class Fetcher:
             max_wait_ms=self._max_wait_ms,
             min_bytes=self._min_bytes,
             max_bytes=self._room_bytes(node_id),
-            isolation_level=0,
+            isolation_level=self._isolation_level,
             session_id=0,
             session_epoch=-1,
             topics=list(topics.values()),
@@ -263,7 +267,8 @@ class Fetcher:
             self._read_error(state, part)
             return
         state.failures = 0
-        state.high_watermark = part.high_watermark
+        committed = self._isolation_level == READ_COMMITTED
+        state.readable_end = part.last_stable_offset if committed and part.last_stable_offset != NO_OFFSET else part.high_watermark
         if not part.records or state.paused:
             return
         data = memoryview(part.records)
@@ -275,7 +280,8 @@ class Fetcher:
                 state.fail(DecodeError(what, 0))
             self.back_off(state)
             return
-        chunk = Chunk(state.partition, state.generation, state.position, state.end, next_offset, data, node_id)
+        aborted = tuple((each.producer_id, each.first_offset) for each in part.aborted_transactions or ()) if committed else ()
+        chunk = Chunk(state.partition, state.generation, state.position, state.end, next_offset, data, node_id, aborted)
         self._chunks.append(chunk)
         self._undelivered_bytes[node_id] = self._undelivered_bytes.get(node_id, 0) + len(data)
         self.fetched_bytes += len(data)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 from fairlead.base.codes import ErrorCode
@@ -33,7 +34,15 @@ from fairlead.core.effects import Effect, Resolve
 from fairlead.core.events import Connected, Disconnected, Event, Received, Submitted
 from fairlead.core.machine import Dice
 from fairlead.core.network import Network
-from fairlead.core.partition_offsets import EARLIEST, LATEST, OffsetAndTimestamp, leader_problem, list_offsets
+from fairlead.core.partition_offsets import (
+    EARLIEST,
+    ISOLATION_LEVELS,
+    LATEST,
+    READ_UNCOMMITTED,
+    OffsetAndTimestamp,
+    leader_problem,
+    list_offsets,
+)
 from fairlead.core.script import Scripts, late
 
 MISSING_GRACE_MS = 1_000
@@ -47,9 +56,11 @@ class ConsumerMachine:
     def __init__(self, settings: Settings, dice: Dice) -> None:
         self._settings = settings
         self._policy: int | None = _POLICIES[settings["auto.offset.reset"]]
+        isolation_level = ISOLATION_LEVELS[settings["isolation.level"]]
         self._network = Network(settings, dice, max_in_flight=3)  # one fetch, and room for look-ups beside it
         self._scripts = Scripts(self._network, dice, Backoff(settings["retry.backoff.ms"], settings["retry.backoff.max.ms"]))
-        self._fetcher = Fetcher(settings, self._network, dice, self._on_out_of_range)
+        self._fetcher = Fetcher(settings, self._network, dice, isolation_level, self._on_out_of_range)
+        self._list_offsets = partial(list_offsets, self._network.metadata, isolation_level=isolation_level)
         self._partitions: dict[TopicPartition, PartitionState] = {}
         self._generation = 0
         self._moved: list[PartitionState] = []
@@ -109,12 +120,12 @@ class ConsumerMachine:
         return min((at_ns for at_ns in times if at_ns is not None), default=None)
 
     def metrics(self) -> dict[str, Any]:
-        """Counters since the start, and what waits now; `lag`: {partition: records behind the high watermark last seen}."""
+        """Counters since the start, and what waits now; `lag`: {partition: records behind the end that was seen last, as may be read}."""
         positions = self._fetcher.positions()
         lags = {
-            partition: max(0, state.high_watermark - positions.get(partition, state.position))
+            partition: max(0, state.readable_end - positions.get(partition, state.position))
             for partition, state in self._partitions.items()
-            if state.high_watermark != NO_OFFSET and state.position != NO_OFFSET
+            if state.readable_end != NO_OFFSET and state.position != NO_OFFSET
         }
         return {
             "fetch_requests": self._fetcher.requests,
@@ -202,9 +213,7 @@ class ConsumerMachine:
         for topic in topics:
             self._network.metadata.want(topic, self._now_ns)
         names = ", ".join(map(str, list(operation.targets)[:3])) + (", ..." if len(operation.targets) > 3 else "")
-        self._scripts.start(
-            f"looking up offsets of {names}", list_offsets(self._network.metadata, operation.targets), operation.deadline_ns, done
-        )
+        self._scripts.start(f"looking up offsets of {names}", self._list_offsets(operation.targets), operation.deadline_ns, done)
 
     def _describe_topics(self, operation: DescribeTopics) -> None:
         create = bool(self._settings["allow.auto.create.topics"])
@@ -302,7 +311,7 @@ class ConsumerMachine:
                 for partition in generations if error is not None else ():
                     self._placed(partition, generations[partition], error)
 
-            self._scripts.start("looking up positions", list_offsets(self._network.metadata, targets, on_found), NO_END, done)
+            self._scripts.start("looking up positions", self._list_offsets(targets, on_found), NO_END, done)
         self._moved.clear()
         self._failed = [state for state in self._partitions.values() if state.error is not None]
 
@@ -322,11 +331,11 @@ class ConsumerMachine:
             state.signal(Signal.RESET)
             return
         state.signal(Signal.OUT_OF_RANGE)
-        partition, generation, metadata = state.partition, state.generation, self._network.metadata
+        partition, generation = state.partition, state.generation
 
         def script() -> Any:
-            start = yield from list_offsets(metadata, {partition: EARLIEST})
-            end = yield from list_offsets(metadata, {partition: LATEST})
+            start = yield from self._list_offsets({partition: EARLIEST})
+            end = yield from self._list_offsets({partition: LATEST}, isolation_level=READ_UNCOMMITTED)
             return start[partition], end[partition]
 
         def done(bounds: Any, error: Exception | None) -> None:

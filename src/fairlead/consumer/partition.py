@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import NamedTuple
@@ -65,6 +66,8 @@ class Chunk(NamedTuple):
     next_offset: int
     data: memoryview
     node_id: int
+    aborted: Sequence[tuple[int, int]] = ()
+    """(producer id, first offset) of the aborted transactions in `data`, whose records are left out."""
 
 
 @dataclass(slots=True, eq=False)
@@ -86,7 +89,8 @@ class PartitionState:
     """Do not fetch at or above this offset."""
     paused: bool = False
     error: Exception | None = None
-    high_watermark: int = NO_OFFSET
+    readable_end: int = NO_OFFSET
+    """The offset after the last one that may be read: the high watermark, with read_committed the last stable offset."""
     retry_at_ns: int = 0
     failures: int = 0
     missing_since_ns: int | None = None

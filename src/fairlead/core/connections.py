@@ -6,14 +6,14 @@ Knows peers and bytes; what is asked of whom, and the metadata, are `Network`'s 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from fairlead.base.errors import BrokerError, ConnectionFailed, DecodeError, TimedOut, UnsupportedVersion, UsageError
 from fairlead.base.ids import Node
 from fairlead.base.units import ms_to_ns, ns_to_ms
 from fairlead.core.backoff import Backoff
 from fairlead.core.connection import Connection, InFlight, OnDone, State, Trigger
-from fairlead.core.effects import Close, Connect, Effect, Write
+from fairlead.core.effects import Buffer, Close, Connect, Effect, Write
 from fairlead.core.events import Connected, Disconnected, Received
 from fairlead.core.machine import Dice
 from fairlead.core.peers import Peer, Peers
@@ -22,10 +22,33 @@ from fairlead.wire import ApiKey, Message
 NEVER_NS = 2**63 - 1
 
 
+class Traffic(Protocol):
+    """Who counts what goes over the connections. A bootstrap server has a negative node id of its own."""
+
+    def wrote(self, node_id: int, size_bytes: int) -> None:
+        """A request was written."""
+
+    def read_bytes(self, node_id: int, size_bytes: int, answers: int) -> None:
+        """Bytes came, and completed so many answers."""
+
+    def connected(self, node_id: int) -> None:
+        """A connection was made."""
+
+    def disconnected(self, node_id: int) -> None:
+        """A connection that had been made ended."""
+
+
 class Connections:
     """Peers and their connections. `now_ns` is the time of the owner's step as far as it is known (`tick`)."""
 
-    def __init__(self, settings: Mapping[str, Any], dice: Dice, max_in_flight: int, on_lost: Callable[[Peer], None]) -> None:
+    def __init__(
+        self,
+        settings: Mapping[str, Any],
+        dice: Dice,
+        max_in_flight: int,
+        on_lost: Callable[[Peer], None],
+        traffic: Traffic | None = None,
+    ) -> None:
         self.peers = Peers(settings["bootstrap.servers"], dice)
         self.effects: list[Effect] = []
         self.finished: list[tuple[OnDone, Exception | None]] = []
@@ -38,6 +61,7 @@ class Connections:
         self._dice = dice
         self._max_in_flight = max_in_flight
         self._on_lost = on_lost
+        self._traffic = traffic
         self._client_id: str = settings["client.id"]
         self._request_timeout_ms: float = settings["request.timeout.ms"]
         self._reconnect = Backoff(settings["reconnect.backoff.ms"], settings["reconnect.backoff.max.ms"])
@@ -104,8 +128,7 @@ class Connections:
         timeout_ns = ms_to_ns(self._request_timeout_ms if timeout_ms is None else timeout_ms)
         deadline_ns = self.now_ns + timeout_ns
         request = InFlight(0, api_key, spoken, on_done, timeout_ns, deadline_ns)
-        self.effects.append(Write(connection.number, connection.encode(request, message, expects_response)))
-        connection.used_ns = self.now_ns
+        self._write(connection, connection.encode(request, message, expects_response))
         if not expects_response:
             self.finished.append((on_done, None))
             return
@@ -126,6 +149,8 @@ class Connections:
         elif type(event) is Connected:
             peer.connection.fire(Trigger.CONNECTED)
             peer.slow_setups = 0
+            if self._traffic is not None:
+                self._traffic.connected(peer.node_id)
             self._ask_versions(peer.connection)
         elif type(event) is Disconnected:
             self.lose(peer, Trigger.LOST, event.reason)
@@ -137,6 +162,8 @@ class Connections:
         except DecodeError as error:
             self.lose(peer, Trigger.BROKEN, str(error), error)
             return
+        if self._traffic is not None:
+            self._traffic.read_bytes(peer.node_id, len(data), len(frames))
         for frame in frames:
             try:
                 if connection.state is State.NEGOTIATING:
@@ -157,10 +184,15 @@ class Connections:
                 return  # the callback closed it
 
     def _ask_versions(self, connection: Connection) -> None:
-        connection.used_ns = self.now_ns
         deadline_ns = self.now_ns + ms_to_ns(self._request_timeout_ms)
-        self.effects.append(Write(connection.number, connection.ask_versions(deadline_ns)))
+        self._write(connection, connection.ask_versions(deadline_ns))
         self.next_ns = min(self.next_ns, deadline_ns)
+
+    def _write(self, connection: Connection, buffers: list[Buffer]) -> None:
+        connection.used_ns = self.now_ns
+        self.effects.append(Write(connection.number, buffers))
+        if self._traffic is not None:
+            self._traffic.wrote(self._by_number[connection.number].node_id, sum(map(len, buffers)))
 
     def _throttle(self, peer: Peer, throttle_ms: int) -> None:
         """The broker asks us to hold still; it would not read from the connection meanwhile anyway (KIP-219)."""
@@ -201,6 +233,8 @@ class Connections:
     def _detach(self, peer: Peer, trigger: Trigger) -> Connection:
         connection = peer.connection
         assert connection is not None
+        if self._traffic is not None and connection.state is not State.CONNECTING:
+            self._traffic.disconnected(peer.node_id)
         connection.fire(trigger)
         peer.connection = None
         peer.throttled_until_ns = None

@@ -114,6 +114,10 @@ class Metadata:
         """The name of the topic with this id, if known."""
         return self._names.get(topic_id)
 
+    def age_ns(self, now_ns: int) -> int | None:
+        """How long ago all of it was last asked for and answered; None: never yet. From any thread."""
+        return now_ns - self._refreshed_ns if self._refreshed_ns else None
+
     # Asking
 
     def want(self, topic: str, now_ns: int) -> None:

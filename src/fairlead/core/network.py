@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fairlead.base.errors import TimedOut, UsageError
+from fairlead.base.errors import ConnectionFailed, TimedOut, UsageError
 from fairlead.core.connection import OnDone
-from fairlead.core.connections import NEVER_NS, Connections
+from fairlead.core.connections import NEVER_NS, Connections, Traffic
 from fairlead.core.effects import Effect
 from fairlead.core.events import Connected, Disconnected, Received
 from fairlead.core.machine import Dice
@@ -33,6 +33,8 @@ class _Queued:
     deadline_ns: int
     timeout_ms: float | None
     version: int | None
+    fails_fast: bool
+    failing: bool = False
     sent_to: Peer | None = None
     done: bool = False
 
@@ -48,13 +50,13 @@ class Network:
 
     In each step the owner hands over its connection events (`handle`), calls `advance`, does its own work, and carries
     `take_effects` out with its own effects; `advance` may come before or after that work, or both. `deadline_ns` is to be taken
-    into the owner's own. `settings`: parsed client configs (`base.config_client`).
+    into the owner's own. `settings`: parsed client configs (`base.config_client`). `traffic`: who counts what goes over the wire.
     """
 
-    def __init__(self, settings: Mapping[str, Any], dice: Dice, *, max_in_flight: int) -> None:
+    def __init__(self, settings: Mapping[str, Any], dice: Dice, *, max_in_flight: int, traffic: Traffic | None = None) -> None:
         self.metadata = Metadata(settings, dice, self._stir)
         self._max_in_flight = max_in_flight
-        self._connections = Connections(settings, dice, max_in_flight, self._on_lost)
+        self._connections = Connections(settings, dice, max_in_flight, self._on_lost, traffic)
         self._peers = self._connections.peers
         self._peers_by_id = self._peers.by_id
         self._metadata_version = self.metadata.version
@@ -83,6 +85,10 @@ class Network:
         peer = self._peers_by_id.get(node_id)
         return 0 if peer is None or peer.connection is None else len(peer.connection.in_flight)
 
+    def open_connections(self) -> int:
+        """How many connections are open and negotiated; from any thread."""
+        return sum(peer.connected for peer in list(self._peers_by_id.values()))
+
     def version(self, node_id: int, api_key: ApiKey) -> int:
         """The version to speak with this node. UnsupportedVersion if there is none in common; UsageError if it is not connected."""
         return self._connections.connection(node_id, api_key).version(api_key)
@@ -109,9 +115,16 @@ class Network:
     # What the owner may do
 
     def connect(self, node_id: int) -> None:
-        """Begin to connect (with this step's effects) if not connected, not connecting and not in back-off; otherwise nothing."""
+        """Begin to connect (with this step's effects) if not connected, not connecting and not in back-off; otherwise nothing.
+
+        For a node that is not known the metadata is asked again.
+        """
         peer = self._peers_by_id.get(node_id)
-        if peer is not None and peer.connection is None and not self._closed:
+        if self._closed:
+            return
+        if peer is None:
+            self.metadata.request_update()  # a leader that the same metadata does not list among the brokers
+        elif peer.connection is None:
             self._wanted.append(node_id)
             self._dirty = True
 
@@ -145,17 +158,19 @@ class Network:
         deadline_ns: int,
         timeout_ms: float | None = None,
         version: int | None = None,
+        fails_fast: bool = False,
     ) -> None:
         """Send once a node is ready: the given one, CONTROLLER, or (None) the least loaded, bootstrap servers included.
 
-        `on_done` is called exactly once, as for `send`; with TimedOut if there is no answer by `deadline_ns`. A request that was
+        `on_done` is called exactly once, as for `send`; with TimedOut if there is no answer by `deadline_ns`. With `fails_fast` it is
+        called with ConnectionFailed as soon as the given node is in back-off or not known, instead of waiting for it. A request that was
         sent is not sent again by itself: whether it may be is for the caller to know. UsageError if far too many are waiting.
         """
         if self._closed:
             raise UsageError(f"{api_key.name}: this client is closed")
         if len(self._queue) >= REQUESTS_QUEUED_MAX:
             raise UsageError(f"{api_key.name}: {REQUESTS_QUEUED_MAX} requests are waiting for a broker already")
-        self._queue.append(_Queued(api_key, message, on_done, node_id, deadline_ns, timeout_ms, version))
+        self._queue.append(_Queued(api_key, message, on_done, node_id, deadline_ns, timeout_ms, version, fails_fast))
         self._dirty = True
 
     def close(self) -> None:
@@ -233,7 +248,7 @@ class Network:
         self._ask_metadata()
         self._queue = [queued for queued in self._queue if not queued.done]
         for queued in self._queue:
-            if queued.sent_to is None:
+            if queued.sent_to is None and not queued.failing:
                 self._place(queued)
         self._connections.plan()
         due_ns = self.metadata.due_ns()
@@ -283,9 +298,16 @@ class Network:
     def _place(self, queued: _Queued) -> None:
         peer = self._target(queued)
         if peer is None or peer.connection is None:
+            if queued.fails_fast and self._out_of_reach(queued):
+                queued.failing = True  # told by `advance`: nothing calls back from here
+                self._connections.finished.append((queued.finish, ConnectionFailed(self._lateness(queued))))
             return
         queued.sent_to = peer
         self._connections.send(peer.connection, queued.api_key, queued.message, queued.finish, queued.timeout_ms, True, queued.version)
+
+    def _out_of_reach(self, queued: _Queued) -> bool:
+        peer = None if queued.node_id is None else self._peers_by_id.get(queued.node_id)
+        return queued.node_id is not None and (peer is None or peer.blocked_until_ns is not None)
 
     def _expire_queue(self) -> None:
         now_ns = self._connections.now_ns

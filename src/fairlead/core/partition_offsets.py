@@ -23,6 +23,12 @@ MAX_TIMESTAMP = -3
 """Instead of a timestamp: the record with the largest timestamp (KIP-734)."""
 
 
+READ_UNCOMMITTED, READ_COMMITTED = 0, 1
+"""Isolation levels as requests name them (KIP-98)."""
+ISOLATION_LEVELS = {"read_uncommitted": READ_UNCOMMITTED, "read_committed": READ_COMMITTED}
+"""The same as `isolation.level` names them."""
+
+
 class OffsetAndTimestamp(NamedTuple):
     """An offset, with the timestamp of its record in milliseconds since 1970 and the epoch of its leader (-1: not told)."""
 
@@ -72,11 +78,14 @@ def list_offsets(
     metadata: Metadata,
     targets: Mapping[TopicPartition, int],
     on_found: Callable[[TopicPartition, OffsetAndTimestamp | BrokerError | None], None] | None = None,
+    *,
+    isolation_level: int = READ_UNCOMMITTED,
 ) -> Generator[Sequence[Ask] | Pause, list[Answer], dict[TopicPartition, OffsetAndTimestamp | BrokerError | None]]:
     """A script: for each partition the offset that goes with its target, a timestamp in ms or one of the constants above.
 
     The offset for a timestamp is the first one whose record is as late or later; None if there is none. Errors that will not pass
-    stand in the place of an offset. `on_found` hears of each partition as soon as it is settled, however long others take.
+    stand in the place of an offset. `on_found` hears of each partition as soon as it is settled, however long others take. With
+    READ_COMMITTED, LATEST is the last stable offset: before the first record of a transaction that is still open.
     """
     found: dict[TopicPartition, OffsetAndTimestamp | BrokerError | None] = {}
     while len(found) < len(targets):
@@ -85,7 +94,7 @@ def list_offsets(
         refused.update((partition, problem) for partition, problem in problems.items() if not problem.retriable)
         settled = dict(refused)
         trouble: Exception | None = None
-        for leader, asked, answer in (yield from _ask_leaders(metadata, groups, targets)):
+        for leader, asked, answer in (yield from _ask_leaders(metadata, groups, targets, isolation_level)):
             if isinstance(answer, UnsupportedVersion):
                 raise answer
             if isinstance(answer, Exception):
@@ -113,16 +122,18 @@ def list_offsets(
 
 
 def _ask_leaders(
-    metadata: Metadata, groups: Mapping[int, list[TopicPartition]], targets: Mapping[TopicPartition, int]
+    metadata: Metadata, groups: Mapping[int, list[TopicPartition]], targets: Mapping[TopicPartition, int], isolation_level: int
 ) -> Generator[Sequence[Ask], list[Answer], list[tuple[int, list[TopicPartition], Answer]]]:
     if not groups:
         return []
-    asks = [Ask(ApiKey.LIST_OFFSETS, _message(metadata, group, targets), leader) for leader, group in groups.items()]
+    asks = [Ask(ApiKey.LIST_OFFSETS, _message(metadata, group, targets, isolation_level), leader) for leader, group in groups.items()]
     answers = yield asks
     return [(leader, group, answer) for (leader, group), answer in zip(groups.items(), answers, strict=True)]
 
 
-def _message(metadata: Metadata, partitions: Iterable[TopicPartition], targets: Mapping[TopicPartition, int]) -> Message:
+def _message(
+    metadata: Metadata, partitions: Iterable[TopicPartition], targets: Mapping[TopicPartition, int], isolation_level: int
+) -> Message:
     topics: dict[str, list[Any]] = {}
     for partition in partitions:
         topics.setdefault(partition.topic, []).append(
@@ -132,7 +143,8 @@ def _message(metadata: Metadata, partitions: Iterable[TopicPartition], targets: 
                 timestamp=targets[partition],
             )
         )
-    return Message(replica_id=-1, isolation_level=0, topics=[Message(name=name, partitions=items) for name, items in topics.items()])
+    listed = [Message(name=name, partitions=items) for name, items in topics.items()]
+    return Message(replica_id=-1, isolation_level=isolation_level, topics=listed)
 
 
 def _read_answer(answer: Message, leader: int) -> dict[TopicPartition, OffsetAndTimestamp | BrokerError | None]:

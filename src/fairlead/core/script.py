@@ -21,6 +21,7 @@ from typing import Any, TypeAlias
 
 from fairlead.base.codes import ErrorCode
 from fairlead.base.errors import BrokerError, FairleadError, TimedOut
+from fairlead.base.units import ms_to_ns
 from fairlead.core.backoff import Backoff
 from fairlead.core.machine import Dice
 from fairlead.core.network import Network
@@ -31,11 +32,15 @@ _MISSING = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 
 @dataclass(slots=True)
 class Ask:
-    """One request; `node_id` None: whichever node is least busy, `core.network.CONTROLLER`: the controller."""
+    """One request; `node_id` None: whichever node is least busy, `core.network.CONTROLLER`: the controller.
+
+    With `fails_fast` a node that is gone, or cannot be connected to, is the answer: for one that may have been replaced.
+    """
 
     api_key: ApiKey
     message: Message
     node_id: int | None = None
+    fails_fast: bool = False
 
 
 @dataclass(slots=True)
@@ -43,12 +48,13 @@ class Pause:
     """Go on later: `problem` is what the caller is told should the time run out meanwhile.
 
     With `until_metadata`, as soon as newer metadata is here (asked for at once); otherwise after a back-off, and with `refresh` not
-    before newer metadata is here either, for an error that it may mend.
+    before newer metadata is here either, for an error that it may mend. `wait_ms` instead of the back-off: for what is known to pass soon.
     """
 
     problem: Exception
     until_metadata: bool = False
     refresh: bool = False
+    wait_ms: float | None = None
 
 
 Answer: TypeAlias = Message | Exception
@@ -150,7 +156,12 @@ class Scripts:
         run.unanswered = len(asks)
         for index, ask in enumerate(asks):
             self._network.request(
-                ask.api_key, ask.message, self._on_answer(run, run.answers, index), node_id=ask.node_id, deadline_ns=run.deadline_ns
+                ask.api_key,
+                ask.message,
+                self._on_answer(run, run.answers, index),
+                node_id=ask.node_id,
+                deadline_ns=run.deadline_ns,
+                fails_fast=ask.fails_fast,
             )
 
     def _on_answer(self, run: _Run, answers: list[Any], index: int) -> Callable[[Message | None, Exception | None], None]:
@@ -165,7 +176,9 @@ class Scripts:
 
     def _pause(self, run: _Run, pause: Pause, now_ns: int) -> None:
         run.problem = pause.problem
-        if not pause.until_metadata:
+        if pause.wait_ms is not None:
+            run.resume_ns = now_ns + ms_to_ns(pause.wait_ms)
+        elif not pause.until_metadata:
             run.resume_ns = now_ns + self._backoff.wait_ns(run.pauses, self._dice)
             run.pauses += 1
         if pause.until_metadata or pause.refresh:

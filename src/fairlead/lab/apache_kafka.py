@@ -1,4 +1,4 @@
-"""Apache Kafka from Maven Central, for experiments and conformance tests: fetch the jars, start one broker, stop it.
+"""Apache Kafka from Maven Central, for experiments and conformance tests: fetch the jars, start brokers, kill them, stop them.
 
 Needs `mvn` and a Java 17 or newer. The jars come through Maven's own cache and are copied beside the interpreter.
 """
@@ -12,11 +12,13 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from fairlead.base.errors import FairleadError
+from fairlead.client import Admin
 
 KAFKA_VERSION = "4.3.1"
 START_TIMEOUT_S = 60.0
@@ -84,62 +86,108 @@ def _free_port() -> int:
 
 
 class ApacheKafka:
-    """One combined KRaft broker and controller on 127.0.0.1, data in a temporary folder; a context manager."""
+    """KRaft brokers 0 and on at 127.0.0.1, the last of them the controller too, data in a temporary folder; a context manager.
 
-    def __init__(self, heap: str = "1g", **properties: Any) -> None:
+    `advertise(node_id, port)` names the port at which clients are told to find a broker that listens on `port`: a proxy's, say.
+    Further arguments are broker configs, with `_` for `.`. Raises Unavailable.
+    """
+
+    def __init__(self, heap: str = "1g", brokers: int = 1, advertise: Callable[[int, int], int] | None = None, **properties: Any) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="fairlead-apache-kafka-"))
-        port, controller_port = _free_port(), _free_port()
-        self.bootstrap_servers = f"127.0.0.1:{port}"
-        settings = {
-            "process.roles": "broker,controller",
-            "node.id": 1,
-            "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
-            "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}",
-            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
-            "controller.listener.names": "CONTROLLER",
-            "log.dirs": self._folder / "data",
-            "offsets.topic.replication.factor": 1,
-            "transaction.state.log.replication.factor": 1,
-            "transaction.state.log.min.isr": 1,
-            "group.initial.rebalance.delay.ms": 0,
-            **{key.replace("_", "."): value for key, value in properties.items()},
-        }
-        config = self._folder / "server.properties"
-        config.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
-        self._log = (self._folder / "server.log").open("wb")
+        self._heap = heap
+        self._ports = [_free_port() for _ in range(brokers)]
+        self._processes: list[subprocess.Popen[bytes] | None] = [None] * brokers
+        advertised = [port if advertise is None else advertise(node_id, port) for node_id, port in enumerate(self._ports)]
+        self.bootstrap_servers = ",".join(f"127.0.0.1:{port}" for port in advertised)
         try:
-            subprocess.run(
-                java_command("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(config)),
-                stdout=self._log, stderr=subprocess.STDOUT, check=True,
-            )  # fmt: skip
-            self._process = subprocess.Popen(
-                java_command("kafka.Kafka", str(config), heap=heap), stdout=self._log, stderr=subprocess.STDOUT
-            )
-            self._wait_until_up(port)
+            self._configure(advertised, {key.replace("_", "."): value for key, value in properties.items()})
+            for node_id in range(brokers):
+                self._processes[node_id] = self._launch(node_id)
+            for node_id in range(brokers):
+                self._wait_until_up(node_id)
+            if brokers > 1:
+                self._wait_until_known(brokers)
         except BaseException:
             self.close()
             raise
 
-    def _wait_until_up(self, port: int) -> None:
-        deadline_s = time.monotonic() + START_TIMEOUT_S
-        while time.monotonic() < deadline_s:
-            if self._process.poll() is not None:
-                break
+    def kill(self, node_id: int) -> None:
+        """`kill -9` a broker. Nothing if it does not run."""
+        process, self._processes[node_id] = self._processes[node_id], None
+        if process is not None:
+            process.kill()
+            process.wait()
+
+    def start(self, node_id: int) -> None:
+        """Start a killed broker again, from what is on disk. Nothing if it runs."""
+        if self._processes[node_id] is None:
+            self._processes[node_id] = self._launch(node_id)
+            self._wait_until_up(node_id)
+
+    def _configure(self, advertised: list[int], properties: dict[str, Any]) -> None:
+        """Write each broker's configuration, and format its folder."""
+        controller_id, controller_port = len(advertised) - 1, _free_port()
+        formatting = []
+        for node_id, port in enumerate(self._ports):
+            leads = node_id == controller_id
+            settings = {
+                "process.roles": "broker,controller" if leads else "broker",
+                "node.id": node_id,
+                "controller.quorum.voters": f"{controller_id}@127.0.0.1:{controller_port}",
+                "listeners": f"PLAINTEXT://127.0.0.1:{port}" + (f",CONTROLLER://127.0.0.1:{controller_port}" if leads else ""),
+                "advertised.listeners": f"PLAINTEXT://127.0.0.1:{advertised[node_id]}",
+                "controller.listener.names": "CONTROLLER",
+                "log.dirs": self._folder / f"data-{node_id}",
+                "offsets.topic.replication.factor": 1,
+                "transaction.state.log.replication.factor": 1,
+                "transaction.state.log.min.isr": 1,
+                "group.initial.rebalance.delay.ms": 0,
+                **properties,
+            }
+            self._config(node_id).write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+            with self._log(node_id).open("wb") as log:
+                command = java_command("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(self._config(node_id)))
+                formatting.append(subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT))
+        for node_id, process in enumerate(formatting):
+            if process.wait() != 0:
+                raise Unavailable(f"Apache Kafka's folder could not be formatted: {self._said(node_id)}")
+
+    def _launch(self, node_id: int) -> subprocess.Popen[bytes]:
+        with self._log(node_id).open("ab") as log:
+            command = java_command("kafka.Kafka", str(self._config(node_id)), heap=self._heap)
+            return subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+
+    def _wait_until_up(self, node_id: int) -> None:
+        deadline_s, process = time.monotonic() + START_TIMEOUT_S, self._processes[node_id]
+        while time.monotonic() < deadline_s and process is not None and process.poll() is None:
             with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
+                if probe.connect_ex(("127.0.0.1", self._ports[node_id])) == 0:
                     return
             time.sleep(0.05)
-        said = (self._folder / "server.log").read_text(errors="replace").strip()[-500:]
-        raise Unavailable(f"Apache Kafka did not start within {START_TIMEOUT_S:g} s: {said}")
+        raise Unavailable(f"Apache Kafka did not start within {START_TIMEOUT_S:g} s: {self._said(node_id)}")
+
+    def _wait_until_known(self, brokers: int) -> None:
+        """The controller lets a broker in some time after it listens."""
+        deadline_s = time.monotonic() + START_TIMEOUT_S
+        with Admin({"bootstrap.servers": self.bootstrap_servers}) as admin:
+            while len(admin.describe_cluster().nodes) < brokers:
+                if time.monotonic() > deadline_s:
+                    raise Unavailable(f"not all of {brokers} brokers of Apache Kafka joined within {START_TIMEOUT_S:g} s")
+                time.sleep(0.1)
+
+    def _config(self, node_id: int) -> Path:
+        return self._folder / f"broker-{node_id}.properties"
+
+    def _log(self, node_id: int) -> Path:
+        return self._folder / f"broker-{node_id}.log"
+
+    def _said(self, node_id: int) -> str:
+        return self._log(node_id).read_text(errors="replace").strip()[-500:]
 
     def close(self) -> None:
-        """Stop it and remove its data. Safe to call twice."""
-        process = getattr(self, "_process", None)
-        if process is not None and process.poll() is None:
-            process.kill()
-        if process is not None:
-            process.wait()
-        self._log.close()
+        """Stop all brokers and remove their data. Safe to call twice."""
+        for node_id in range(len(self._processes)):
+            self.kill(node_id)
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def __enter__(self) -> ApacheKafka:

@@ -9,9 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 import fairlead
+from fairlead.lab.plotting import Unplottable
 
 Row = dict[str, Any]
 Status = Callable[[str], None]
@@ -23,7 +25,7 @@ _PACKAGES = ("pyarrow", "numba", "numpy", "confluent-kafka", "kafka-python", "ai
 
 @dataclass(frozen=True)
 class Experiment:
-    """An experiment: what it measures, and where its function `run(status, **parameters) -> rows` is."""
+    """An experiment: what it measures, and where its functions `run(status, **parameters) -> rows` and `plot(rows, path)` are."""
 
     name: str
     summary: str
@@ -33,6 +35,14 @@ class Experiment:
         """The rows, flat, units in the keys."""
         return import_module(self.module).run(status, **parameters)  # type: ignore[no-any-return]
 
+    def plot(self, rows: Sequence[Row], path: Path) -> None:
+        """Draw what was measured into `path`. Raises `plotting.Unplottable` where there is nothing to draw or nothing to draw with."""
+        draw = getattr(import_module(self.module), "plot", None)
+        measured = [row for row in rows if "skipped" not in row]
+        if draw is None or not measured:
+            raise Unplottable("nothing was measured that could be drawn")
+        draw(measured, path)
+
 
 EXPERIMENTS: Mapping[str, Experiment] = {
     one.name: one
@@ -40,6 +50,14 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         Experiment("kernels", "Records encoded and decoded per second by the kernels, no network.", "fairlead.lab.kernels"),
         Experiment(
             "throughput", "Records produced per second, beside the peers, on Apache Kafka and on our cluster.", "fairlead.lab.throughput"
+        ),
+        Experiment("batching", "What batch.size, linger.ms, compression and the limits do to the same records.", "fairlead.lab.batching"),
+        Experiment("kip480", "Latency by partitions, rate and linger: round robin, sticky and late, as in KIP-480.", "fairlead.lab.kip480"),
+        Experiment(
+            "kip794", "Latency and evenness while one broker of three is slow, as in KIP-794, beside the peers.", "fairlead.lab.kip794"
+        ),
+        Experiment(
+            "isolation", "One broker of three goes slow or dies: what the other two still get, beside the peers.", "fairlead.lab.isolation"
         ),
     )
 }

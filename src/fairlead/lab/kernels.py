@@ -7,14 +7,16 @@ checked: what a producer and a consumer call, not the kernels alone. Keys are nu
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fairlead.lab.experiment import Status
+from fairlead.lab.experiment import Row, Status
+from fairlead.lab.plotting import bars
 from fairlead.records import BinaryColumn, RecordColumns, Slice, bounds_of, cut, decode, encode_many
 from fairlead.records.decode_kernels import check_records, decode_headers, decode_records, scan_batches
 from fairlead.records.encode_kernels import cut_by_size, encode_batches, measure_records
@@ -65,6 +67,14 @@ def run(status: Status, profile: str = "quick") -> list[dict[str, Any]]:
                     }
                 )
     return rows
+
+
+def plot(rows: Sequence[Row], path: Path) -> None:
+    """Records per second by kernel and record size, on one thread and on two."""
+    groups = list(dict.fromkeys((row["kernel"], row["record_size"]) for row in rows))
+    rates = {(row["kernel"], row["record_size"], row["threads"]): row["records_per_s"] for row in rows}
+    series = {f"{threads} threads": [rates.get((*group, threads)) for group in groups] for threads in THREADS}
+    bars(path, "Kernels: records per second", [f"{kernel} {size} B" for kernel, size in groups], series, "records/s", log=True)
 
 
 class _Task:

@@ -10,15 +10,21 @@ A record's partition is the first of these that exists (`assign_partitions`, a w
 
 Only the fourth has a state, and it lives in a policy object, one per producer and topic (`make_policy`). A policy owns
 no clock, no dice and no queue: sizes in bytes, the accumulator's view of the partitions (`TopicLoad`) and dice are given
-to it. It knows four ways:
+to it. It knows six ways:
 
 - `round_robin`: a record to each available partition in turn;
 - `sticky` (KIP-480): one partition until a new batch would be created, then another;
-- `uniform` (KIP-794): one partition until `batch.size` bytes went there, then one drawn evenly;
-- `adaptive` (KIP-794, the default): as uniform, but drawn by the queues, shortest first, passing over brokers that took
-  nothing for `partitioner.availability.timeout.ms` (`BrokerAvailability` keeps that account).
+- `uniform.kafka` (KIP-794 as Kafka has it): one partition until `batch.size` bytes went there, then one drawn evenly;
+- `uniform` (KIP-794 as it was meant): the same turns, but the next one goes to the partition that had least, and so what a turn
+  took too much is paid back, whatever is slow;
+- `adaptive` (KIP-794, the default): as Kafka's uniform, but drawn by the queues, shortest first, passing over brokers that took
+  nothing for `partitioner.availability.timeout.ms` (`BrokerAvailability` keeps that account);
+- `late` (ours): no partition until a broker is ready to take a batch, then that of its partitions which is furthest behind.
 
-The last three are decided by how batches fill, and that is decided by sizes alone. So a policy need not be asked for each
+All but the last bind a record to its partition when it is handed over (`binds_at == "append"`). `LatePolicy` binds at drain time
+and has another interface: it is asked for turns, not for placements.
+
+Sticky, uniform and adaptive are decided by how batches fill, and that is decided by sizes alone. So a policy need not be asked for each
 record: `place` takes the sizes of a whole column, forms their prefix sum, and finds by binary search where the open batch
 ends, where the next one does, and where a turn does (`filling.Filling`). The answer is a list of runs, a few per batch, so
 that records which nobody keyed are never touched one by one. Where records are keyed, `counting_sort` groups a column by
@@ -30,34 +36,38 @@ docstrings say where.
 
 murmur2 over a column, the partitions of keys and the counting sort are kernels (`fairlead.base.kernel`), each with a twin
 in NumPy that serves until the compiler is done.
-
-All policies bind a record to its partition when it is handed over (`binds_at == "append"`).
 """
 
+from fairlead.partitioning.account import Account
 from fairlead.partitioning.assignment import assign_partitions, place_unkeyed
 from fairlead.partitioning.availability import BrokerAvailability
-from fairlead.partitioning.custom import CustomPartitioner, is_per_record, per_record
+from fairlead.partitioning.custom import CustomPartitioner, OpenBatches, is_per_record, new_batch_hook, per_record
 from fairlead.partitioning.grouping import counting_sort
 from fairlead.partitioning.hashing import keyed_partition, keyed_partitions, murmur2, murmur2_column
+from fairlead.partitioning.late import LatePolicy
 from fairlead.partitioning.load import Placement, Runs, TopicLoad, UnkeyedPolicy, expand
-from fairlead.partitioning.naming import POLICY_NAMES, Partitioner, make_policy, resolve_partitioner
+from fairlead.partitioning.naming import POLICY_NAMES, Partitioner, deprecation, is_kafka_class, make_policy, resolve_partitioner
 from fairlead.partitioning.round_robin import RoundRobinPolicy
 from fairlead.partitioning.sticky import StickyPolicy
 from fairlead.partitioning.uniform import (
     AdaptivePolicy,
+    KafkaUniformPolicy,
     TurnLimits,
-    TurnRule,
     UniformPolicy,
     cumulative_weights,
-    kip_794_turn,
     turn_is_over,
+    turn_limits,
 )
 
 __all__ = [
     "POLICY_NAMES",
+    "Account",
     "AdaptivePolicy",
     "BrokerAvailability",
     "CustomPartitioner",
+    "KafkaUniformPolicy",
+    "LatePolicy",
+    "OpenBatches",
     "Partitioner",
     "Placement",
     "RoundRobinPolicy",
@@ -65,22 +75,24 @@ __all__ = [
     "StickyPolicy",
     "TopicLoad",
     "TurnLimits",
-    "TurnRule",
     "UniformPolicy",
     "UnkeyedPolicy",
     "assign_partitions",
     "counting_sort",
     "cumulative_weights",
+    "deprecation",
     "expand",
+    "is_kafka_class",
     "is_per_record",
     "keyed_partition",
     "keyed_partitions",
-    "kip_794_turn",
     "make_policy",
     "murmur2",
     "murmur2_column",
+    "new_batch_hook",
     "per_record",
     "place_unkeyed",
     "resolve_partitioner",
     "turn_is_over",
+    "turn_limits",
 ]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fairlead.base.errors import InvalidRecord
-from fairlead.partitioning.custom import CustomPartitioner, call_custom
+from fairlead.partitioning.custom import CustomPartitioner, OpenBatches, call_custom, new_batch_hook
 from fairlead.partitioning.hashing import keyed_partitions
 from fairlead.partitioning.load import PartitionArray, Placement, SizeArray, TopicLoad, UnkeyedPolicy, expand
 
@@ -23,13 +23,15 @@ def assign_partitions(
     topic: str = "",
     ignore_keys: bool = False,
     custom: CustomPartitioner | None = None,
+    batches: OpenBatches | None = None,
 ) -> PartitionArray | None:
     """int32[n]: each record's partition, -1 where the unkeyed policy decides; None if it decides for all of them.
 
     For each record: its `explicit` partition (int32[n], -1: none); else what `custom` answers, if that is not -1; else
     the hash of its key over all `partition_count`, unless the key is null or `ignore_keys` (`KafkaProducer.partition`).
-    The empty key is a key. None is answered without making an array whenever there is nothing to look at: no explicit
-    partition, no custom partitioner and no keys. The answer may be `explicit` itself: don't write to it.
+    `batches` lets `custom` hear of new batches (`new_batch_hook`). The empty key is a key. None is answered without making an
+    array whenever there is nothing to look at: no explicit partition, no custom partitioner and no keys. The answer may be
+    `explicit` itself: don't write to it.
 
     Raises InvalidRecord if an explicit partition is outside -1 to `partition_count - 1`, naming the record and the topic,
     or if `custom` answers nonsense.
@@ -38,11 +40,11 @@ def assign_partitions(
         lowest, highest = (int(explicit.min()), int(explicit.max())) if len(explicit) else (-1, -1)
         if lowest < -1 or highest >= partition_count:
             raise _out_of_range(explicit, partition_count, topic)
-        if lowest >= 0:
+        if lowest >= 0 and (batches is None or new_batch_hook(custom) is None):
             return explicit
         if highest < 0:
             explicit = None
-    chosen = call_custom(custom, topic, columns, partition_count, explicit) if custom is not None else None
+    chosen = call_custom(custom, topic, columns, partition_count, explicit, batches) if custom is not None else None
     if explicit is not None:
         chosen = explicit if chosen is None else np.where(explicit >= 0, explicit, chosen)
     keys = None if ignore_keys else columns.keys

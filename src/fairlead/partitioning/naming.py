@@ -11,19 +11,25 @@ from typing import Any
 from fairlead.base.errors import ConfigError
 from fairlead.core.machine import Dice
 from fairlead.partitioning.custom import CustomPartitioner
+from fairlead.partitioning.late import LatePolicy
 from fairlead.partitioning.load import UnkeyedPolicy
 from fairlead.partitioning.round_robin import RoundRobinPolicy
 from fairlead.partitioning.sticky import StickyPolicy
-from fairlead.partitioning.uniform import AdaptivePolicy, UniformPolicy
+from fairlead.partitioning.uniform import AdaptivePolicy, KafkaUniformPolicy, UniformPolicy
 
-POLICY_NAMES = ("round_robin", "sticky", "uniform", "adaptive")
+POLICY_NAMES = ("round_robin", "sticky", "uniform", "uniform.kafka", "adaptive", "late")
 """The policies by the names that `partitioner.class` takes."""
 _KAFKA_PACKAGE = "org.apache.kafka.clients.producer."
 _KAFKA_CLASSES = {
-    f"{_KAFKA_PACKAGE}RoundRobinPartitioner": "round_robin",
-    f"{_KAFKA_PACKAGE}UniformStickyPartitioner": "sticky",
+    f"{_KAFKA_PACKAGE}RoundRobinPartitioner": ("round_robin", True),
+    f"{_KAFKA_PACKAGE}UniformStickyPartitioner": ("sticky", True),
+    f"{_KAFKA_PACKAGE}internals.DefaultPartitioner": ("sticky", False),
 }
-"""Both of these place keyed records as if they had no key (KIP-480)."""
+"""Their policy, and whether they place keyed records as if they had no key (KIP-480)."""
+_DEPRECATED = {
+    f"{_KAFKA_PACKAGE}UniformStickyPartitioner": "remove it, and set partitioner.ignore.keys=true instead",
+    f"{_KAFKA_PACKAGE}internals.DefaultPartitioner": "remove it",
+}
 _BUILT_IN = ("", "null")
 _CONFIG_KEY = "partitioner.class"
 
@@ -45,7 +51,8 @@ def resolve_partitioner(partitioner: str | CustomPartitioner | None, *, adaptive
 
     None, "null" and "": Kafka's built-in logic, `adaptive` or else `uniform`. A policy's name: that policy, whatever
     `adaptive` says. Kafka's RoundRobinPartitioner and UniformStickyPartitioner by full name: `round_robin` and `sticky` with keys
-    ignored. A callable, or the dotted path of one (of a class: it is called without arguments): a custom partitioner;
+    ignored; its DefaultPartitioner: `sticky`. The last two are deprecated and behave as they always did (KIP-794;
+    `deprecation`). A callable, or the dotted path of one (of a class: it is called without arguments): a custom partitioner;
     `adaptive` and `ignore_keys` then govern the records it leaves open with -1.
 
     Raises ConfigError for an unknown name, naming the nearest known one, for a path that cannot be imported, and for
@@ -59,29 +66,54 @@ def resolve_partitioner(partitioner: str | CustomPartitioner | None, *, adaptive
     name = partitioner.strip()
     if name in POLICY_NAMES:
         return Partitioner(name, ignore_keys)
+    name = _full(name)
     if name in _KAFKA_CLASSES:
-        return Partitioner(_KAFKA_CLASSES[name], ignore_keys=True)
+        policy_name, ignores_keys = _KAFKA_CLASSES[name]
+        return Partitioner(policy_name, ignores_keys or ignore_keys)
     if "." not in name or name.startswith(_KAFKA_PACKAGE):
         raise _unknown(name)
     return Partitioner(built_in, ignore_keys, _checked(_imported(name), name))
 
 
 def make_policy(
-    partitioner: Partitioner | str | CustomPartitioner | None, *, batch_size_bytes: int, dice: Dice, adaptive: bool = True
-) -> UnkeyedPolicy:
+    partitioner: Partitioner | str | CustomPartitioner | None,
+    *,
+    batch_size_bytes: int,
+    dice: Dice,
+    adaptive: bool = True,
+    lead_bytes: int = -1,
+) -> UnkeyedPolicy | LatePolicy:
     """A new policy for one topic; `partitioner` as `resolve_partitioner` takes or gives it.
 
-    `batch_size_bytes` is `batch.size`, header included, 0 or more; `dice` may be shared among topics. Raises ConfigError as
-    `resolve_partitioner` does.
+    `batch_size_bytes` is `batch.size`, header included, 0 or more; `lead_bytes` is `partitioner.max.lead.bytes`, for `late` only
+    (-1: as `batch_size_bytes`); `dice` may be shared among topics. Raises ConfigError as `resolve_partitioner` does.
     """
+    lead = batch_size_bytes if lead_bytes < 0 else lead_bytes
     resolved = partitioner if isinstance(partitioner, Partitioner) else resolve_partitioner(partitioner, adaptive=adaptive)
-    makers: dict[str, Callable[[], UnkeyedPolicy]] = {
+    makers: dict[str, Callable[[], UnkeyedPolicy | LatePolicy]] = {
         "round_robin": RoundRobinPolicy,
         "sticky": lambda: StickyPolicy(batch_size_bytes=batch_size_bytes, dice=dice),
         "uniform": lambda: UniformPolicy(batch_size_bytes=batch_size_bytes, dice=dice),
+        "uniform.kafka": lambda: KafkaUniformPolicy(batch_size_bytes=batch_size_bytes, dice=dice),
         "adaptive": lambda: AdaptivePolicy(batch_size_bytes=batch_size_bytes, dice=dice),
+        "late": lambda: LatePolicy(batch_size_bytes=batch_size_bytes, lead_bytes=lead, dice=dice),
     }
     return makers[resolved.policy_name]()
+
+
+def deprecation(partitioner: Any) -> str | None:
+    """What to do instead if `partitioner.class` names one that KIP-794 deprecated, None otherwise."""
+    return _DEPRECATED.get(_full(partitioner.strip())) if isinstance(partitioner, str) else None
+
+
+def is_kafka_class(partitioner: Any) -> bool:
+    """True if `partitioner.class` names one of Kafka's classes that is known here."""
+    return isinstance(partitioner, str) and _full(partitioner.strip()) in _KAFKA_CLASSES
+
+
+def _full(name: str) -> str:
+    """DefaultPartitioner lives in a package of internals; who leaves that out means it all the same."""
+    return f"{_KAFKA_PACKAGE}internals.DefaultPartitioner" if name == f"{_KAFKA_PACKAGE}DefaultPartitioner" else name
 
 
 def _checked(candidate: Any, name: str) -> CustomPartitioner:

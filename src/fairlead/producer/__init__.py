@@ -11,7 +11,9 @@ table. From there on the unit of work is the run, the batch, the request; no cod
     Schedule      which partitions' first batch lingers, backs off, is ready, is parked; by node, so that idle ones cost nothing
     Sender        drains ready partitions in rotation, one batch each into a request, and judges the answers (`verdicts`)
     Identity      producer id and epoch; `PartitionSequences`: what each partition's batches are numbered with
-    Ledger        settles every row exactly once: memory, flushes, callbacks, counters
+    Transactions  when what may be sent, and what becomes of it: begun, committed, aborted, fenced
+    Ledger        settles every row exactly once: memory, flushes, callbacks
+    Recorder      counts batches, requests, bytes and times, by Kafka's names (`metric_names`); once for each, never for a record
 
 Binding. Records without a partition wait in their topic's unbound queue, each hand-over with its time of arrival. Every policy of
 today binds when metadata is there, which is mostly at once. A batch is a list of stretches `order[start:stop]` of column sets;
@@ -28,6 +30,15 @@ A batch is refused for good: its sequence will never come, everything behind it 
 given up and may have been written: nothing new is numbered until the answers still out tell (`give_up`, `resolve`). A broker
 has lost its state: new epoch. Renumbering waits until nothing of the partition is on the wire, so an answer always means the
 numbers that its batch carries. Rules: KIP-98, KIP-360, Kafka's `TransactionManager`; `judge` has them in one place.
+
+Transactions. With a transactional id, `Transactions` has the states of KIP-98 as a table and runs one script of requests at a time
+(`coordinators`); `reactions` says what each error code means for the transaction. A batch goes out once its partition is part of the
+transaction, and the transaction ends once every record is settled and nothing is on the wire, not even a batch that was given up.
+Within it nothing is numbered anew: whatever fails leaves it to be aborted, what was not sent fails at once, what was sent and not
+answered is sent again until it is, and where a sequence is missing the coordinator is asked for the next epoch after the abort
+(KIP-360). The protocol is the first one, of which brokers serve all versions: EndTxn keeps the epoch, partitions are added by
+requests of their own; the second one (KIP-890) would guard against stragglers of a transaction that was ended without waiting for
+them, which does not happen here.
 
 Too large. A batch that a broker finds too large is split and its parts share its sequences (KIP-126); a single record fails.
 

@@ -10,15 +10,30 @@ import numpy as np
 
 from fairlead.base.codes import policy
 from fairlead.base.errors import BrokerError, FairleadError, InvalidRecord, TimedOut
+from fairlead.core.connections import NEVER_NS
 from fairlead.core.machine import Dice
 from fairlead.core.metadata import Metadata, TopicMetadata
-from fairlead.partitioning import BrokerAvailability, Runs, assign_partitions, counting_sort, make_policy, place_unkeyed
+from fairlead.partitioning import (
+    BrokerAvailability,
+    LatePolicy,
+    OpenBatches,
+    Placement,
+    Runs,
+    assign_partitions,
+    expand,
+    make_policy,
+    place_unkeyed,
+)
 from fairlead.producer.batch import Batch
+from fairlead.producer.filler import Filler
 from fairlead.producer.handover import Handover, Int32, Int64
+from fairlead.producer.late import LateQueue
 from fairlead.producer.ledger import Ledger
 from fairlead.producer.queues import PartitionQueue, TopicQueue
 from fairlead.producer.schedule import Schedule
 from fairlead.producer.settings import ProducerSettings
+from fairlead.producer.share import Share
+from fairlead.producer.transactions import Transactions
 from fairlead.records import Compression
 
 COMPRESSION_MARGIN = 1.05
@@ -29,8 +44,17 @@ _EXPIRIES_SLACK = 4096
 class Accumulator:
     """All topics that were sent to. Everything here is per hand-over, run or batch; a record is only touched inside NumPy."""
 
-    def __init__(self, settings: ProducerSettings, metadata: Metadata, schedule: Schedule, ledger: Ledger, dice: Dice) -> None:
+    def __init__(
+        self,
+        settings: ProducerSettings,
+        metadata: Metadata,
+        schedule: Schedule,
+        ledger: Ledger,
+        transactions: Transactions,
+        dice: Dice,
+    ) -> None:
         self._settings = settings
+        self._transactions = transactions
         self._metadata = metadata
         self._schedule = schedule
         self._ledger = ledger
@@ -38,16 +62,24 @@ class Accumulator:
         self._compressed = settings.compression is not Compression.none
         self._expiries: deque[Batch] = deque()  # by deadline
         self._compact_at = _EXPIRIES_SLACK
+        self.share = Share(settings.share_bytes, settings.buffer_memory_bytes)
+        if settings.share_bytes is not None:
+            ledger.on_settled = self.share.settled
         self.availability = BrokerAvailability(settings.availability_timeout_ns)
         self.topics: dict[str, TopicQueue] = {}
         self._waiting: dict[str, TopicQueue] = {}  # topics with unbound hand-overs
+        self.late: dict[str, TopicQueue] = {}
+        """Topics with records that wait for a broker."""
 
     def accept(self, handover: Handover, now_ns: int) -> None:
         """Take a hand-over: into batches, or into its topic's unbound queue if the metadata is not here yet."""
         topic = self.topics.get(handover.topic)
         if topic is None:
-            made = make_policy(self._settings.partitioner, batch_size_bytes=self._settings.batch_size_bytes, dice=self._dice)
-            topic = TopicQueue(handover.topic, made, self.availability, self._settings.batch_limit_bytes)
+            settings = self._settings
+            made = make_policy(
+                settings.partitioner, batch_size_bytes=settings.batch_size_bytes, dice=self._dice, lead_bytes=settings.lead_bytes
+            )
+            topic = TopicQueue(handover.topic, made, self.availability, settings.batch_limit_bytes)
             self.topics[handover.topic] = topic
         self._metadata.want(topic.name, now_ns)
         topic.unbound.append(handover)
@@ -57,12 +89,14 @@ class Accumulator:
         """Bind what waited for metadata, and follow leaders."""
         for topic in list(self._waiting.values()):
             self._bind(topic, now_ns)
-        for name in {queue.topic.name: None for queue in self._schedule.active}:
+        for name in {queue.topic.name: None for queue in self._schedule.active} | dict.fromkeys(self.late):
             known = self._metadata.topic(name)
             if known is not None and known.partitions:
                 self.topics[name].refresh(known, self._metadata.version)
         self._schedule.leaders_changed(now_ns)
-        if self._waiting or self._schedule.leaderless:
+        self.share.leaders_changed(self.topics.values())
+        late_leaderless = any(len(topic.load.available) < topic.load.partition_count for topic in self.late.values())
+        if self._waiting or self._schedule.leaderless or late_leaderless:
             self._metadata.request_update()
 
     def next_ns(self) -> int | None:
@@ -70,10 +104,15 @@ class Accumulator:
         self._trim_expiries()
         dues = [self._expiries[0].deadline_ns] if self._expiries else []
         dues += [topic.unbound[0].created_ns + self._settings.max_block_ns for topic in self._waiting.values()]
+        dues += [topic.late.oldest_ns + self._settings.delivery_timeout_ns for topic in self.late.values() if topic.late is not None]
         return min(dues, default=None)
 
     def expire(self, now_ns: int, trouble: Callable[[], str]) -> list[Batch]:
-        """Fail hand-overs whose topic stayed unknown for max.block.ms; give the batches past delivery.timeout.ms, still open."""
+        """Fail hand-overs whose topic stayed unknown for max.block.ms, and records that no broker took for delivery.timeout.ms.
+
+        Gives the batches past delivery.timeout.ms, still open.
+        """
+        self._expire_late(now_ns, trouble)
         for topic in list(self._waiting.values()):
             while topic.unbound and topic.unbound[0].created_ns + self._settings.max_block_ns <= now_ns:
                 handover = topic.unbound.popleft()
@@ -97,13 +136,19 @@ class Accumulator:
         """Every batch that is not settled."""
         return [batch for batch in self._expiries if not batch.done]
 
-    def unbound(self) -> list[Handover]:
-        """Every hand-over that has no partitions yet; they are forgotten here."""
-        found = [handover for topic in self._waiting.values() for handover in topic.unbound]
-        for topic in self._waiting.values():
-            topic.unbound.clear()
+    def fail_unbound(self, error: Exception) -> dict[str, int]:
+        """Fail every record that has no partition yet; how many they were, by topic."""
+        failed: dict[str, int] = {}
+        for topic in list(self._waiting.values()):
+            while topic.unbound:
+                handover = topic.unbound.popleft()
+                failed[topic.name] = failed.get(topic.name, 0) + handover.rows
+                self._ledger.fail_rows(handover, None, error)
         self._waiting.clear()
-        return found
+        for topic in list(self.late.values()):
+            count = self._fail_late(topic, NEVER_NS, error)
+            failed[topic.name] = failed.get(topic.name, 0) + count
+        return failed
 
     def watch(self, batch: Batch) -> None:
         """Expire the batch at its deadline unless it is settled by then."""
@@ -157,6 +202,7 @@ class Accumulator:
         scaled = sizes
         if self._compressed:
             scaled = np.maximum((sizes * (topic.compression_ratio * COMPRESSION_MARGIN)).astype(np.int64), 1)
+        late, custom = topic.late, self._settings.partitioner.custom
         try:
             assigned = assign_partitions(
                 columns,
@@ -164,19 +210,56 @@ class Accumulator:
                 partition_count,
                 topic=topic.name,
                 ignore_keys=self._settings.partitioner.ignore_keys,
-                custom=self._settings.partitioner.custom,
+                custom=custom,
+                batches=OpenBatches(scaled, topic.room_bytes, topic.batch_limit_bytes) if custom is not None else None,
             )
-            placement = place_unkeyed(assigned, scaled, topic.policy, topic.load)
+            placement: Placement | None = assigned
+            if not isinstance(topic.policy, LatePolicy):
+                placement = place_unkeyed(assigned, scaled, topic.policy, topic.load)
         except Exception as error:  # a custom partitioner may raise anything; its records fail, the producer goes on
             if not isinstance(error, FairleadError):
                 error = InvalidRecord(f"the partitioner failed for {columns.count} records of topic {topic.name!r}: {error!r}")
             self._ledger.fail_rows(handover, kept, error)
             return
-        filler = _Filler(self, topic, handover, now_ns)
+        if late is not None:
+            kept = self._keep_late(topic, late, handover, assigned, kept)
+            if placement is None:
+                return
+        assert placement is not None
+        if isinstance(placement, Runs) and self.share.limit_bytes is not None:
+            placement = expand(placement, columns.count)
+        if not isinstance(placement, Runs):
+            kept = self._within_share(topic, handover, placement, kept, sizes)
+        filler = Filler(self, topic, handover, now_ns)
         if isinstance(placement, Runs):
             filler.fill_runs(placement, sizes, scaled)
         else:
             filler.fill_groups(placement, kept, sizes, scaled, assigned)
+
+    def _keep_late(
+        self, topic: TopicQueue, late: LateQueue, handover: Handover, assigned: Int32 | None, kept: Int64 | None
+    ) -> Int64 | None:
+        """Records without a partition wait for a broker; the rows of the others (None: all), which are bound now."""
+        bound = None
+        if assigned is None:
+            late.append(handover, None)
+        else:
+            unkeyed = assigned < 0
+            if unkeyed.any():
+                late.append(handover, np.flatnonzero(unkeyed))
+                bound = np.flatnonzero(~unkeyed)
+                if kept is not None:
+                    bound = kept[~unkeyed[kept]]
+        if late.stretches:
+            self.late[topic.name] = topic
+        return bound if bound is not None else kept
+
+    def _within_share(self, topic: TopicQueue, handover: Handover, partitions: Int32, kept: Int64 | None, sizes: Int64) -> Int64 | None:
+        """Fail the rows for which there is no room in their broker's share of buffer.memory; the others (None: all)."""
+        for rows, error in self.share.refused(topic, partitions, kept, sizes):
+            kept = np.setdiff1d(np.arange(len(partitions), dtype=np.int64) if kept is None else kept, rows, assume_unique=True)
+            self._ledger.fail_rows(handover, rows, error)
+        return kept
 
     def _checked(self, topic: TopicQueue, handover: Handover) -> tuple[Int32 | None, Int64 | None]:
         """The explicit partitions, and the rows whose partition exists (None: all). The others are failed here, alone."""
@@ -199,7 +282,47 @@ class Accumulator:
         queue.batches.append(batch)
         queue.topic.queued_batches[queue.partition] += 1
         self.watch(batch)
+        self._transactions.partition_used(queue.topic.name, queue.partition)
         return batch
+
+    def late_batch(self, queue: PartitionQueue, created_ns: int) -> Batch:
+        """An empty batch that is about to be sent, of records that waited for a broker."""
+        batch = Batch(queue, created_ns, created_ns + self._settings.delivery_timeout_ns)
+        batch.bound_early = False
+        batch.closed = True  # it is encoded at once: nothing may join it when it waits in the queue to be sent again
+        self.watch(batch)
+        return batch
+
+    def late_done(self, topic: TopicQueue) -> None:
+        """No record of the topic waits for a broker any more."""
+        self.late.pop(topic.name, None)
+
+    def ratio(self, topic: TopicQueue) -> float:
+        """What a batch is estimated to be compressed to, as a share, with a margin; 1 without compression."""
+        return topic.compression_ratio * COMPRESSION_MARGIN if self._compressed else 1.0
+
+    def _expire_late(self, now_ns: int, trouble: Callable[[], str]) -> None:
+        limit_ms = self._settings.delivery_timeout_ms
+        for topic in list(self.late.values()):
+            assert topic.late is not None
+            if topic.late.oldest_ns + self._settings.delivery_timeout_ns <= now_ns:
+                why = trouble() if topic.led else "none of its partitions has a leader"
+                text = (
+                    f"records for topic {topic.name!r} were not delivered within delivery.timeout.ms={limit_ms}: no broker could take them"
+                )
+                self._fail_late(topic, now_ns - self._settings.delivery_timeout_ns, TimedOut(f"{text} ({why})"))
+
+    def _fail_late(self, topic: TopicQueue, than_ns: int, error: Exception) -> int:
+        """Fail the records that were handed over at `than_ns` or before and wait for a broker; how many they were."""
+        assert topic.late is not None
+        count = 0
+        for stretch in topic.late.take_older(than_ns):
+            rows = stretch.rows_left()
+            count += len(rows)
+            self._ledger.fail_rows(stretch.handover, rows, error)
+        if not topic.late.stretches:
+            self.late_done(topic)
+        return count
 
     def grew(self, queue: PartitionQueue, now_ns: int) -> None:
         """Records were appended to `queue`."""
@@ -208,106 +331,3 @@ class Accumulator:
     def _trim_expiries(self) -> None:
         while self._expiries and self._expiries[0].done:
             self._expiries.popleft()
-
-
-class _Filler:
-    """Appends one hand-over's records to batches, by prefix sums of their sizes."""
-
-    __slots__ = ("_accumulator", "_handover", "_limit", "_now_ns", "_topic")
-
-    def __init__(self, accumulator: Accumulator, topic: TopicQueue, handover: Handover, now_ns: int) -> None:
-        self._accumulator = accumulator
-        self._topic = topic
-        self._handover = handover
-        self._limit = topic.batch_limit_bytes
-        self._now_ns = now_ns
-
-    def fill_runs(self, runs: Runs, sizes: Int64, scaled: Int64) -> None:
-        """Append runs of consecutive records, closing the batches that the policy saw overflow."""
-        ends, held = _prefix_sums(sizes, scaled)
-        stops = [stop for _, stop in runs]
-        at = ends[stops].tolist()
-        closes = iter(runs.closes)
-        close_run, close_partition = next(closes, (-1, -1))
-        topic, grew, now_ns = self._topic, self._accumulator.grew, self._now_ns
-        start = begin = 0
-        for number, (partition, stop) in enumerate(runs):
-            while close_run == number:
-                self._close(close_partition)
-                close_run, close_partition = next(closes, (-1, -1))
-            queue = topic.queue(partition)
-            self.append(queue, start, stop, None, at[number] - begin, ends, held)
-            grew(queue, now_ns)
-            start, begin = stop, at[number]
-
-    def fill_groups(self, placement: Int32, kept: Int64 | None, sizes: Int64, scaled: Int64, assigned: Int32 | None) -> None:
-        """Append records one partition after the other, each partition's in their order of arrival."""
-        topic, handover = self._topic, self._handover
-        order, bounds = counting_sort(placement if kept is None else placement[kept], topic.load.partition_count)
-        if kept is not None:
-            order = kept[order]
-        if not len(order):
-            return
-        ends, held = _prefix_sums(sizes[order], scaled[order])
-        rows = order + handover.base if handover.base else order
-        partitions = np.flatnonzero(np.diff(bounds))
-        edges = bounds[np.append(partitions, partitions[-1] + 1)]
-        positions, at = edges.tolist(), ends[edges].tolist()
-        for number, partition in enumerate(partitions.tolist()):
-            queue = topic.queue(partition)
-            start, stop = positions[number], positions[number + 1]
-            opened = len(queue.batches)
-            self.append(queue, start, stop, rows, at[number + 1] - at[number], ends, held)
-            if len(queue.batches) > opened and assigned is not None and assigned[order[start]] >= 0:
-                topic.policy.on_new_batch(partition, topic.load)
-            self._accumulator.grew(queue, self._now_ns)
-
-    def append(self, queue: PartitionQueue, start: int, stop: int, order: Int64 | None, size: int, ends: Int64, held: Int64) -> None:
-        """Append rows `order[start:stop]` of the source, which take `size` bytes; `ends` and `held` are prefix sums of the same stretch.
-
-        Without order: rows `start` to `stop` of the hand-over.
-
-        A record joins the open batch if it fits; a batch that a record did not fit is closed; a new one takes at least one.
-        """
-        batch = queue.batches[-1] if queue.batches else None
-        limit, handover = self._limit, self._handover
-        base = handover.base if order is None else 0
-        while True:
-            if batch is None or batch.closed:
-                batch = self._accumulator.new_batch(queue, handover)
-                cut = stop if size <= limit else max(_last_fitting(ends, start, limit), start + 1)
-            else:
-                room = limit - batch.size_bytes
-                cut = stop if size <= room else _last_fitting(ends, start, room)
-            if cut > start:
-                taken = size if cut == stop else int(ends[cut] - ends[start])
-                batch.add(handover, base + start, base + cut, order, taken, taken if held is ends else int(held[cut] - held[start]))
-                size -= taken
-                if batch.size_bytes >= limit:
-                    batch.closed = True
-                if cut == stop:
-                    return
-                start = cut
-            batch.closed = True
-
-    def _close(self, partition: int) -> None:
-        queue = self._topic.queue(partition)
-        if queue.batches and not queue.batches[-1].closed:
-            queue.batches[-1].closed = True
-            self._accumulator.grew(queue, self._now_ns)
-
-
-def _prefix_sums(sizes: Int64, scaled: Int64) -> tuple[Int64, Int64]:
-    """Prefix sums, starting at 0, of the sizes in a batch and of the sizes in memory: one array if they are the same."""
-    ends = np.zeros(len(scaled) + 1, np.int64)
-    np.cumsum(scaled, out=ends[1:])
-    if sizes is scaled:
-        return ends, ends
-    held = np.zeros(len(sizes) + 1, np.int64)
-    np.cumsum(sizes, out=held[1:])
-    return ends, held
-
-
-def _last_fitting(ends: Int64, start: int, room: int) -> int:
-    """How far the records from `start` on fit `room`."""
-    return int(ends.searchsorted(ends[start] + room, "right")) - 1

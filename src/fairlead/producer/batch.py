@@ -25,6 +25,7 @@ class Batch:
     __slots__ = (
         "attempts",
         "base_sequence",
+        "bound_early",
         "buffer",
         "closed",
         "count",
@@ -43,6 +44,7 @@ class Batch:
         "serial",
         "size_bytes",
         "split_limit_bytes",
+        "uncompressed_bytes",
     )
 
     def __init__(self, queue: PartitionQueue, created_ns: int, deadline_ns: int) -> None:
@@ -71,9 +73,13 @@ class Batch:
         """Its records are delivered or failed, whatever may still come from a broker."""
         self.maybe_written = False
         """An attempt ended without a clear answer: a broker may have it, whatever another attempt is told."""
+        self.bound_early = True
+        """Bound when handed over, by key, partition or policy; not by `late`, as it was drained."""
         self.split_limit_bytes = 0
         """What batches it was split into may hold at most, 0: it was never split."""
         self.last_error: Exception | None = None
+        self.uncompressed_bytes = 0
+        """What its buffer would be without compression; 0: not compressed."""
 
     def add(self, handover: Handover, start: int, stop: int, order: Int64 | None, size_bytes: int, held_bytes: int) -> None:
         """Append rows; `size_bytes` is what they take in the batch, `held_bytes` what they hold of buffer.memory."""

@@ -35,7 +35,7 @@ def encode_drained(batches: Sequence[Batch], settings: ProducerSettings, wall_ms
         else:
             _encode_one(batch, settings, wall_ms)
     for group in groups.values():
-        _encode_group(group, wall_ms)
+        _encode_group(group, settings, wall_ms)
 
 
 def _encode_one(batch: Batch, settings: ProducerSettings, wall_ms: int) -> None:
@@ -47,13 +47,15 @@ def _encode_one(batch: Batch, settings: ProducerSettings, wall_ms: int) -> None:
         producer_id=batch.producer_id,
         producer_epoch=batch.producer_epoch,
         base_sequence=batch.base_sequence,
+        transactional=settings.transactional_id is not None,
     )
     batch.buffer = encoded.buffer
     if settings.compression is not Compression.none and encoded.uncompressed_bytes:
+        batch.uncompressed_bytes = encoded.uncompressed_bytes
         learn_ratio(batch.queue.topic, encoded.size_bytes / encoded.uncompressed_bytes)
 
 
-def _encode_group(group: list[Batch], wall_ms: int) -> None:
+def _encode_group(group: list[Batch], settings: ProducerSettings, wall_ms: int) -> None:
     handover, _, _, order, _ = group[0].pieces[0]
     bounds: list[int] = []
     records_bytes = 0
@@ -72,6 +74,7 @@ def _encode_group(group: list[Batch], wall_ms: int) -> None:
         producer_id=group[0].producer_id,
         producer_epoch=group[0].producer_epoch,
         base_sequences=sequences,
+        transactional=settings.transactional_id is not None,
         records_bytes=records_bytes,
     )
     for batch, each in zip(group, encoded, strict=True):
@@ -115,7 +118,7 @@ def split(batch: Batch) -> list[Batch]:
             begin = end
     for part in parts:
         part.closed, part.split_limit_bytes, part.maybe_written = True, limit, batch.maybe_written
-        part.serial = serial
+        part.serial, part.bound_early = serial, batch.bound_early
         serial += part.count
     return parts
 

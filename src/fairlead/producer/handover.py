@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from fairlead.base.ids import TopicPartition
+from fairlead.core.group_offsets import GroupMetadata, OffsetAndMetadata
 from fairlead.records import RecordColumns
 
 Int64 = npt.NDArray[np.int64]
@@ -135,10 +137,11 @@ class Flush:
 
 @dataclass(slots=True, frozen=True)
 class PartitionsFor:
-    """Answered with the topic's list of `core.metadata.PartitionMetadata`, or TimedOut after max.block.ms."""
+    """Answered with the topic's list of `core.metadata.PartitionMetadata`, or TimedOut after `timeout_ns` (None: max.block.ms)."""
 
     completion: Any
     topic: str
+    timeout_ns: int | None = None
 
 
 @dataclass(slots=True, frozen=True)
@@ -147,3 +150,57 @@ class Stop:
 
     completion: Any
     reason: str
+
+
+@dataclass(slots=True, frozen=True)
+class InitTransactions:
+    """Get id and epoch for the transactional id, which fences older producers and ends what they left open. Answered with None.
+
+    This and the other ones with a deadline are answered with TimedOut when it passes, and go on all the same. `again`: the same was
+    asked before and nobody waited for the answer, so it may have ended meanwhile.
+    """
+
+    completion: Any
+    deadline_ns: int
+    again: bool = False
+
+
+@dataclass(slots=True, frozen=True)
+class BeginTransaction:
+    """From now on hand-overs belong to a new transaction. Answered with None."""
+
+    completion: Any
+
+
+@dataclass(slots=True, frozen=True)
+class SendOffsets:
+    """Commit a group's offsets with the open transaction. Answered with None once the group's coordinator has them."""
+
+    completion: Any
+    deadline_ns: int
+    offsets: Mapping[TopicPartition, OffsetAndMetadata]
+    group: GroupMetadata
+
+
+@dataclass(slots=True, frozen=True)
+class EndTransaction:
+    """Commit or abort, after everything handed over before is settled; an abort gives up what was not sent. Answered with None."""
+
+    completion: Any
+    deadline_ns: int
+    commit: bool
+    again: bool = False
+
+
+@dataclass(slots=True, frozen=True)
+class LeaveTransaction:
+    """Before the producer ends: let a commit or an abort that is under way end, abort a transaction that is open.
+
+    Answered with True if there was one to abort, otherwise False.
+    """
+
+    completion: Any
+    deadline_ns: int
+
+
+TransactionOperation = InitTransactions | BeginTransaction | SendOffsets | EndTransaction | LeaveTransaction

@@ -23,6 +23,7 @@ class IdentityState(Enum):
     """The life of a producer id."""
 
     OFF = "idempotence is off"
+    AWAITED = "the transaction coordinator has not given a producer id yet"
     WANTED = "a producer id has to be asked for"
     ASKING = "InitProducerId is under way"
     READY = "batches can be numbered"
@@ -45,23 +46,32 @@ TRANSITIONS: dict[tuple[IdentityState, IdentityTrigger], IdentityState] = {
     (IdentityState.ASKING, IdentityTrigger.REFUSED): IdentityState.WANTED,
     (IdentityState.ASKING, IdentityTrigger.GIVEN_UP): IdentityState.FAILED,
     (IdentityState.READY, IdentityTrigger.EXHAUSTED): IdentityState.WANTED,
+    # With a transactional id, the coordinator gives both the id and every new epoch.
+    (IdentityState.AWAITED, IdentityTrigger.GRANTED): IdentityState.READY,
+    (IdentityState.AWAITED, IdentityTrigger.GIVEN_UP): IdentityState.FAILED,
+    (IdentityState.READY, IdentityTrigger.GRANTED): IdentityState.READY,
+    (IdentityState.READY, IdentityTrigger.GIVEN_UP): IdentityState.FAILED,
 }
 
 
 class Identity:
     """The producer id and epoch of one producer."""
 
-    __slots__ = ("bump_wanted", "epoch", "error", "failures", "producer_id", "retry_at_ns", "state")
+    __slots__ = ("bump_wanted", "epoch", "error", "failures", "producer_id", "retry_at_ns", "state", "transactional")
 
-    def __init__(self, idempotent: bool) -> None:
-        self.state = IdentityState.WANTED if idempotent else IdentityState.OFF
+    def __init__(self, idempotent: bool, transactional: bool = False) -> None:
+        self.state = IdentityState.OFF
+        if idempotent:
+            self.state = IdentityState.AWAITED if transactional else IdentityState.WANTED
+        self.transactional = transactional
+        """The transaction coordinator gives id and epochs; what goes wrong in a transaction is not numbered anew, but aborted with it."""
         self.producer_id = NO_PRODUCER_ID
         self.epoch = NO_PRODUCER_EPOCH
         self.error: Exception | None = None
         self.failures = 0
         self.retry_at_ns = 0
         self.bump_wanted = False
-        """Some partition has to start again at sequence 0 under a new epoch."""
+        """Some partition has to start again at sequence 0 under a new epoch; in a transaction: once it is aborted."""
 
     @property
     def idempotent(self) -> bool:
@@ -78,7 +88,7 @@ class Identity:
     def grant(self, producer_id: int, epoch: int) -> None:
         """A broker answered InitProducerId."""
         self.fire(IdentityTrigger.GRANTED)
-        self.producer_id, self.epoch, self.failures = producer_id, epoch, 0
+        self.producer_id, self.epoch, self.failures, self.bump_wanted = producer_id, epoch, 0, False
 
     def bump(self) -> None:
         """A new epoch, as asked by `bump_wanted`: the next one, or after the last a new producer id (KIP-360)."""
@@ -117,23 +127,23 @@ class PartitionSequences:
         self.unresolved_next = NO_SEQUENCE
         """A batch that may have been written was given up: the sequence after it. Nothing new is numbered until it is known."""
         self.rewrite = False
-        """All outstanding batches are to be numbered anew as soon as none of them is on the wire."""
+        """All outstanding batches are to be numbered anew as soon as none of them is on the wire; in a transaction they are lost."""
 
     @property
     def unresolved(self) -> bool:
         """True while it is not known whether a batch that was given up has been written."""
         return self.unresolved_next != NO_SEQUENCE
 
-    def may_drain(self, batch: Batch, identity: Identity, in_flight: int) -> bool:
-        """May this partition's first batch go out now? Prepares the numbering, if it is the moment for it.
+    def may_drain(self, batch: Batch | None, identity: Identity, in_flight: int) -> bool:
+        """May this partition's first batch, or (None) one yet to be made, go out now? Prepares the numbering, if it is the moment for it.
 
         False is lifted only by an answer to a batch in flight (`RecordAccumulator.shouldStopDrainBatchesForPartition`).
         """
         if self.rewrite:
-            if in_flight:
+            if in_flight or (identity.transactional and identity.bump_wanted):
                 return False
             self._renumber(identity)
-        if batch.base_sequence != NO_SEQUENCE:
+        if batch is not None and batch.base_sequence != NO_SEQUENCE:
             return self.outstanding[0] is batch
         if self.unresolved_next != NO_SEQUENCE:
             return False

@@ -1,36 +1,25 @@
-"""The account of everything handed over: what is not settled yet, what memory it holds, who waits for it, and the counters."""
+"""The account of everything handed over: what is not settled yet, what memory it holds, and who waits for it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from fairlead.core.effects import Call, Effect, Resolve
 from fairlead.core.machine import MemoryPool
-from fairlead.producer.batch import Batch
-from fairlead.producer.handover import Handover, Int64
-
-COUNTERS = (
-    "records_sent",
-    "records_failed",
-    "batches_sent",
-    "batches_retried",
-    "batches_split",
-    "bytes_sent",
-    "bytes_uncompressed",
-    "requests_sent",
-    "requests_failed",
-    "epoch_bumps",
-)
-"""What `metrics` counts: records delivered and failed; batches, their bytes and requests as often as they were sent."""
+from fairlead.producer.batch import Batch, Piece
+from fairlead.producer.handover import Calls, Handover, Int64
+from fairlead.producer.metrics import Recorder
 
 
 class Ledger:
     """Every row handed over is settled here exactly once, so that memory comes back, flushes end and callbacks are called."""
 
-    def __init__(self, memory: MemoryPool) -> None:
+    def __init__(self, memory: MemoryPool, recorder: Recorder) -> None:
         self._memory = memory
+        self._recorder = recorder
         self._open: dict[int, Handover] = {}
         self._serial = 0
         self._flushes: list[tuple[int, Any]] = []
@@ -38,7 +27,10 @@ class Ledger:
         self._effects: list[Effect] = []
         self.records_open = 0
         """Records handed over and not settled."""
-        self.counters: dict[str, int] = dict.fromkeys(COUNTERS, 0)
+        self.on_settled: Callable[[Batch], None] = lambda batch: None
+        """Told of each batch just before its records are settled."""
+        self.on_failure: Callable[[Exception], None] = lambda error: None
+        """Told whenever records fail, whatever failed them."""
 
     def enter(self, handover: Handover) -> None:
         """A hand-over arrived."""
@@ -47,11 +39,22 @@ class Ledger:
         self.records_open += handover.rows
         if handover.rows:
             self._open[handover.serial] = handover
+            self._recorder.entered(handover)
 
-    def finish(self, batch: Batch, base_offset: int, log_append_ms: int, error: Exception | None) -> None:
-        """Settle all records of a batch, once: a batch that is done already is left alone."""
+    def finish(
+        self, batch: Batch, base_offset: int, log_append_ms: int, error: Exception | None, refused: Sequence[tuple[Piece, Exception]] = ()
+    ) -> None:
+        """Settle all records of a batch, once: a batch that is done already is left alone.
+
+        `refused`: its pieces, each with an error of its own, if the broker told its records apart.
+        """
         if batch.done:
             return
+        for (handover, start, stop, order, held_bytes), why in refused:
+            self._settled(handover, *handover.settle(start, stop, order, held_bytes, batch.queue.partition, -1, -1, why))
+        if refused:
+            batch.pieces = []
+        self.on_settled(batch)
         partition, offset = batch.queue.partition, base_offset
         for handover, start, stop, order, held_bytes in batch.pieces:
             freed, call = handover.settle(start, stop, order, held_bytes, partition, offset, log_append_ms, error)
@@ -63,7 +66,10 @@ class Ledger:
             if offset >= 0:
                 offset += stop - start
         batch.done, batch.pieces, batch.buffer = True, [], None
-        self._count(batch.count, error)
+        self.records_open -= batch.count
+        self._recorder.settled(batch.queue.topic.name, batch.count, error)
+        if error is not None:
+            self.on_failure(error)
 
     def fail_rows(self, handover: Handover, order: Int64 | None, error: Exception, partition: int = -1) -> None:
         """Settle rows that never got into a batch: `order` (rows of its columns), or all of the hand-over."""
@@ -76,8 +82,13 @@ class Ledger:
             freed, call = handover.settle(handover.base, handover.base + count, None, size_bytes, partition, -1, -1, error)
         else:
             freed, call = handover.settle(0, count, order + handover.base, size_bytes, partition, -1, -1, error)
-        self._count(count, error)
-        self._freed_bytes += freed
+        self.records_open -= count
+        self._recorder.settled(handover.topic, count, error)
+        self.on_failure(error)
+        self._settled(handover, freed, call)
+
+    def _settled(self, handover: Handover, freed_bytes: int, call: Calls | None) -> None:
+        self._freed_bytes += freed_bytes
         if call is not None:
             self._effects.append(Call(*call))
         if not handover.rows:
@@ -110,7 +121,3 @@ class Ledger:
                     self.resolve(completion)
         effects, self._effects = self._effects, []
         return effects
-
-    def _count(self, count: int, error: Exception | None) -> None:
-        self.records_open -= count
-        self.counters["records_sent" if error is None else "records_failed"] += count

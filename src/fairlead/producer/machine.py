@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from math import nan
 
 from fairlead.base.codes import ErrorCode, policy
 from fairlead.base.config import Settings
 from fairlead.base.errors import BrokerError, TimedOut, UnsupportedVersion, UsageError
+from fairlead.base.ids import NO_SEQUENCE
+from fairlead.base.units import NS_PER_S, ms_to_ns
 from fairlead.core.backoff import Backoff
 from fairlead.core.effects import Effect
 from fairlead.core.events import Connected, Disconnected, Event, Received, Submitted
@@ -15,12 +18,16 @@ from fairlead.core.machine import Dice, MemoryPool
 from fairlead.core.network import Network
 from fairlead.producer.accumulator import Accumulator
 from fairlead.producer.batch import Batch
-from fairlead.producer.handover import POLL_INTERVAL_NS, Flush, Intake, PartitionsFor, Stop
+from fairlead.producer.handover import POLL_INTERVAL_NS, Flush, Intake, PartitionsFor, Stop, TransactionOperation
 from fairlead.producer.identity import Identity, IdentityState, IdentityTrigger
 from fairlead.producer.ledger import Ledger
+from fairlead.producer.meters import Sampling
+from fairlead.producer.metrics import Metrics, ProducerMeter, Recorder
 from fairlead.producer.schedule import Schedule
 from fairlead.producer.sender import Sender
 from fairlead.producer.settings import producer_settings
+from fairlead.producer.transaction_states import TransactionState
+from fairlead.producer.transactions import Transactions
 from fairlead.wire import ApiKey, Message
 
 _TRANSACTION_TIMEOUT_MS = 2**31 - 1
@@ -36,12 +43,25 @@ class ProducerMachine:
         self._intake = intake
         self._memory = memory
         self._events: deque[Event] = deque()
-        self._network = Network(settings, dice, max_in_flight=self.settings.max_in_flight)
-        self._ledger = Ledger(memory)
+        self.recorder = Recorder(Sampling(ms_to_ns(settings["metrics.sample.window.ms"]), settings["metrics.num.samples"]))
+        self._network = Network(settings, dice, max_in_flight=self.settings.max_in_flight, traffic=self.recorder)
+        self._ledger = Ledger(memory, self.recorder)
         self._schedule = Schedule(self.settings.linger_ns)
-        self._identity = Identity(self.settings.idempotent)
-        self._accumulator = Accumulator(self.settings, self._network.metadata, self._schedule, self._ledger, dice)
-        self._sender = Sender(self.settings, self._network, self._accumulator, self._schedule, self._ledger, self._identity, dice)
+        self._identity = Identity(self.settings.idempotent, self.settings.transactional_id is not None)
+        self._transactions = Transactions(self.settings, self._network, self._identity, self._ledger, dice, self._quiet)
+        self._ledger.on_failure = self._transactions.failed
+        self._accumulator = Accumulator(self.settings, self._network.metadata, self._schedule, self._ledger, self._transactions, dice)
+        self._sender = Sender(
+            self.settings,
+            self._network,
+            self._accumulator,
+            self._schedule,
+            self._ledger,
+            self._identity,
+            self._transactions,
+            self.recorder,
+            dice,
+        )
         self._backoff = Backoff(self.settings.retry_backoff_ms, self.settings.retry_backoff_max_ms)
         self._metadata_version = self._network.metadata.version
         self._questions: list[tuple[int, PartitionsFor]] = []
@@ -54,9 +74,22 @@ class ProducerMachine:
         """Records taken in and neither delivered nor failed; may be read from any thread."""
         return self._ledger.records_open
 
-    def metrics(self) -> dict[str, int]:
-        """Counters since the start (`ledger.COUNTERS`), and `records_open`; may be read from any thread."""
-        return {**self._ledger.counters, "records_open": self._ledger.records_open}
+    def metrics(self, now_ns: int, face: ProducerMeter, gauges: Mapping[str, float]) -> Metrics:
+        """Everything by Kafka's names (`metric_names`). `face`, `gauges`: what the face counts and knows. From any thread."""
+        network = self._network
+        age_ns = network.metadata.age_ns(now_ns)
+        nodes = {node_id: network.in_flight(node_id) for node_id in list(self.recorder.nodes)}
+        own: dict[str, float] = {
+            "records-open": self._ledger.records_open,
+            "requests-in-flight": sum(nodes.values()),
+            "connection-count": network.open_connections(),
+            "metadata-age": nan if age_ns is None else age_ns / NS_PER_S,
+        }
+
+        def of_node(node_id: int) -> dict[str, float]:
+            return {"requests-in-flight": nodes.get(node_id, 0), "request-window": self._sender.nodes.limit(node_id)}
+
+        return self.recorder.read(now_ns, face, {**own, **gauges}, of_node)
 
     def receive(self, event: Event) -> None:
         """Queue `event`."""
@@ -65,6 +98,7 @@ class ProducerMachine:
     def step(self, now_ns: int, wall_ms: int) -> Sequence[Effect]:
         """Work on all events, hand-overs and what time brings; see `core.machine.Machine`."""
         self._now_ns = now_ns
+        self.recorder.tick(now_ns)
         self._sender.tick(now_ns)
         operations = []
         while self._events:
@@ -73,7 +107,7 @@ class ProducerMachine:
                 operations.append(event.operation)
             elif isinstance(event, (Connected, Disconnected, Received)):
                 self._network.handle(event, now_ns, wall_ms)
-        self._schedule.hurry = self._ledger.flushing or self._memory.waiting()
+        self._schedule.hurry = self._hurries()
         # Operations come after the take: a flush covers what was handed over before it was asked for.
         self._take(now_ns)
         for operation in operations:
@@ -84,8 +118,10 @@ class ProducerMachine:
         self._follow_metadata(now_ns)
         self._keep_identity(now_ns)
         self._sender.expire(self._accumulator.expire(now_ns, self._network.trouble), now_ns)
-        self._schedule.advance(now_ns, self._ledger.flushing or self._memory.waiting())
+        self._keep_transaction(now_ns)
+        self._schedule.advance(now_ns, self._hurries())
         self._sender.send_ready(now_ns, wall_ms)
+        self._keep_transaction(now_ns)  # batches may have been begun for partitions that are not part of it yet
         if self.settings.acks == 0:
             self._network.advance(now_ns, wall_ms)  # sent is delivered
         self._answer_questions(now_ns)
@@ -95,8 +131,10 @@ class ProducerMachine:
         """See `core.machine.Machine`."""
         if self._stopped:
             return None
-        dues = [self._network.deadline_ns(), self._schedule.next_ns(), self._accumulator.next_ns(), self._poll_ns]
+        dues = [self._network.deadline_ns(), self._schedule.next_ns(), self._accumulator.next_ns(), self._sender.next_ns(), self._poll_ns]
         dues += [due for due, _ in self._questions]
+        if self._transactions.transactional:
+            dues.append(self._transactions.deadline_ns())
         if self._identity.state is IdentityState.WANTED:
             dues.append(self._identity.retry_at_ns)
         return min((due for due in dues if due is not None), default=None)
@@ -119,12 +157,15 @@ class ProducerMachine:
         coming_back = not self._stopped and (self._ledger.records_open > 0 or self.settings.linger_ns >= POLL_INTERVAL_NS)
         handovers = self._intake.take(coming_back)
         self._poll_ns = now_ns + POLL_INTERVAL_NS if handovers and coming_back else None
+        refusal = self._transactions.refusal()
         for handover in handovers:
             self._ledger.enter(handover)
             if self._stopped:
                 self._ledger.fail_rows(handover, None, UsageError("the producer is closed"))
             elif self._identity.state is IdentityState.FAILED and self._identity.error is not None:
                 self._ledger.fail_rows(handover, None, self._identity.error)
+            elif refusal is not None:
+                self._ledger.fail_rows(handover, None, refusal)
             else:
                 self._accumulator.accept(handover, now_ns)
 
@@ -136,9 +177,45 @@ class ProducerMachine:
                 self._ledger.resolve(operation.completion, error=UsageError("the producer is closed"))
                 return
             self._network.metadata.want(operation.topic, now_ns)
-            self._questions.append((now_ns + self.settings.max_block_ns, operation))
+            timeout_ns = self.settings.max_block_ns if operation.timeout_ns is None else operation.timeout_ns
+            self._questions.append((now_ns + timeout_ns, operation))
         elif isinstance(operation, Stop):
             self._stop(operation)
+        elif isinstance(operation, TransactionOperation):
+            self._transactions.operate(operation)
+
+    def _hurries(self) -> bool:
+        """True if nothing should linger."""
+        return self._ledger.flushing or self._memory.waiting() or self._transactions.hurries
+
+    def _keep_transaction(self, now_ns: int) -> None:
+        transactions = self._transactions
+        if not transactions.transactional:
+            return
+        transactions.advance(now_ns)
+        lost = transactions.losses()
+        if lost is not None and self._ledger.records_open:
+            self._lose(lost, all_of_them=transactions.state is TransactionState.FATAL_ERROR)
+            transactions.advance(now_ns)
+        for name, partition in transactions.take_released():
+            self._schedule.place(self._accumulator.topics[name].queue(partition), now_ns)
+
+    def _lose(self, error: Exception, *, all_of_them: bool) -> None:
+        """The transaction is lost: give up what was not sent, and what can never be taken because a batch before it is missing.
+
+        What was sent without an answer is sent again until there is one, so that no straggler comes in after the abort.
+        """
+        self._accumulator.fail_unbound(error)
+        for batch in self._accumulator.batches():
+            unsent = batch.base_sequence == NO_SEQUENCE or batch.queue.sequences.rewrite
+            if all_of_them or (unsent and not batch.in_flight):
+                self._give_up(batch, error)
+
+    def _quiet(self) -> bool:
+        """True if every record is settled and no batch is on the wire, not even one that was given up."""
+        if self._ledger.records_open:
+            return False
+        return not any(queue.in_flight for topic in self._accumulator.topics.values() for queue in topic.used())
 
     def _follow_metadata(self, now_ns: int) -> None:
         version = self._network.metadata.version
@@ -156,7 +233,10 @@ class ProducerMachine:
                 self._ledger.resolve(question.completion, error=BrokerError(known.error_code, f"topic {question.topic!r}"))
             elif now_ns >= due_ns:
                 reason = policy(known.error_code).meaning if known is not None and known.error_code else self._network.trouble()
-                text = f"topic {question.topic!r}: no metadata within max.block.ms={self.settings.max_block_ms}; {reason}"
+                limit = f"max.block.ms={self.settings.max_block_ms}"
+                if question.timeout_ns is not None:
+                    limit = f"{question.timeout_ns / NS_PER_S:g} s"
+                text = f"topic {question.topic!r}: no metadata within {limit}; {reason}"
                 self._ledger.resolve(question.completion, error=TimedOut(text))
             else:
                 still.append((due_ns, question))
@@ -187,8 +267,7 @@ class ProducerMachine:
             identity.fire(IdentityTrigger.GIVEN_UP)
             for batch in self._accumulator.batches():
                 self._give_up(batch, error)
-            for handover in self._accumulator.unbound():
-                self._ledger.fail_rows(handover, None, error)
+            self._accumulator.fail_unbound(error)
             return
         identity.fire(IdentityTrigger.REFUSED)
         identity.retry_at_ns = self._now_ns + self._backoff.wait_ns(identity.failures, self._dice)
@@ -198,6 +277,7 @@ class ProducerMachine:
         if not batch.in_flight:
             batch.queue.remove(batch)
             self._schedule.place(batch.queue, self._now_ns)
+        batch.queue.sequences.drop(batch)
         self._ledger.finish(batch, -1, -1, error)
 
     def _stop(self, operation: Stop) -> None:
@@ -208,14 +288,14 @@ class ProducerMachine:
     def _give_up_all(self, error: Exception) -> dict[str, int]:
         """Fail every record that is open, and close the connections; records given up by topic."""
         self._stopped = True
+        self._transactions.close(UsageError("the producer is closed"))
         given_up: dict[str, int] = {}
         for batch in self._accumulator.batches():
             name = batch.queue.topic.name
             given_up[name] = given_up.get(name, 0) + batch.count
             self._give_up(batch, error)
-        for handover in self._accumulator.unbound():
-            given_up[handover.topic] = given_up.get(handover.topic, 0) + handover.rows
-            self._ledger.fail_rows(handover, None, error)
+        for name, count in self._accumulator.fail_unbound(error).items():
+            given_up[name] = given_up.get(name, 0) + count
         for _, question in self._questions:
             self._ledger.resolve(question.completion, error=UsageError("the producer is closed"))
         self._questions = []

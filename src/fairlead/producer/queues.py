@@ -9,10 +9,11 @@ from typing import Any
 
 from fairlead.base.ids import NO_LEADER
 from fairlead.core.metadata import TopicMetadata
-from fairlead.partitioning import BrokerAvailability, TopicLoad, UnkeyedPolicy
+from fairlead.partitioning import BrokerAvailability, LatePolicy, TopicLoad, UnkeyedPolicy
 from fairlead.producer.batch import Batch
 from fairlead.producer.handover import Handover
 from fairlead.producer.identity import PartitionSequences
+from fairlead.producer.late import LateQueue
 
 
 class QueueState(Enum):
@@ -29,7 +30,19 @@ class QueueState(Enum):
 class PartitionQueue:
     """The batches of one partition that are not in flight, oldest first. Retried ones come first, in the order they were drained."""
 
-    __slots__ = ("batches", "drained_records", "in_flight", "node_id", "partition", "sequences", "state", "timer_ns", "topic")
+    __slots__ = (
+        "batches",
+        "drained_records",
+        "held_bytes",
+        "held_for",
+        "in_flight",
+        "node_id",
+        "partition",
+        "sequences",
+        "state",
+        "timer_ns",
+        "topic",
+    )
 
     def __init__(self, topic: TopicQueue, partition: int) -> None:
         self.topic = topic
@@ -39,6 +52,10 @@ class PartitionQueue:
         """Batches sent and not answered, those that expired meanwhile included."""
         self.drained_records = 0
         """Records ever drained: numbers batches in their order (`Batch.serial`), also through splits."""
+        self.held_bytes = 0
+        """What its records hold of buffer.memory, if `Share` has a bound to watch over."""
+        self.held_for = NO_LEADER
+        """The broker that these are counted for."""
         self.state = QueueState.IDLE
         self.node_id = NO_LEADER
         """The node in whose structures it is kept."""
@@ -94,17 +111,21 @@ class TopicQueue:
     """One topic. Partitions cost nothing until they have records: their queues are made on first use."""
 
     __slots__ = (
-        "batch_limit_bytes", "compression_ratio", "leaders", "load", "metadata", "metadata_version", "name", "policy", "queued_batches",
-        "queues", "unbound",
+        "batch_limit_bytes", "compression_ratio", "late", "leaders", "led", "load", "metadata", "metadata_version", "name", "policy",
+        "queued_batches", "queues", "unbound",
     )  # fmt: skip
 
-    def __init__(self, name: str, policy: UnkeyedPolicy, availability: BrokerAvailability, batch_limit_bytes: int) -> None:
+    def __init__(self, name: str, policy: UnkeyedPolicy | LatePolicy, availability: BrokerAvailability, batch_limit_bytes: int) -> None:
         self.name = name
         self.policy = policy
         self.batch_limit_bytes = batch_limit_bytes
         """Record bytes of one batch, without its header."""
         self.unbound: deque[Handover] = deque()
-        """Hand-overs whose records have no partition yet, each with its time of arrival. Today they wait here for metadata only."""
+        """Hand-overs that wait for metadata, each with its time of arrival."""
+        self.late = LateQueue(policy) if isinstance(policy, LatePolicy) else None
+        """Records that wait for a broker, under a policy that binds at drain time."""
+        self.led: dict[int, list[int]] = {}
+        """Under such a policy: the partitions that each broker leads."""
         self.queues: list[PartitionQueue | None] = []
         self.queued_batches: list[int] = []
         self.leaders: list[int] = []
@@ -128,6 +149,11 @@ class TopicQueue:
         self.leaders = [entry.leader for entry in metadata.partitions] + [NO_LEADER] * -min(missing, 0)
         self.load.partition_count = count
         self.load.available = [entry.partition for entry in metadata.partitions if entry.leader != NO_LEADER]
+        if self.late is not None:
+            self.led = {}
+            for partition in self.load.available:
+                self.led.setdefault(self.leaders[partition], []).append(partition)
+            self.late.arrange(self.led, count)
 
     def queue(self, partition: int) -> PartitionQueue:
         """The queue of `partition`, made if it has none."""

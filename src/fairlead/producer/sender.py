@@ -1,4 +1,4 @@
-"""The sender: drains batches into Produce requests, one batch per partition and request, and deals with the answers."""
+"""The sender: sends what `Drain` puts together as Produce requests, one batch per partition and request, and deals with the answers."""
 
 from __future__ import annotations
 
@@ -7,22 +7,26 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fairlead.base.codes import ErrorCode, policy
-from fairlead.base.errors import BrokerError, RecordTooLarge, TimedOut, UnsupportedVersion
+from fairlead.base.errors import BrokerError, TimedOut, UnsupportedVersion
 from fairlead.base.ids import NO_SEQUENCE, Node
-from fairlead.base.limits import BATCH_OVERHEAD_BYTES
 from fairlead.base.units import ns_to_ms
 from fairlead.core.backoff import Backoff
 from fairlead.core.machine import Dice
 from fairlead.core.metadata import NO_TOPIC_ID
 from fairlead.core.network import Network
 from fairlead.producer.accumulator import Accumulator
-from fairlead.producer.batch import Batch
+from fairlead.producer.batch import Batch, Piece
+from fairlead.producer.drain import Drain, Request
 from fairlead.producer.encoding import encode_drained, split
 from fairlead.producer.identity import Identity, IdentityState
 from fairlead.producer.ledger import Ledger
+from fairlead.producer.metrics import Recorder
+from fairlead.producer.nodes import Nodes
 from fairlead.producer.queues import PartitionQueue, QueueState
-from fairlead.producer.schedule import NodeQueues, Schedule
+from fairlead.producer.refusals import refusal, refused_pieces
+from fairlead.producer.schedule import Schedule
 from fairlead.producer.settings import ProducerSettings
+from fairlead.producer.transactions import Transactions
 from fairlead.producer.verdicts import Verdict, judge
 from fairlead.wire import ApiKey, Message
 
@@ -46,6 +50,8 @@ class Sender:
         schedule: Schedule,
         ledger: Ledger,
         identity: Identity,
+        transactions: Transactions,
+        recorder: Recorder,
         dice: Dice,
     ) -> None:
         self._settings = settings
@@ -53,105 +59,49 @@ class Sender:
         self._accumulator = accumulator
         self._schedule = schedule
         self._ledger = ledger
+        self._recorder = recorder
         self._identity = identity
+        self._transactions = transactions
         self._dice = dice
         self._backoff = Backoff(settings.retry_backoff_ms, settings.retry_backoff_max_ms)
         self._now_ns = 0
         self._idempotent = settings.idempotent
-        self._mutes = settings.keeps_order_by_muting
+        self.nodes = Nodes(settings, network)
+        self._drain = Drain(settings, network, accumulator, schedule, identity, transactions, self.nodes)
 
     def tick(self, now_ns: int) -> None:
         """The time of this step, for answers that come in during it."""
         self._now_ns = now_ns
 
+    def next_ns(self) -> int | None:
+        """When `send_ready` has something to do if nothing happens before."""
+        return self._drain.next_ns
+
     # Sending
 
     def send_ready(self, now_ns: int, wall_ms: int) -> None:
         """Send all that can be sent to nodes that can take it; begin to connect to the others."""
+        self._drain.next_ns = None
         identity = self._identity
-        if identity.bump_wanted and identity.state is IdentityState.READY:
+        if identity.bump_wanted and identity.state is IdentityState.READY and not identity.transactional:
             identity.bump()
-            self._ledger.counters["epoch_bumps"] += 1
+            self._recorder.whole.epoch_bumps += 1
         if self._idempotent and identity.state is not IdentityState.READY:
             return
-        network, availability = self._network, self._accumulator.availability
-        for node_id in availability.unready():
-            availability.observe(node_id, can_take=network.ready(node_id), now_ns=now_ns)
-        for node_id, node in self._schedule.nodes.items():
-            if not node.ready:
-                continue
-            can_take = network.ready(node_id)
-            availability.observe(node_id, can_take=can_take, now_ns=now_ns)
-            if not can_take:
-                if not network.blocked(node_id):
-                    network.connect(node_id)
-                continue
-            while node.ready and network.ready(node_id):
-                batches = self._drain(node, network.in_flight(node_id) == 0, now_ns)
-                if not batches:
-                    break
-                self._send(node_id, batches, wall_ms)
+        drain = self._drain
+        drain.look(now_ns)
+        while requests := drain.round(now_ns):
+            for node_id, request in requests.items():
+                self._send(node_id, request, wall_ms)
+        drain.plan(now_ns)
 
-    def _drain(self, node: NodeQueues, idle: bool, now_ns: int) -> list[Batch]:
-        """The batches of one request: the first of each ready partition in turn, up to max.request.size.
-
-        A node that is `idle` also takes what still lingers, as Kafka's does: the request goes anyway. To a busy one that
-        would only mean smaller batches.
-        """
-        batches: list[Batch] = []
-        size_bytes = 0
-        limit_bytes = self._settings.max_request_bytes
-        again: list[PartitionQueue] = []
-        for _ in range(len(node.ready)):
-            queue = next(iter(node.ready))
-            if not self._may_drain(queue):
-                self._schedule.park(queue)
-                continue
-            size_bytes += queue.batches[0].size_bytes + BATCH_OVERHEAD_BYTES
-            if size_bytes > limit_bytes and batches:
-                break
-            batches.append(self._take(queue))
-            node.ready.move_to_end(queue)
-            if len(queue.batches) < 2 or queue.batches[0].retry_at_ns:
-                again.append(queue)  # it may have to linger, or be empty; otherwise it stays ready
-        else:
-            for queue in list(node.waiting) if idle and batches else ():
-                size_bytes += queue.batches[0].size_bytes + BATCH_OVERHEAD_BYTES
-                if size_bytes > limit_bytes:
-                    break
-                if self._may_drain(queue):
-                    batches.append(self._take(queue))
-                    again.append(queue)
-        for queue in again:
-            self._schedule.place(queue, now_ns)
-        return batches
-
-    def _may_drain(self, queue: PartitionQueue) -> bool:
-        if queue.in_flight and self._mutes:
-            return False
-        return not self._idempotent or queue.sequences.may_drain(queue.batches[0], self._identity, queue.in_flight)
-
-    def _take(self, queue: PartitionQueue) -> Batch:
-        batch = queue.pop()
-        if not batch.serial:
-            batch.serial = queue.drained_records + 1
-            queue.drained_records += batch.count
-            if self._idempotent:
-                queue.sequences.number(batch)
-        batch.attempts += 1
-        batch.in_flight = True
-        queue.in_flight += 1
-        metadata = queue.topic.metadata
-        assert metadata is not None, "a queue with a leader has metadata"
-        batch.leader_epoch = metadata.partitions[queue.partition].leader_epoch
-        return batch
-
-    def _send(self, node_id: int, batches: Sequence[Batch], wall_ms: int) -> None:
+    def _send(self, node_id: int, request: Request, wall_ms: int) -> None:
+        batches = request.batches
         encode_drained(batches, self._settings, wall_ms)
+        self._drain.enter(request)
         topics: dict[str, Message] = {}
         by_partition: dict[tuple[str, int], Batch] = {}
         names: dict[uuid.UUID, str] = {}
-        sent_bytes = uncompressed_bytes = 0
         for batch in batches:
             topic = batch.queue.topic
             entry = topics.get(topic.name)
@@ -163,22 +113,20 @@ class Sender:
             partition = batch.queue.partition
             entry.partition_data.append(Message(index=partition, records=batch.buffer))
             by_partition[topic.name, partition] = batch
-            assert batch.buffer is not None
-            sent_bytes += len(batch.buffer)
-            uncompressed_bytes += batch.size_bytes
-        counters = self._ledger.counters
-        counters["bytes_sent"] += sent_bytes
-        counters["bytes_uncompressed"] += uncompressed_bytes
-        counters["batches_sent"] += len(batches)
-        counters["requests_sent"] += 1
+        self._recorder.sent(batches)
         message = Message(
-            transactional_id=None,
+            transactional_id=self._transactions.transactional_id,
             acks=self._settings.acks,
             timeout_ms=self._settings.request_timeout_ms,
             topic_data=list(topics.values()),
         )
         self._network.send(
-            node_id, ApiKey.PRODUCE, message, self._answered(node_id, by_partition, names), expects_response=self._settings.acks != 0
+            node_id,
+            ApiKey.PRODUCE,
+            message,
+            self._answered(node_id, by_partition, names),
+            expects_response=self._settings.acks != 0,
+            version=self._transactions.produce_version(node_id),
         )
 
     # Answers
@@ -186,12 +134,20 @@ class Sender:
     def _answered(
         self, node_id: int, batches: dict[tuple[str, int], Batch], names: dict[uuid.UUID, str]
     ) -> Callable[[Message | None, Exception | None], None]:
+        sent_ns, nodes = self._now_ns, self.nodes
+        acknowledged = self._settings.acks != 0
+        depth = nodes.sent(node_id, sent_ns) if acknowledged else 0
+        size_bytes = sum(batch.size_bytes for batch in batches.values())
+
         def answered(response: Message | None, error: Exception | None) -> None:
+            now_ns = self._now_ns
+            if acknowledged:
+                nodes.answered(node_id, depth, now_ns - sent_ns, size_bytes, now_ns, failed=response is None)
             for batch in batches.values():
                 batch.in_flight = False
                 batch.queue.in_flight -= 1
             if error is not None:
-                self._ledger.counters["requests_failed"] += 1
+                self._recorder.whole.requests_failed += 1
                 self._network.metadata.request_update()
                 for batch in batches.values():
                     self._lost(batch, error)
@@ -199,6 +155,7 @@ class Sender:
                 for batch in batches.values():
                     self._delivered(batch, -1, -1)
             else:
+                self._recorder.answered(node_id, now_ns - sent_ns, response.throttle_time_ms)
                 self._read(node_id, response, batches, names)
 
         return answered
@@ -243,7 +200,7 @@ class Sender:
         if verdict is Verdict.DELIVERED:  # a duplicate: it was written before, its offset is not known any more
             self._delivered(batch, -1, -1)
             return
-        error = self._error(batch, code, entry)
+        error = refusal(batch, code, entry)
         batch.last_error = error
         batch.maybe_written = batch.maybe_written or code in _UNCLEAR
         if policy(code).refreshes_metadata:
@@ -255,7 +212,8 @@ class Sender:
                 queue.sequences.start_again(self._identity)
             self._retry(batch)
         else:
-            self.fail(batch, error, maybe_written=batch.maybe_written or policy(code).retriable)
+            maybe_written = batch.maybe_written or policy(code).retriable
+            self.fail(batch, error, maybe_written=maybe_written, refused=refused_pieces(batch, code, entry))
         self._looked_at(queue)
 
     def _lost(self, batch: Batch, error: Exception) -> None:
@@ -273,7 +231,7 @@ class Sender:
     def _retry(self, batch: Batch) -> None:
         batch.retry_at_ns = self._now_ns + self._backoff.wait_ns(batch.attempts - 1, self._dice)
         batch.queue.put_back(batch)
-        self._ledger.counters["batches_retried"] += 1
+        self._recorder.retried(batch)
 
     def _split(self, batch: Batch) -> None:
         parts = split(batch)
@@ -283,9 +241,9 @@ class Sender:
             batch.queue.put_back(part)
             self._accumulator.watch(part)
         batch.done, batch.pieces, batch.buffer = True, [], None
-        self._ledger.counters["batches_split"] += 1
+        self._recorder.whole.batches_split += 1
 
-    def fail(self, batch: Batch, error: Exception, *, maybe_written: bool) -> None:
+    def fail(self, batch: Batch, error: Exception, *, maybe_written: bool, refused: Sequence[tuple[Piece, Exception]] = ()) -> None:
         """Tell the senders, and keep the sequences right: a gap that is known needs a new epoch, one that may be has to be watched."""
         queue = batch.queue
         if batch.base_sequence != NO_SEQUENCE and not batch.done:
@@ -294,7 +252,7 @@ class Sender:
             else:
                 queue.sequences.drop(batch)
                 queue.sequences.start_again(self._identity)
-        self._ledger.finish(batch, -1, -1, error)
+        self._ledger.finish(batch, -1, -1, error, refused)
 
     def expire(self, batches: Sequence[Batch], now_ns: int) -> None:
         """Fail batches that are past delivery.timeout.ms, wherever they are."""
@@ -316,6 +274,8 @@ class Sender:
             return "the partition has no leader"
         if self._identity.idempotent and self._identity.state is not IdentityState.READY:
             return f"no producer id could be had ({self._identity.error or self._network.trouble()})"
+        if not self._transactions.may_send(queue.topic.name, queue.partition):
+            return f"the partition is not part of the transaction yet ({self._transactions.trouble()})"
         if self._network.blocked(queue.node_id) or not self._network.ready(queue.node_id):
             return f"its leader, broker {queue.node_id}, could not be sent to ({self._network.trouble()})"
         return "batches before them took too long"
@@ -325,17 +285,3 @@ class Sender:
         queue.sequences.resolve(self._identity, queue.in_flight)
         if queue.batches or queue in self._schedule.active:
             self._schedule.place(queue, self._now_ns)
-
-    def _error(self, batch: Batch, code: int, entry: Any) -> Exception:
-        said = entry.error_message or policy(code).meaning
-        if code == ErrorCode.MESSAGE_TOO_LARGE:
-            size = BATCH_OVERHEAD_BYTES + batch.size_bytes
-            return RecordTooLarge(
-                f"{batch}: a batch of {size} bytes exceeds the broker's limit ({said}); raise max.message.bytes of the topic, or send less"
-            )
-        refused = entry.record_errors
-        if refused:
-            first = refused[0]
-            detail = first.batch_index_error_message or "refused"
-            said += f"; {len(refused)} of the batch's records refused, the first at {first.batch_index}: {detail}"
-        return BrokerError(code, f"{batch}: {said}")

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from fairlead.base.config import Settings
 from fairlead.base.errors import ConfigError
 from fairlead.base.limits import BATCH_OVERHEAD_BYTES, BROKER_BATCH_WINDOW
-from fairlead.base.units import ms_to_ns
+from fairlead.base.units import MIB, ms_to_ns
 from fairlead.partitioning import Partitioner, resolve_partitioner
+from fairlead.producer.advice import config_warnings
 from fairlead.records import Compression
 
 ACKS = {"0": 0, "1": 1, "all": -1, "-1": -1}
@@ -40,6 +41,17 @@ class ProducerSettings:
     compression_level: int | None
     availability_timeout_ns: int
     partitioner: Partitioner
+    lead_bytes: int = -1
+    """partitioner.max.lead.bytes; -1: as batch.size."""
+    lead_includes_keyed: bool = False
+    adaptive_window: bool = True
+    share_bytes: int | None = None
+    """What the bound records of one broker may hold of buffer.memory; None: no bound."""
+    buffer_memory_bytes: int = 32 * MIB
+    warnings: tuple[str, ...] = ()
+    """About configs given that have no effect together (`advice`); for the face to log."""
+    transactional_id: str | None = None
+    transaction_timeout_ms: int = 60_000
 
     @property
     def keeps_order_by_muting(self) -> bool:
@@ -77,11 +89,22 @@ def producer_settings(settings: Settings) -> ProducerSettings:
         compression_level=_level(settings, compression),
         availability_timeout_ns=ms_to_ns(settings["partitioner.availability.timeout.ms"]),
         partitioner=partitioner,
+        lead_bytes=settings["partitioner.max.lead.bytes"],
+        lead_includes_keyed=settings["partitioner.lead.include.keyed"],
+        adaptive_window=settings["max.in.flight.requests.adaptive.enable"],
+        share_bytes=_share_bytes(settings),
+        buffer_memory_bytes=settings["buffer.memory"],
+        warnings=config_warnings(settings, partitioner),
+        transactional_id=settings["transactional.id"],
+        transaction_timeout_ms=settings["transaction.timeout.ms"],
     )
 
 
 def _idempotent(settings: Settings) -> bool:
+    transactional = settings["transactional.id"] is not None
     if not settings["enable.idempotence"]:
+        if transactional:
+            raise ConfigError("transactional.id needs enable.idempotence=true; set that, or leave transactional.id out")
         return False
     conflicts = []
     if ACKS[settings["acks"]] != -1:
@@ -91,6 +114,8 @@ def _idempotent(settings: Settings) -> bool:
     if settings["max.in.flight.requests.per.connection"] > BROKER_BATCH_WINDOW:
         key = "max.in.flight.requests.per.connection"
         conflicts.append(f"{key} of at most {BROKER_BATCH_WINDOW}, not {settings[key]}")
+    if conflicts and transactional:
+        raise ConfigError(f"transactional.id needs {' and '.join(conflicts)}; change that, or leave transactional.id out")
     if conflicts and "enable.idempotence" in settings.given:
         raise ConfigError(f"enable.idempotence=true needs {' and '.join(conflicts)}; change that, or set enable.idempotence=false")
     return not conflicts
@@ -107,6 +132,11 @@ def _delivery_timeout_ms(settings: Settings) -> int:
             f"{settings['request.timeout.ms']}; raise it, or lower one of those"
         )
     return int(least)
+
+
+def _share_bytes(settings: Settings) -> int | None:
+    ratio: float = settings["buffer.memory.per.broker.ratio"]
+    return None if ratio >= 1.0 else int(ratio * settings["buffer.memory"])
 
 
 def _level(settings: Settings, compression: Compression) -> int | None:

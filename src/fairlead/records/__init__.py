@@ -30,7 +30,7 @@ from fairlead.records.arrow import MESSAGE_SCHEMA, columns_from_arrow, columns_f
 from fairlead.records.batch import assign, check_produced, restamp, scan, verify
 from fairlead.records.codecs import compress, decompress
 from fairlead.records.columns import BinaryColumn, HeaderColumns, RecordColumns, Slice
-from fairlead.records.control import ControlType, control_batch, control_type
+from fairlead.records.control import ControlType, EndMarker, control_batch, control_type, end_marker
 from fairlead.records.crc import crc32c
 from fairlead.records.decoder import DecodedRecords, decode
 from fairlead.records.encoder import bounds_of, cut, encode, encode_many
@@ -46,6 +46,7 @@ __all__ = [
     "Data",
     "DecodedRecords",
     "EncodedBatch",
+    "EndMarker",
     "HeaderColumns",
     "RecordColumns",
     "Slice",
@@ -64,6 +65,7 @@ __all__ = [
     "decompress",
     "encode",
     "encode_many",
+    "end_marker",
     "restamp",
     "scan",
     "verify",

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from fairlead.base.errors import InvalidRecord
 from fairlead.base.ids import NO_PARTITION, NO_TIMESTAMP
@@ -169,7 +168,7 @@ def _entries(array: pa.Array) -> tuple[pa.Array, npt.NDArray[Any]]:
     """The headers of all records one after the other, and how many each record has; a null list has none."""
     kind, types = array.type, pa.types
     if types.is_list(kind) or types.is_large_list(kind) or types.is_list_view(kind) or types.is_large_list_view(kind):
-        return array.flatten(), pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
+        return array.flatten(), array.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
     if not types.is_map(kind):
         raise _refused("headers", kind)
     present = array.drop_null() if array.null_count else array
@@ -220,9 +219,12 @@ def _partitions(array: pa.Array) -> Int32 | None:
 
 
 def _column_from_list(name: str, items: Sequence[Any]) -> BinaryColumn:
-    """Bytes from a list, by Arrow's conversion; large_binary, whose 64-bit offsets need no copy."""
+    """Bytes from a list, by Arrow's conversion; large_binary, whose 64-bit offsets need no copy.
+
+    Not in Arrow's own pool: it keeps what is freed (some 30 MB under a stream of chunks), beyond what buffer.memory promises.
+    """
     try:
-        return _binary_column(pa.array(items, pa.large_binary()))
+        return _binary_column(pa.array(items, pa.large_binary(), memory_pool=pa.system_memory_pool()))
     except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError) as error:
         raise InvalidRecord(f"a {name} is not bytes (or None): {error}") from None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from enum import IntEnum
+from typing import NamedTuple
 
 import numpy as np
 
@@ -52,6 +53,23 @@ def control_batch(
         base_offset=base_offset,
         partition_leader_epoch=partition_leader_epoch,
     )
+
+
+class EndMarker(NamedTuple):
+    """What a control batch says that ends a transaction, and the epoch of the coordinator that wrote it."""
+
+    committed: bool
+    coordinator_epoch: int
+
+
+def end_marker(data: Data, header: BatchHeader) -> EndMarker | None:
+    """The marker in a control batch; None if it is of another kind. DecodeError for garbage."""
+    kind = control_type(data, header)
+    if kind not in (ControlType.abort, ControlType.commit):
+        return None
+    # The batch is sound, so its record ends with the value and a count of headers, which is zero.
+    value = as_array(data)[header.stop - _VALUE.size - 1 : header.stop - 1].tobytes()
+    return EndMarker(kind == ControlType.commit, int(_VALUE.unpack(value)[1]))
 
 
 def control_type(data: Data, header: BatchHeader) -> int:

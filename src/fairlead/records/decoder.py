@@ -108,7 +108,7 @@ def decode(
     `next_offset` then points at the first that was not. Source: Kafka's `CompletedFetch`.
     """
     array = read_only(np.frombuffer(data, np.uint8)) if len(data) else read_only(np.empty(0, np.uint8))
-    rows = _scan(array)
+    rows = scanned = _scan(array)
     if len(rows) and rows[0, _BASE_OFFSET] < from_offset:
         rows = rows[rows[:, _BASE_OFFSET] + rows[:, _LAST_DELTA] >= from_offset]
     if not len(rows):
@@ -118,7 +118,8 @@ def decode(
     kept = rows
     attributes = int(np.bitwise_or.reduce(rows[:, _ATTRIBUTES]))
     if attributes & (CONTROL_MASK | TRANSACTIONAL_MASK):
-        kept = rows[_wanted(array, rows, aborted)]
+        # All rows are looked at: the marker that ends an aborted transaction may lie before the first one wanted.
+        kept = rows[_wanted(array, scanned, aborted)[-len(rows) :]]
     runs, taken = _runs(array, kept, attributes)
     next_row = rows[-1] if taken == len(kept) else kept[taken - 1]
     next_offset = int(next_row[_BASE_OFFSET] + next_row[_LAST_DELTA]) + 1

@@ -8,7 +8,8 @@ effects out in order, and steps it again when something arrives or its deadline 
   views, uncopied. A connection whose peer reads too slowly (`limits.OUTBOUND_MAX_BYTES` queued) is not read from until it
   catches up. Names are looked up on threads, syncs done on another; both come back through the inbox.
 - `VirtualHost` has a clock of its own, which jumps to the next thing that happens; machines in it connect to each other in memory,
-  over links that take time and can be cut, and their files are byte arrays. Same machines, no waiting, no chance.
+  over links that take time, lose, reset and can be cut, and their files are byte arrays. Same machines, no waiting, and no chance but
+  the dice it was given: a seed tells the same story every time.
 
 Other threads reach a machine by `submit` alone: an operation goes into the inbox, and a byte through a socket pair wakes the
 loop if it sleeps; while it is awake, or was woken already, submitting is an append to a deque. The answer comes back in a
@@ -20,20 +21,22 @@ its thread in a forked child, raises UsageError. Ctrl-C interrupts any wait, for
 open at the end of the process are closed by then.
 """
 
-from fairlead.runtime.background import compile_kernels_in_background, count_kernel_work, system_dice
+from fairlead.runtime.background import compile_kernels, compile_kernels_in_background, count_kernel_work, system_dice
 from fairlead.runtime.completion import Completion, wrap_async
 from fairlead.runtime.handle import Handle, Host
 from fairlead.runtime.host import SelectorHost
 from fairlead.runtime.virtual import VirtualHost
-from fairlead.runtime.virtual_network import VirtualLink
+from fairlead.runtime.virtual_link import Conditions, VirtualLink
 
 __all__ = [
     "Completion",
+    "Conditions",
     "Handle",
     "Host",
     "SelectorHost",
     "VirtualHost",
     "VirtualLink",
+    "compile_kernels",
     "compile_kernels_in_background",
     "count_kernel_work",
     "system_dice",

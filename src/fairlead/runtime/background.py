@@ -11,6 +11,7 @@ import threading
 from fairlead.base import kernel
 from fairlead.base.units import MIB
 from fairlead.core.machine import Dice
+from fairlead.runtime.compiler_memory import release_compiler_memory
 
 _log = logging.getLogger("fairlead.runtime")
 _lock = threading.Lock()
@@ -57,6 +58,13 @@ def compile_kernels_in_background() -> None:
     thread.start()
 
 
+def compile_kernels() -> None:
+    """Compile all kernels now, on the calling thread: for measurements, which are not to include that."""
+    for each in kernel.KERNELS:
+        each.compile()
+        release_compiler_memory()  # after each, so that its peak is not seen either
+
+
 def _compile() -> None:
     try:
         # One by one, as `kernel.compile_all` does, but so that the end of the process need not wait for all of them.
@@ -65,6 +73,7 @@ def _compile() -> None:
                 return
             with _compiling:
                 each.compile()
+            release_compiler_memory()
     except Exception:
         _log.warning("kernels could not be compiled; their plain twins go on serving, slowly", exc_info=True)
 

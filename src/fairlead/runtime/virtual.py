@@ -1,4 +1,4 @@
-"""The virtual host: machines on one virtual clock, connected to each other in memory. For tests; nothing sleeps, nothing is random."""
+"""The virtual host: machines on one virtual clock, connected to each other in memory. Nothing sleeps, and chance comes from a seed."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from fairlead.base.errors import TimedOut, UsageError
 from fairlead.base.units import NS_PER_MS, NS_PER_S, ms_to_ns
 from fairlead.core.effects import Call, Close, Connect, Effect, FileEffect, Hold, Listen, Resolve, StopListening, Write
 from fairlead.core.events import Event, Submitted
-from fairlead.core.machine import Machine
+from fairlead.core.machine import Dice, Machine
 from fairlead.runtime.handle import Handle, call, crash, give_up, refuse, resolve
 from fairlead.runtime.virtual_disk import VirtualDisk
-from fairlead.runtime.virtual_network import VirtualLink, VirtualNetwork
+from fairlead.runtime.virtual_link import Conditions, VirtualLink
+from fairlead.runtime.virtual_network import VirtualNetwork
 
 START_NS = NS_PER_S
 STEPS_PER_INSTANT_MAX = 100_000
@@ -26,22 +27,35 @@ class VirtualHost:
 
     `latency_ms` is the default of every link, one way; `chunk_bytes` cuts what is received into pieces of that size (None: as
     written). With `raise_errors` what a machine raises comes out of `run_until` and `advance`; without, the machine is ended
-    and the others go on, as on the selector host.
+    and the others go on, as on the selector host. `dice`: what the links' `Conditions` leave to chance is drawn from it, so the
+    same seed tells the same story.
     """
 
     def __init__(
-        self, *, latency_ms: float = 0.0, chunk_bytes: int | None = None, wall_ms: int = 1_700_000_000_000, raise_errors: bool = True
+        self,
+        *,
+        latency_ms: float = 0.0,
+        chunk_bytes: int | None = None,
+        wall_ms: int = 1_700_000_000_000,
+        raise_errors: bool = True,
+        dice: Dice | None = None,
     ) -> None:
         self._now_ns = START_NS
         self._wall_offset_ms = wall_ms - START_NS // NS_PER_MS
         self._raise_errors = raise_errors
-        self._due: list[tuple[int, int, Callable[[], None]]] = []
+        self._due: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
         self._serial = itertools.count()
         self._handles: dict[Handle, None] = {}
         self._to_step: list[Handle] = []
         self._closed = False
-        self.network = VirtualNetwork(latency_ms, chunk_bytes, self.now_ns, self._call_at, self._deliver)
-        self.disk = VirtualDisk(lambda wait_ms, function: self._call_at(self._now_ns + ms_to_ns(wait_ms), function), self._deliver)
+        self.steps = 0
+        """Steps of machines so far."""
+        self.steps_max: int | None = None
+        """More steps than this are a fault: some machine is busy with nothing. UsageError then."""
+        self.trace: Callable[[int, Handle, Event], None] | None = None
+        """Called with the time for every event that a machine is given: a transcript to print or compare."""
+        self.network = VirtualNetwork(Conditions(latency_ms), chunk_bytes, dice, self.now_ns, self._call_at, self._deliver)
+        self.disk = VirtualDisk(self._call_after, self._deliver)
         network = self.network
         self._carriers: dict[type, Callable[[Handle, Any], None]] = {
             Connect: lambda handle, effect: network.connect(handle, effect.connection, effect.host, effect.port),
@@ -107,7 +121,7 @@ class VirtualHost:
         return self.disk.files
 
     def link(self, one: Handle, other: Handle) -> VirtualLink:
-        """What lies between two machines: set its `latency_ms`, `cut`, `heal` or `reset` it."""
+        """What lies between two machines: set its `latency_ms` or other `conditions`, `cut`, `heal` or `reset` it."""
         return self.network.link(one, other)
 
     def run_until(self, predicate: Callable[[], object], timeout_ms: float = 60_000) -> bool:
@@ -137,33 +151,43 @@ class VirtualHost:
         if self._closed:
             raise UsageError("the virtual host is closed")
 
-    def _settle(self, predicate: Callable[[], object] = lambda: False) -> None:
+    def _settle(self, predicate: Callable[[], object] | None = None) -> None:
         """Do everything that is due now, or until the predicate holds."""
+        due, now_ns = self._due, self._now_ns
         steps = 0
-        while not predicate():
-            while self._due and self._due[0][0] <= self._now_ns:
-                heapq.heappop(self._due)[2]()
+        while predicate is None or not predicate():
+            while due and due[0][0] <= now_ns:
+                _, _, function, arguments = heapq.heappop(due)
+                function(*arguments)
             if not self._to_step:
                 return
             to_step, self._to_step = self._to_step, []
             for handle in to_step:
                 self._step(handle)
-                steps += 1
+            steps += len(to_step)
             if steps > STEPS_PER_INSTANT_MAX:
                 raise UsageError(f"{to_step[0]} keeps being stepped while no time passes: its deadline stays in the past")
+            if self.steps_max is not None and self.steps > self.steps_max:
+                raise UsageError(
+                    f"more than {self.steps_max} steps were taken, the last by {to_step[-1]}: some machine is busy with nothing"
+                )
 
     def _step(self, handle: Handle) -> None:
         handle.queued = False
         if handle.ended:
             return
+        self.steps += 1
+        machine, now_ns = handle.machine, self._now_ns
         try:
-            effects = handle.machine.step(self._now_ns, self.now_ms())
-            handle.deadline_ns = handle.machine.deadline_ns()
-            self._carry_out(handle, effects)
+            effects = machine.step(now_ns, self._wall_offset_ms + now_ns // NS_PER_MS)
+            handle.deadline_ns = machine.deadline_ns()
+            if effects:
+                self._carry_out(handle, effects)
         except Exception as error:
             self._crash(handle, error)
             return
-        self._schedule(handle)
+        if handle.deadline_ns is not None:
+            self._schedule(handle)
 
     def _carry_out(self, handle: Handle, effects: Sequence[Effect]) -> None:
         for effect in effects:
@@ -178,24 +202,29 @@ class VirtualHost:
         if deadline_ns is None or handle.ended or (handle.scheduled_ns is not None and handle.scheduled_ns <= deadline_ns):
             return
         handle.scheduled_ns = deadline_ns
+        self._call_at(deadline_ns, self._look, handle, deadline_ns)
 
-        def look() -> None:
-            if handle.scheduled_ns != deadline_ns:
-                return
-            handle.scheduled_ns = None
-            if handle.deadline_ns is not None and handle.deadline_ns <= self._now_ns:
-                self._queue(handle)
-            else:
-                self._schedule(handle)
+    def _look(self, handle: Handle, scheduled_ns: int) -> None:
+        """A machine's deadline may have come; a later look at it was planned, or an earlier one was had, if this one is not the latest."""
+        if handle.scheduled_ns != scheduled_ns:
+            return
+        handle.scheduled_ns = None
+        if handle.deadline_ns is not None and handle.deadline_ns <= self._now_ns:
+            self._queue(handle)
+        else:
+            self._schedule(handle)
 
-        self._call_at(deadline_ns, look)
+    def _call_at(self, when_ns: int, function: Callable[..., None], *arguments: Any) -> None:
+        heapq.heappush(self._due, (when_ns, next(self._serial), function, arguments))
 
-    def _call_at(self, when_ns: int, function: Callable[[], None]) -> None:
-        heapq.heappush(self._due, (when_ns, next(self._serial), function))
+    def _call_after(self, wait_ms: float, function: Callable[..., None], *arguments: Any) -> None:
+        self._call_at(self._now_ns + ms_to_ns(wait_ms), function, *arguments)
 
     def _deliver(self, handle: Handle, event: Event) -> None:
         if handle.ended:
             return
+        if self.trace is not None:
+            self.trace(self._now_ns, handle, event)
         try:
             handle.machine.receive(event)
         except Exception as error:

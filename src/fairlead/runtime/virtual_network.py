@@ -1,76 +1,43 @@
-"""A network in memory: machines of one virtual host reach each other by host:port, over links that take time and can be cut."""
+"""A network in memory: machines of one virtual host reach each other by host:port, over links that take time and can fail."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from typing import Any
 
+from fairlead.base.errors import UsageError
 from fairlead.core.effects import Buffer
 from fairlead.core.events import Accepted, Connected, Disconnected, Event, Listening, Received
+from fairlead.core.machine import Dice
 from fairlead.runtime.handle import Handle
+from fairlead.runtime.virtual_link import Conditions, VirtualLink
 
 FIRST_FREE_PORT = 49_152
 _ANYWHERE = ("", "0.0.0.0", "::")
 _LOCAL = ("localhost", "127.0.0.1", "::1")
 
 
-class VirtualLink:
-    """What lies between two machines. Bytes of a connection stay in order whatever the latency becomes."""
-
-    def __init__(self, latency_ms: float) -> None:
-        self.latency_ms = latency_ms
-        """One way, for everything sent from now on."""
-        self._cut = False
-        self._held: list[Callable[[], None]] = []
-        self._ends: list[End] = []
-
-    def cut(self) -> None:
-        """Let nothing through: what is sent waits, as under TCP's retransmissions, and attempts to connect get no answer."""
-        self._cut = True
-
-    def heal(self) -> None:
-        """Let everything through again, first what has waited."""
-        self._cut = False
-        held, self._held = self._held, []
-        for send in held:
-            send()
-
-    def reset(self) -> None:
-        """Break every connection on it: both sides see Disconnected, what was under way is lost."""
-        ends, self._ends = self._ends, []
-        for end in ends:
-            end.lose("connection reset by peer")
-
-    def carry(self, send: Callable[[], None]) -> None:
-        """Send, or keep until healed."""
-        if self._cut:
-            self._held.append(send)
-        else:
-            send()
-
-    def attach(self, end: End) -> None:
-        """Remember one side of a connection."""
-        self._ends = [each for each in self._ends if each.open]
-        self._ends.append(end)
-
-
-@dataclass(eq=False)
 class End:
     """One machine's side of a connection."""
 
-    network: VirtualNetwork
-    handle: Handle
-    number: int
-    link: VirtualLink
-    other: End | None = None
-    open: bool = True
-    early: list[bytes] = field(default_factory=list)
-    """Written before the connection stood."""
-    held: bool = False
-    kept: list[bytes] = field(default_factory=list)
-    """Arrived while this side read nothing."""
-    arrival_ns: int = 0
-    """When the last thing sent to this side arrives: nothing overtakes it."""
+    __slots__ = ("arrival_ns", "early", "handle", "held", "kept", "link", "network", "number", "open", "other", "sent_ns")
+
+    def __init__(self, network: VirtualNetwork, handle: Handle, number: int, link: VirtualLink, other: End | None = None) -> None:
+        self.network = network
+        self.handle = handle
+        self.number = number
+        self.link = link
+        self.other = other
+        self.open = True
+        self.early: list[bytes] = []
+        """Written before the connection stood."""
+        self.held = False
+        self.kept: list[bytes] = []
+        """Arrived while this side read nothing."""
+        self.arrival_ns = 0
+        """When the last thing sent to this side arrives: nothing overtakes it."""
+        self.sent_ns = 0
+        """When the last thing written by this side has left, on a link of limited speed."""
 
     def write(self, buffers: Sequence[Buffer]) -> None:
         """Send a copy."""
@@ -80,8 +47,10 @@ class End:
             return
         if other is None:
             self.early.append(data)
+        elif self.link.resets():
+            self.reset()
         else:
-            self.link.carry(lambda: self.network.arrive(other, lambda: other.receive(data)))
+            self.link.carry(other.handle, self.network.arrive, other, other.receive, data)
 
     def close(self) -> None:
         """This machine wants no more of it; the other hears of it after what was sent."""
@@ -89,7 +58,13 @@ class End:
         self.handle.links.pop(self.number, None)
         other = self.other
         if other is not None:
-            self.link.carry(lambda: self.network.arrive(other, lambda: other.lose("closed by the peer")))
+            self.link.carry(other.handle, self.network.arrive, other, other.lose, "closed by the peer")
+
+    def reset(self) -> None:
+        """Break the connection: both sides hear of it now, what was under way is lost."""
+        if self.other is not None:
+            self.other.lose("connection reset by peer")
+        self.lose("connection reset by peer")
 
     def receive(self, data: bytes) -> None:
         """Bytes arrive, in the pieces that the host is set to."""
@@ -97,6 +72,10 @@ class End:
             self.kept.append(data)
             return
         size_bytes = self.network.chunk_bytes or len(data)
+        if size_bytes >= len(data):
+            if self.open:
+                self.network.deliver(self.handle, Received(self.number, data))
+            return
         for start in range(0, len(data), size_bytes):
             if self.open:
                 self.network.deliver(self.handle, Received(self.number, data[start : start + size_bytes]))
@@ -119,36 +98,56 @@ class End:
 
 
 class VirtualNetwork:
-    """Listeners, links and connections of one virtual host."""
+    """Listeners, links and connections of one virtual host. `conditions` are those of links made from now on."""
 
     def __init__(
         self,
-        latency_ms: float,
+        conditions: Conditions,
         chunk_bytes: int | None,
+        dice: Dice | None,
         now_ns: Callable[[], int],
-        call_at: Callable[[int, Callable[[], None]], None],
+        call_at: Callable[..., None],
         deliver: Callable[[Handle, Event], None],
     ) -> None:
-        self.latency_ms = latency_ms
+        self.conditions = conditions
         self.chunk_bytes = chunk_bytes
         self.deliver = deliver
+        self._dice = dice
         self._now_ns = now_ns
         self._call_at = call_at
         self._listeners: dict[tuple[str, int], tuple[Handle, int]] = {}
         self._links: dict[tuple[Handle, Handle], VirtualLink] = {}
         self._last_port = FIRST_FREE_PORT - 1
 
+    def dice(self) -> Dice:
+        """The generator that faults are drawn from; UsageError if the host was made without one."""
+        if self._dice is None:
+            raise UsageError("conditions that leave something to chance need dice: make the host with VirtualHost(dice=...)")
+        return self._dice
+
     def link(self, one: Handle, other: Handle) -> VirtualLink:
         """What lies between two machines."""
         found = self._links.get((one, other))
         if found is None:
-            found = self._links[one, other] = self._links[other, one] = VirtualLink(self.latency_ms)
+            found = self._links[one, other] = self._links[other, one] = self._new_link()
         return found
 
-    def arrive(self, end: End, function: Callable[[], None]) -> None:
-        """Call `function` when something sent to `end` now gets there."""
-        end.arrival_ns = max(end.arrival_ns, self._now_ns() + round(end.link.latency_ms * 1_000_000))
-        self._call_at(end.arrival_ns, function)
+    def _new_link(self) -> VirtualLink:
+        return VirtualLink(self.conditions, self.dice)
+
+    def arrive(self, end: End, function: Callable[..., None], *arguments: Any) -> None:
+        """Call `function` when something sent to `end` now gets there: `bytes` as its argument take time by their number."""
+        now_ns, link = self._now_ns(), end.link
+        if link.plain:
+            arrival_ns = now_ns + link.latency_ns
+        else:
+            sender, size_bytes = end.other or end, len(arguments[0]) if arguments and type(arguments[0]) is bytes else 0
+            sender.sent_ns = max(sender.sent_ns, now_ns) + link.sending_ns(size_bytes)
+            arrival_ns = sender.sent_ns + link.delay_ns()
+        if arrival_ns < end.arrival_ns:
+            arrival_ns = end.arrival_ns
+        end.arrival_ns = arrival_ns
+        self._call_at(arrival_ns, function, *arguments)
 
     def listen(self, handle: Handle, listener: int, host: str, port: int) -> None:
         """Take connections to host:port; port 0: the next free one."""
@@ -170,17 +169,18 @@ class VirtualNetwork:
     def connect(self, handle: Handle, number: int, host: str, port: int) -> None:
         """Reach for whoever listens at host:port when the attempt gets there."""
         target = self._find(host, port)
-        link = VirtualLink(self.latency_ms) if target is None else self.link(handle, target[0])
+        link = self._new_link() if target is None else self.link(handle, target[0])
         end = handle.links[number] = End(self, handle, number, link)
         link.attach(end)
-        link.carry(lambda: self.arrive(end, lambda: link.carry(lambda: self._answer(end, host, port))))
+        toward = None if target is None else target[0]
+        link.carry(toward, self.arrive, end, link.carry, toward, self._answer, end, host, port)
 
     def _answer(self, end: End, host: str, port: int) -> None:
         target = self._find(host, port)
         if not end.open:
             return
         if target is None:
-            self.arrive(end, lambda: end.lose("connection refused"))
+            self.arrive(end, end.lose, "connection refused")
             return
         handle, listener = target
         end.link = self.link(end.handle, handle)
@@ -188,7 +188,7 @@ class VirtualNetwork:
         handle.links[other.number] = other
         end.link.attach(other)
         self.deliver(handle, Accepted(other.number, listener, f"{type(end.handle.machine).__name__}:{end.number}"))
-        end.link.carry(lambda: self.arrive(end, lambda: self._established(end, other)))
+        end.link.carry(end.handle, self.arrive, end, self._established, end, other)
 
     def _established(self, end: End, other: End) -> None:
         end.other = other

@@ -110,6 +110,7 @@ REFUSED: Mapping[str, str] = {
     "kafka.value.serializer": "values are string or binary columns; encode with DataFrame operations",
     "kafka.enable.auto.commit": "the source commits no offsets",
     "kafka.interceptor.classes": "the source reads keys and values as they are",
+    "kafka.transactional.id": "exactly-once writes are not part of this release",
     "kafka.group.id": "a batch read takes partitions directly and belongs to no group",
     "groupIdPrefix": "a batch read takes partitions directly and belongs to no group",
     "maxOffsetsPerTrigger": _STREAMING,

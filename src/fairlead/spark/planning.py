@@ -80,7 +80,7 @@ def _partitions(consumer: Consumer, options: ReadOptions) -> list[TopicPartition
         except re.error as error:
             raise ConfigError(f"subscribePattern: {options.pattern!r} is not a regular expression ({error})") from None
         topics = [topic for topic in consumer.list_topics() if pattern.fullmatch(topic)]
-    return sorted(TopicPartition(topic, number) for topic in set(topics) for number in consumer.partitions_for(topic))
+    return sorted(TopicPartition(topic, each.partition) for topic in set(topics) for each in consumer.partitions_for(topic))
 
 
 def _check_named(options: ReadOptions, partitions: list[TopicPartition]) -> None:

@@ -39,9 +39,9 @@ class FairleadWriter(DataSourceArrowWriter):
         under_way: deque[Any] = deque()
         with Producer(self._options.client) as producer:
             for batch in iterator:
-                for topic, table in self._by_topic(batch):
-                    records += table.num_rows
-                    under_way.append(producer.send_table(topic, table))
+                for topic, rows in self._by_topic(batch):
+                    records += rows.num_rows
+                    under_way.append(producer.send_table(topic, rows))
                     if len(under_way) > TABLES_UNDER_WAY_MAX:
                         under_way.popleft().result()
             producer.flush()
@@ -49,16 +49,17 @@ class FairleadWriter(DataSourceArrowWriter):
                 sent.result()
         return TaskWritten(records)
 
-    def _by_topic(self, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.Table]]:
-        table = pa.Table.from_batches([batch])
-        columns = [name for name in SENT_COLUMNS if name in table.column_names]
+    def _by_topic(self, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """Spark's own batch, its columns as they are; copied only where its rows go to several topics."""
+        rows = batch.select([name for name in SENT_COLUMNS if name in batch.schema.names])
         if self._options.topic is not None:
-            yield self._options.topic, table.select(columns)
+            yield self._options.topic, rows
             return
-        topics = table["topic"]
+        topics = batch["topic"]
         if topics.null_count:
             raise InvalidRecord(
                 f"{topics.null_count} rows of a batch have a null topic; set the option topic, or give every row one in the column topic"
             )
-        for topic in pc.unique(topics):
-            yield topic.as_py(), table.filter(pc.equal(topics, topic)).select(columns)
+        names = pc.unique(topics).to_pylist()
+        for name in names:
+            yield name, rows if len(names) == 1 else rows.filter(pc.equal(topics, name))

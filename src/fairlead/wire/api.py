@@ -108,7 +108,7 @@ CLIENT_VERSIONS: dict[ApiKey, tuple[int, int]] = {
     ApiKey.ADD_PARTITIONS_TO_TXN: (0, 3),  # 4 and above: brokers among themselves (KIP-890)
     ApiKey.ADD_OFFSETS_TO_TXN: (0, 4),
     ApiKey.END_TXN: (0, 4),  # 5 needs the transaction version 2 feature (KIP-890)
-    ApiKey.TXN_OFFSET_COMMIT: (0, 4),  # likewise
+    ApiKey.TXN_OFFSET_COMMIT: (3, 4),  # below 3 a group cannot refuse a member that it has replaced (KIP-447); 5: as above
     ApiKey.DESCRIBE_CONFIGS: (1, 4),
     ApiKey.CREATE_PARTITIONS: (0, 3),
     ApiKey.DELETE_GROUPS: (0, 2),

@@ -2,9 +2,9 @@
 
 Versions 4-18, consumers and debugging clients alike. Topics by name up to 12, by id from 13 on. At least one whole batch is given even
 above max_bytes (KIP-74). Fetch sessions (KIP-227) are declined, as Kafka does when its cache is full: the answer's session id
-is 0, and a session id in a request is FETCH_SESSION_ID_NOT_FOUND. Isolation: there are no transactions, so the last stable
-offset is the high watermark. Not done: preferred replicas (KIP-392; one replica), rack ids, fetches of followers (replica id >= 0
-is refused with NOT_LEADER_OR_FOLLOWER per partition).
+is 0, and a session id in a request is FETCH_SESSION_ID_NOT_FOUND. With isolation level 1 (read_committed) nothing beyond the last
+stable offset is given, and the aborted transactions among what is given are listed, by first offset. Not done: preferred replicas
+(KIP-392; one replica), rack ids, fetches of followers (replica id >= 0 is refused with NOT_LEADER_OR_FOLLOWER per partition).
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ _NAMES_UNTIL_VERSION = 12
 _MANY = 8
 _SMALL_BATCH_BYTES = 4096
 _CONSUMER = -1
+_READ_COMMITTED = 1
 _DEBUGGER = -2
 
 
@@ -86,6 +87,7 @@ class _Fetch:
         self._session = session
         self._reply = reply
         self._by_id = request.version > _NAMES_UNTIL_VERSION
+        self._committed = request.message.isolation_level == _READ_COMMITTED
         self._wants = [(topic, self._wants_of(topic)) for topic in request.message.topics]
         self._watched: dict[Partition, tuple[int, int]] = {}
         self._available: dict[Partition, int] = {}
@@ -130,7 +132,11 @@ class _Fetch:
         if not partition.log_start <= offset <= partition.log_end:
             # As Kafka's `KafkaApis`: unknown watermarks with OFFSET_OUT_OF_RANGE, so that nobody trusts them.
             return _row(data.partition, ErrorCode.OFFSET_OUT_OF_RANGE, -1, -1)
+        limit = self._limit(partition)
         row = _row(data.partition, ErrorCode.NONE, partition.high_watermark, partition.log_start)
+        row.last_stable_offset = partition.last_stable_offset
+        if self._committed:
+            row.aborted_transactions = []
         if data.last_fetched_epoch >= 0:
             epoch = self._broker.partitions.leader_epoch(partition)
             known_epoch, end_offset = partition.epochs.end_offset(data.last_fetched_epoch, epoch, partition.log_end)
@@ -138,14 +144,20 @@ class _Fetch:
                 row.diverging_epoch = Message(epoch=known_epoch, end_offset=end_offset)
                 plan.final = True
                 return row
-        if offset < partition.high_watermark and (room_bytes > 0 or not plan.locations):
+        if offset < limit and (room_bytes > 0 or not plan.locations):
             limit_bytes = min(room_bytes, data.partition_max_bytes)
-            chosen = partition.select(offset, partition.high_watermark, limit_bytes, at_least_one=not plan.locations)
+            chosen = partition.select(offset, limit, limit_bytes, at_least_one=not plan.locations)
             if chosen:
+                if self._committed:
+                    row.aborted_transactions = _aborted(partition, offset, len(chosen))
                 plan.counts.append((row, len(chosen)))
                 plan.locations.extend(chosen)
                 plan.size_bytes += sum(location.size_bytes for location in chosen)
         return row
+
+    def _limit(self, partition: Partition) -> int:
+        """Where reading ends: the high watermark, or for readers of committed records the last stable offset."""
+        return partition.last_stable_offset if self._committed else partition.high_watermark
 
     def _find(self, want: _Want) -> Partition | int:
         if want.topic is None or self._broker.controller.image.topics_by_id.get(want.topic.topic_id) is not want.topic:
@@ -204,7 +216,7 @@ class _Fetch:
 
     def _count(self, partition: Partition) -> None:
         offset, limit_bytes = self._watched[partition]
-        available_bytes = min(limit_bytes, partition.available_bytes(offset, self._message.min_bytes))
+        available_bytes = min(limit_bytes, partition.available_bytes(offset, self._limit(partition), self._message.min_bytes))
         self._gathered_bytes += available_bytes - self._available.get(partition, 0)
         self._available[partition] = available_bytes
 
@@ -225,6 +237,13 @@ def _joined(batches: list[Buffer]) -> Buffer | list[Buffer]:
     if len(batches) > _MANY and sum(map(len, batches)) < len(batches) * _SMALL_BATCH_BYTES:
         return b"".join(batches)
     return batches
+
+
+def _aborted(partition: Partition, offset: int, batch_count: int) -> list[Message]:
+    """The aborted transactions in `batch_count` batches from `offset` on."""
+    index = partition.index
+    stop = index.last_offsets[index.first_reaching(offset) + batch_count - 1] + 1
+    return [Message(producer_id=each.producer_id, first_offset=each.first_offset) for each in partition.aborted(offset, stop)]
 
 
 def _row(number: int, error_code: int, high_watermark: int, log_start: int) -> Message:

@@ -1,8 +1,9 @@
 """ListOffsets (2): the offset at a time, at the beginning or at the end of a partition.
 
-Versions 1-10. Times: a timestamp in ms (the first record at or after it), -1 latest (the high watermark), -2 earliest, -3 the record
-with the greatest timestamp (version 7), -4 earliest local (8; as earliest), -5 latest tiered (9; none: there is no tiered storage).
-Isolation makes no difference: there are no transactions. Not served: 0 (lists of segments' offsets), 11 (earliest pending upload).
+Versions 1-10. Times: a timestamp in ms (the first record at or after it), -1 latest (where the reader's view ends), -2 earliest, -3 the
+record with the greatest timestamp (version 7), -4 earliest local (8; as earliest), -5 latest tiered (9; none: there is no tiered
+storage). With isolation level 1 (read_committed) the view ends at the last stable offset, else at the high watermark. Not served: 0
+(lists of segments' offsets), 11 (earliest pending upload).
 """
 
 from __future__ import annotations
@@ -11,17 +12,19 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from fairlead.base.codes import ErrorCode
+from fairlead.broker.api.common import Gathering
 from fairlead.broker.controller import TopicImage
 from fairlead.broker.dispatch import Reply, serves
 from fairlead.broker.log import Partition
 from fairlead.core.effects import Buffer
-from fairlead.records import decode
+from fairlead.records import decode, scan
 from fairlead.wire import ApiKey, Message, Request
 
 if TYPE_CHECKING:
     from fairlead.broker.machine import Broker
     from fairlead.broker.sessions import Session
 
+_READ_COMMITTED = 1
 LATEST, EARLIEST, NEWEST, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4, -5
 _FROM_VERSION = {LATEST: 1, EARLIEST: 1, NEWEST: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9}
 
@@ -30,48 +33,40 @@ _FROM_VERSION = {LATEST: 1, EARLIEST: 1, NEWEST: 7, EARLIEST_LOCAL: 8, LATEST_TI
 def list_offsets(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
     """Look up every partition; the answer goes when the last batch that has to be read is."""
     answer = Message(throttle_time_ms=0, topics=[])
-    gathering = _Gathering(lambda: reply(answer))
+    gathering = Gathering(lambda: reply(answer))
+    committed = request.message.isolation_level == _READ_COMMITTED
     for asked in request.message.topics:
         topic = broker.controller.image.topics.get(asked.name)
         rows: list[Message] = []
         for data in asked.partitions:
             row = _row(data.partition_index)
             rows.append(row)
-            _look_up(broker, topic, data, request.version, row, gathering)
+            _look_up(broker, topic, data, request.version, committed, row, gathering)
         answer.topics.append(Message(name=asked.name, partitions=rows))
-    gathering.begun()
+    gathering.done()
 
 
-class _Gathering:
-    """Counts the reads that are out."""
+def _read(
+    broker: Broker, partition: Partition, number: int, row: Message, gathering: Gathering, choose: Callable[[Buffer], tuple[int, int]]
+) -> None:
+    """Read batch `number`; `choose` finds (offset, timestamp) in it."""
+    gathering.begin()
+    epoch = broker.partitions.leader_epoch(partition)
 
-    def __init__(self, done: Callable[[], None]) -> None:
-        self._done = done
-        self._outstanding = 1
+    def taken(batches: list[Buffer] | None) -> None:
+        if batches is None:
+            row.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+        else:
+            row.offset, row.timestamp = choose(batches[0])
+            row.leader_epoch = epoch
+        gathering.done()
 
-    def read(self, broker: Broker, partition: Partition, number: int, row: Message, choose: Callable[[Buffer], tuple[int, int]]) -> None:
-        """Read batch `number`; `choose` finds (offset, timestamp) in it."""
-        self._outstanding += 1
-        epoch = broker.partitions.leader_epoch(partition)
-
-        def taken(batches: list[Buffer] | None) -> None:
-            if batches is None:
-                row.error_code = ErrorCode.KAFKA_STORAGE_ERROR
-            else:
-                row.offset, row.timestamp = choose(batches[0])
-                row.leader_epoch = epoch
-            self.begun()
-
-        broker.logs.read([partition.index.location(number)], taken)
-
-    def begun(self) -> None:
-        """One less."""
-        self._outstanding -= 1
-        if not self._outstanding:
-            self._done()
+    broker.logs.read([partition.index.location(number)], taken)
 
 
-def _look_up(broker: Broker, topic: TopicImage | None, data: Any, version: int, row: Message, gathering: _Gathering) -> None:
+def _look_up(
+    broker: Broker, topic: TopicImage | None, data: Any, version: int, committed: bool, row: Message, gathering: Gathering
+) -> None:
     partition = broker.partitions.find(topic, data.partition_index, data.current_leader_epoch)
     if isinstance(partition, int):
         row.error_code = partition
@@ -81,9 +76,10 @@ def _look_up(broker: Broker, topic: TopicImage | None, data: Any, version: int, 
         row.error_code = ErrorCode.UNSUPPORTED_VERSION
         return
     index, epoch = partition.index, broker.partitions.leader_epoch(partition)
-    first, stop = index.first_reaching(partition.log_start), index.below(partition.high_watermark)
+    end = partition.last_stable_offset if committed else partition.high_watermark
+    first, stop = index.first_reaching(partition.log_start), index.below(end)
     if timestamp == LATEST:
-        row.offset, row.leader_epoch = partition.high_watermark, epoch
+        row.offset, row.leader_epoch = end, epoch
     elif timestamp in (EARLIEST, EARLIEST_LOCAL):
         row.offset, row.leader_epoch = partition.log_start, epoch
     elif timestamp == LATEST_TIERED:
@@ -91,16 +87,19 @@ def _look_up(broker: Broker, topic: TopicImage | None, data: Any, version: int, 
     elif timestamp == NEWEST:
         number = index.newest(first, stop)
         if number < stop:
-            gathering.read(broker, partition, number, row, _newest_in)
+            _read(broker, partition, number, row, gathering, _newest_in)
     else:
         number = index.first_with_timestamp(timestamp, first)
         if number < stop:
             log_start = partition.log_start
-            gathering.read(broker, partition, number, row, lambda batch: _first_at(batch, timestamp, log_start))
+            _read(broker, partition, number, row, gathering, lambda batch: _first_at(batch, timestamp, log_start))
 
 
 def _newest_in(batch: Buffer) -> tuple[int, int]:
     """The first record with the greatest timestamp."""
+    header = scan(batch)[0]
+    if header.control:
+        return header.base_offset, header.max_timestamp_ms
     records = decode(batch, want_keys=False, want_headers=False)
     number = int(records.timestamps_ms.argmax())
     return int(records.offsets[number]), int(records.timestamps_ms[number])
@@ -108,6 +107,9 @@ def _newest_in(batch: Buffer) -> tuple[int, int]:
 
 def _first_at(batch: Buffer, timestamp_ms: int, log_start: int) -> tuple[int, int]:
     """The first record at or after a time (Kafka's `FileRecords.searchForTimestamp`); (-1, -1) if the batch has none after all."""
+    header = scan(batch)[0]
+    if header.control:  # a marker counts as a record here, as in Kafka
+        return header.base_offset, header.max_timestamp_ms
     records = decode(batch, from_offset=log_start, want_keys=False, want_headers=False)
     late = records.timestamps_ms >= timestamp_ms
     if not late.any():

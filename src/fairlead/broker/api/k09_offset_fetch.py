@@ -1,7 +1,8 @@
 """OffsetFetch (9): how far groups have come.
 
 Versions 1-10; all partitions at once from 2 on, several groups from 8 on, topics by id from 10 on. A partition without an offset is
--1, without an error. `require_stable` is always so: without transactions no offset is pending. The member's epoch (9 on) belongs
+-1, without an error. With `require_stable` (7 on) a partition of which an open transaction commits an offset is
+UNSTABLE_OFFSET_COMMIT: come again (KIP-447). The member's epoch (9 on) belongs
 to the protocol of KIP-848, which is not part of this release; a group here has none, so any is taken.
 """
 
@@ -30,48 +31,58 @@ def offset_fetch(broker: Broker, request: Request, session: Session, reply: Repl
     """Give each group's offsets."""
     message = request.message
     by_id = request.version >= _IDS_FROM_VERSION
+    stable = bool(message.require_stable)
     if request.version >= _GROUPS_FROM_VERSION:
-        reply(Message(throttle_time_ms=0, groups=[_group(broker, group.group_id, group.topics, by_id) for group in message.groups]))
+        groups = [_group(broker, group.group_id, group.topics, by_id, stable) for group in message.groups]
+        reply(Message(throttle_time_ms=0, groups=groups))
         return
-    group = _group(broker, message.group_id, message.topics, by_id)
+    group = _group(broker, message.group_id, message.topics, by_id, stable)
     reply(Message(throttle_time_ms=0, topics=group.topics, error_code=group.error_code))
 
 
-def _group(broker: Broker, group_id: str, topics: list[Any] | None, by_id: bool) -> Message:
+def _group(broker: Broker, group_id: str, topics: list[Any] | None, by_id: bool, stable: bool) -> Message:
     try:
+        unstable = broker.coordinator.unstable(group_id) if stable else frozenset()
         if topics is None:
-            rows = _all_rows(broker, broker.coordinator.fetch(group_id, None), by_id)
+            rows = _all_rows(broker, group_id, unstable, by_id)
         else:
-            rows = [_topic_row(broker, group_id, topic, by_id) for topic in topics]
+            rows = [_topic_row(broker, group_id, unstable, topic, by_id) for topic in topics]
     except BrokerError as error:
         return Message(group_id=group_id, topics=_failed_rows(topics or (), by_id, error.code), error_code=error.code)
     return Message(group_id=group_id, topics=rows, error_code=ErrorCode.NONE)
 
 
-def _all_rows(broker: Broker, offsets: dict[TopicPartition, CommittedOffset | None], by_id: bool) -> list[Message]:
+def _all_rows(broker: Broker, group_id: str, unstable: frozenset[TopicPartition], by_id: bool) -> list[Message]:
     by_topic: dict[str, list[Message]] = {}
-    for of, committed in sorted(offsets.items()):
-        by_topic.setdefault(of.topic, []).append(_partition_row(of.partition, committed, ErrorCode.NONE))
+    for of in sorted({*broker.coordinator.fetch(group_id, None), *unstable}):
+        by_topic.setdefault(of.topic, []).extend(_partition_rows(broker, group_id, unstable, of.topic, [of.partition]))
     images = broker.controller.image.topics
     if by_id:
         return [Message(topic_id=images[name].topic_id, partitions=rows) for name, rows in by_topic.items() if name in images]
     return [Message(name=name, partitions=rows) for name, rows in by_topic.items()]
 
 
-def _topic_row(broker: Broker, group_id: str, topic: Any, by_id: bool) -> Message:
+def _topic_row(broker: Broker, group_id: str, unstable: frozenset[TopicPartition], topic: Any, by_id: bool) -> Message:
     if not by_id:
-        return Message(name=topic.name, partitions=_partition_rows(broker, group_id, topic.name, topic.partition_indexes))
+        return Message(name=topic.name, partitions=_partition_rows(broker, group_id, unstable, topic.name, topic.partition_indexes))
     image = broker.controller.image.topics_by_id.get(topic.topic_id)
     if image is None:
         rows = [_partition_row(number, None, ErrorCode.UNKNOWN_TOPIC_ID) for number in topic.partition_indexes]
     else:
-        rows = _partition_rows(broker, group_id, image.name, topic.partition_indexes)
+        rows = _partition_rows(broker, group_id, unstable, image.name, topic.partition_indexes)
     return Message(topic_id=topic.topic_id, partitions=rows)
 
 
-def _partition_rows(broker: Broker, group_id: str, topic: str, numbers: Iterable[int]) -> list[Message]:
+def _partition_rows(
+    broker: Broker, group_id: str, unstable: frozenset[TopicPartition], topic: str, numbers: Iterable[int]
+) -> list[Message]:
     offsets = broker.coordinator.fetch(group_id, [TopicPartition(topic, number) for number in numbers])
-    return [_partition_row(of.partition, committed, ErrorCode.NONE) for of, committed in offsets.items()]
+    return [
+        _partition_row(of.partition, None, ErrorCode.UNSTABLE_OFFSET_COMMIT)
+        if of in unstable
+        else _partition_row(of.partition, committed, ErrorCode.NONE)
+        for of, committed in offsets.items()
+    ]
 
 
 def _failed_rows(topics: Iterable[Any], by_id: bool, error_code: int) -> list[Message]:

@@ -1,7 +1,7 @@
-"""FindCoordinator (10): which broker looks after a group.
+"""FindCoordinator (10): which broker looks after a group or a transactional id.
 
-Versions 0-6, several keys at once from 4 on. The topic of committed offsets is created on first use. If the broker at home for a
-group is down, COORDINATOR_NOT_AVAILABLE, which clients retry. Refused: transactional ids and share groups, which are not part of
+Versions 0-6, several keys at once from 4 on. The topics of committed offsets and of transactions are created on first use. If the
+broker at home for a key is down, COORDINATOR_NOT_AVAILABLE, which clients retry. Refused: share groups, which are not part of
 this release (INVALID_REQUEST, so that a client fails at once and does not look for ever).
 """
 
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 _SEVERAL_FROM_VERSION = 4
 _KEY_GROUP = 0
-_REFUSED_KEYS = {1: "transactions are not part of this release", 2: "share groups are not part of this release"}
+_KEY_TRANSACTION = 1
+_REFUSED_KEYS = {2: "share groups are not part of this release"}
 _NOBODY = Node(NO_LEADER, "", -1)
 
 
@@ -56,12 +57,13 @@ def _row(broker: Broker, key_type: int, key: str) -> Message:
 
 
 def _find(broker: Broker, key_type: int, key: str) -> Node:
-    if key_type != _KEY_GROUP:
+    if key_type not in (_KEY_GROUP, _KEY_TRANSACTION):
         raise BrokerError(ErrorCode.INVALID_REQUEST, _REFUSED_KEYS.get(key_type, f"there is no key type {key_type}"))
+    controller = broker.controller
     try:
-        topic = broker.controller.create_offsets_topic()
+        topic = controller.create_offsets_topic() if key_type == _KEY_GROUP else controller.create_transactions_topic()
     except BrokerError as error:
-        raise BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"the topic of offsets cannot be created: {reason(error)}") from None
+        raise BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"the coordinator's topic cannot be created: {reason(error)}") from None
     leader = topic.partitions[home_partition(key, len(topic.partitions))].leader
     if not broker.controller.image.is_alive(leader):
         raise BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"the coordinator of {key!r} is down")

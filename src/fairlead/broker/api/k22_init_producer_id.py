@@ -1,8 +1,9 @@
-"""InitProducerId (22): a producer id for an idempotent producer.
+"""InitProducerId (22): a producer id for an idempotent producer, or id and epoch for a transactional one.
 
 Versions 0-5. Without a transactional id each call gives a new id with epoch 0, whatever id the client had before (as Kafka's
-`TransactionCoordinator.handleInitProducerId` does). Refused: transactional ids (INVALID_REQUEST for an empty one, as Kafka;
-otherwise UNSUPPORTED_VERSION: transactions are not part of this release); version 6 (two-phase commit, KIP-939).
+`TransactionCoordinator.handleInitProducerId` does). With one, whoever had it before is fenced, and a transaction that is open is aborted
+first (CONCURRENT_TRANSACTIONS: come again); from version 3 on a producer may say what it has and go on with the next epoch (KIP-360).
+Below version 4 PRODUCER_FENCED is told as INVALID_PRODUCER_EPOCH. Not served: 6 (two-phase commit, KIP-939).
 """
 
 from __future__ import annotations
@@ -11,29 +12,43 @@ from typing import TYPE_CHECKING
 
 from fairlead.base.codes import ErrorCode
 from fairlead.base.errors import BrokerError
-from fairlead.base.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from fairlead.base.ids import NO_PRODUCER_ID
+from fairlead.broker.api.common import told_fenced
 from fairlead.broker.dispatch import Reply, serves
+from fairlead.broker.internal import NO_PRODUCER, ProducerIdentity
 from fairlead.wire import ApiKey, Message, Request
 
 if TYPE_CHECKING:
     from fairlead.broker.machine import Broker
     from fairlead.broker.sessions import Session
 
+_FENCED_FROM_VERSION = 4
+
 
 @serves(ApiKey.INIT_PRODUCER_ID, versions=(0, 5))
 def init_producer_id(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
-    """Give a new producer id, or say why not."""
-    transactional_id = request.message.transactional_id
-    if transactional_id is not None:
-        reply(_refusal(ErrorCode.INVALID_REQUEST if transactional_id == "" else ErrorCode.UNSUPPORTED_VERSION))
-        return
+    """Give a producer id and epoch, or say why not."""
+    message = request.message
+
+    def answer(error: int, producer: ProducerIdentity) -> None:
+        code = told_fenced(error, request.version >= _FENCED_FROM_VERSION)
+        producer = NO_PRODUCER if error else producer
+        reply(Message(throttle_time_ms=0, error_code=code, producer_id=producer.producer_id, producer_epoch=producer.epoch))
+
     try:
-        producer_id = broker.next_producer_id()
+        if message.transactional_id is None:
+            answer(ErrorCode.NONE, ProducerIdentity(broker.next_producer_id(), 0))
+            return
+        expected = _expected(ProducerIdentity(message.producer_id, message.producer_epoch))
+        broker.transactions.init_producer_id(message.transactional_id, message.transaction_timeout_ms, expected, answer)
     except BrokerError as error:
-        reply(_refusal(error.code))
-        return
-    reply(Message(throttle_time_ms=0, error_code=ErrorCode.NONE, producer_id=producer_id, producer_epoch=0))
+        answer(error.code, NO_PRODUCER)
 
 
-def _refusal(error_code: int) -> Message:
-    return Message(throttle_time_ms=0, error_code=error_code, producer_id=NO_PRODUCER_ID, producer_epoch=NO_PRODUCER_EPOCH)
+def _expected(producer: ProducerIdentity) -> ProducerIdentity | None:
+    """What the producer says that it has; None: nothing. BrokerError INVALID_REQUEST for half of it."""
+    if producer == NO_PRODUCER:
+        return None
+    if NO_PRODUCER_ID in producer:
+        raise BrokerError(ErrorCode.INVALID_REQUEST, "a producer id goes with an epoch")
+    return producer

@@ -31,6 +31,7 @@ from fairlead.broker.controller.image import (
     CLUSTER_WIDE,
     INTERNAL_TOPICS,
     OFFSETS_TOPIC,
+    TRANSACTIONS_TOPIC,
     BrokerConfigsChanged,
     Change,
     ClusterImage,
@@ -48,7 +49,7 @@ from fairlead.core.machine import Dice
 PRODUCER_ID_BLOCK = 1_000
 """Producer ids handed to a broker at once (Kafka's `ProducerIdsBlock.PRODUCER_ID_BLOCK_SIZE`)."""
 
-_OFFSETS_TOPIC_CONFIGS = {"cleanup.policy": "compact", "retention.ms": "-1", "retention.bytes": "-1"}
+_INTERNAL_TOPIC_CONFIGS = {"cleanup.policy": "compact", "retention.ms": "-1", "retention.bytes": "-1"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,13 +248,20 @@ class Controller:
 
     def create_offsets_topic(self) -> TopicImage:
         """The topic that keeps committed offsets, created if it is not there."""
-        existing = self.image.topics.get(OFFSETS_TOPIC)
+        return self._create_internal(OFFSETS_TOPIC, "offsets.topic.")
+
+    def create_transactions_topic(self) -> TopicImage:
+        """The topic that keeps transactions, created if it is not there."""
+        return self._create_internal(TRANSACTIONS_TOPIC, "transaction.state.log.")
+
+    def _create_internal(self, name: str, config_prefix: str) -> TopicImage:
+        existing = self.image.topics.get(name)
         if existing is not None:
             return existing
         settings = self.configs.broker_settings()
-        placed = self._placement.ring(settings["offsets.topic.num.partitions"], settings["offsets.topic.replication.factor"])
-        self._commit(topic_record(self._new_topic(OFFSETS_TOPIC, placed, dict(_OFFSETS_TOPIC_CONFIGS))))
-        return self.image.topics[OFFSETS_TOPIC]
+        placed = self._placement.ring(settings[config_prefix + "num.partitions"], settings[config_prefix + "replication.factor"])
+        self._commit(topic_record(self._new_topic(name, placed, dict(_INTERNAL_TOPIC_CONFIGS))))
+        return self.image.topics[name]
 
     def delete_topics(self, topics: Sequence[str | UUID]) -> list[TopicImage | BrokerError]:
         """Delete topics by name or id, in one decision; for each its last image, or why it cannot be."""

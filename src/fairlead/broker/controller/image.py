@@ -11,7 +11,8 @@ from fairlead.base.ids import NO_LEADER, Node
 CLUSTER_WIDE = ""
 """The broker name under which cluster-wide dynamic configs are kept, as in Kafka's protocol."""
 OFFSETS_TOPIC = "__consumer_offsets"
-INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, "__transaction_state"})
+TRANSACTIONS_TOPIC = "__transaction_state"
+INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC})
 """Topics that clients may read and may not create, delete or grow (Kafka's `Topic.isInternal`)."""
 
 

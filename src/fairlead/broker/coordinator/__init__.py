@@ -26,9 +26,9 @@ Everything runs in the broker's step: no clock, no dice, no thread of its own.
 
 from fairlead.broker.coordinator.coordinator import CoordinatorHost, GroupCoordinator
 from fairlead.broker.coordinator.group import CommittedOffset, Group, JoinOutcome, Member, SyncOutcome
-from fairlead.broker.coordinator.home import home_partition, java_hash
 from fairlead.broker.coordinator.rebalance import JoinRequest
 from fairlead.broker.coordinator.states import TRANSITIONS, GroupState
+from fairlead.broker.home import home_partition, java_hash
 
 __all__ = [
     "CommittedOffset",

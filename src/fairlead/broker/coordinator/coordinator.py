@@ -9,44 +9,35 @@ from fairlead.base.codes import ErrorCode
 from fairlead.base.errors import BrokerError
 from fairlead.base.ids import TopicPartition
 from fairlead.base.units import ms_to_ns
-from fairlead.broker.controller import OFFSETS_TOPIC, Change, Controller, LeadersChanged, TopicCreated, TopicDeleted
+from fairlead.broker.controller import OFFSETS_TOPIC, Change, TopicDeleted
 from fairlead.broker.coordinator.group import CONSUMER_PROTOCOL, CommittedOffset, Group, JoinOutcome, Member, SyncOutcome
-from fairlead.broker.coordinator.home import home_partition
 from fairlead.broker.coordinator.offset_records import OffsetKey
-from fairlead.broker.coordinator.offsets import Entry, Offsets, Shard, expired, replay, tombstones
+from fairlead.broker.coordinator.offsets import Entry, Offsets, Shard, apply_end, expired, replay, tombstones
 from fairlead.broker.coordinator.rebalance import JoinRequest, Rebalancer
 from fairlead.broker.coordinator.states import COMMIT_ERRORS, GroupState
+from fairlead.broker.internal import NO_PRODUCER, ProducerIdentity
+from fairlead.broker.shards import ShardHost, Shards
 from fairlead.broker.timers import Timer
-from fairlead.core.effects import Buffer
 from fairlead.core.machine import Dice
 from fairlead.records import RecordColumns
 
 _MS_PER_MINUTE = 60_000
-_LOAD_RETRY_MS = 1_000
-"""Wait before a partition of offsets that could not be read is tried again."""
 _ANY_GENERATION = -1
 """The generation of a commit that is not a member's (an assigned consumer, an admin)."""
 
 
-class CoordinatorHost(Protocol):
+class CoordinatorHost(ShardHost, Protocol):
     """What the coordinator needs of its broker (`broker.machine.Broker` fits)."""
 
-    node_id: int
-    now_ns: int
     wall_ms: int
     settings: Mapping[str, Any]
     dice: Dice
-    controller: Controller
     logs: Any
 
-    def call_at(self, deadline_ns: int, function: Callable[[], None]) -> Timer:
-        """Run `function` at the deadline."""
-
-    def append_internal(self, topic: str, partition: int, columns: RecordColumns, done: Callable[[int, int], None]) -> None:
-        """Append records; done(error_code, base_offset)."""
-
-    def read_internal(self, topic: str, partition: int, offset: int, done: Callable[[int, Sequence[Buffer], int], None]) -> None:
-        """Read batches; done(error_code, batches, next_offset)."""
+    def append_internal(
+        self, topic: str, partition: int, columns: RecordColumns, done: Callable[[int, int], None], producer: ProducerIdentity
+    ) -> None:
+        """Append records, in the producer's transaction if there is one; done(error_code, base_offset)."""
 
     def log_of(self, topic: str, number: int) -> Any:
         """The log of a partition led here, or an error code."""
@@ -57,7 +48,7 @@ class GroupCoordinator:
 
     def __init__(self, broker: CoordinatorHost) -> None:
         self._broker = broker
-        self._shards: dict[int, Shard] = {}
+        self._shards: Shards[Shard] = Shards(broker, OFFSETS_TOPIC, "group", self)
         self._offsets = Offsets(broker.append_internal, self._raise_start)
         self._rebalancer = Rebalancer(broker)
         self._retention_timer: Timer | None = None
@@ -68,7 +59,7 @@ class GroupCoordinator:
     def start(self) -> None:
         """Begin: read the groups that are at home here."""
         self._unsubscribe = self._broker.controller.subscribe(self._changed)
-        self._follow_leadership(fresh=False)
+        self._shards.start()
         self._set_retention_timer()
 
     def stop(self) -> None:
@@ -76,76 +67,40 @@ class GroupCoordinator:
         self._unsubscribe()
         if self._retention_timer is not None:
             self._retention_timer.cancel()
-        for partition in list(self._shards):
-            self._drop(partition)
+        self._shards.stop()
 
     def _changed(self, change: Change) -> None:
         """Follow the controller. It calls in the step of the broker that asked for the change: files are for a step of our own."""
-        if isinstance(change, TopicCreated) and change.topic.name == OFFSETS_TOPIC:
-            self._follow_leadership(fresh=True)
-        elif isinstance(change, LeadersChanged) and any(topic.name == OFFSETS_TOPIC for topic, _ in change.partitions):
-            self._broker.call_at(self._broker.now_ns, lambda: self._follow_leadership(fresh=False))
-        elif isinstance(change, TopicDeleted):
-            for shard in self._shards.values():
+        if isinstance(change, TopicDeleted):
+            for shard in self._shards:
                 self._forget_topics_later(shard, change.topic.name)
 
     def _forget_topics_later(self, shard: Shard, topic: str) -> None:
         self._broker.call_at(self._broker.now_ns, lambda: self._forget_topics(shard, {topic}))
 
-    def _follow_leadership(self, fresh: bool) -> None:
-        topic = self._broker.controller.image.topics.get(OFFSETS_TOPIC)
-        for number, partition in enumerate(topic.partitions if topic is not None else ()):
-            if partition.leader != self._broker.node_id:
-                self._drop(number)
-            elif number not in self._shards:
-                shard = self._shards[number] = Shard(number, loaded=fresh)
-                if not fresh:
-                    self._load(shard, 0)
+    def new_shard(self, partition: int) -> Shard:
+        """An empty one."""
+        return Shard(partition)
 
-    def _load(self, shard: Shard, offset: int) -> None:
-        def read(error: int, batches: Sequence[Buffer], next_offset: int) -> None:
-            if self._shards.get(shard.partition) is not shard:
-                return
-            if error:
-                self._broker.call_at(self._broker.now_ns + ms_to_ns(_LOAD_RETRY_MS), lambda: self._load_again(shard))
-            elif batches:
-                replay(shard, b"".join(batches), offset)
-                self._load(shard, next_offset)
-            else:
-                self._loaded(shard)
+    def replay(self, shard: Shard, batches: bytes, from_offset: int) -> None:
+        """Take batches of the log into memory."""
+        replay(shard, batches, from_offset)
 
-        self._broker.read_internal(OFFSETS_TOPIC, shard.partition, offset, read)
-
-    def _load_again(self, shard: Shard) -> None:
-        if self._shards.get(shard.partition) is shard:
-            fresh = self._shards[shard.partition] = Shard(shard.partition)
-            self._load(fresh, 0)
-
-    def _loaded(self, shard: Shard) -> None:
-        shard.loaded = True
-        shard.groups = {group.group_id: group for group in shard.groups.values() if group.offsets}
+    def shard_loaded(self, shard: Shard) -> None:
+        """All offsets are here; groups of which nothing is left are not."""
+        shard.groups = {group.group_id: group for group in shard.groups.values() if group.partitions()}
         for group in shard.groups.values():
             group.quiet_since_ms = self._broker.wall_ms
-        topics = {of.topic for group in shard.groups.values() for of in group.offsets}
+        topics = {of.topic for group in shard.groups.values() for of in group.partitions()}
         self._forget_topics(shard, {topic for topic in topics if topic not in self._broker.controller.image.topics})
 
-    def _drop(self, partition: int) -> None:
-        shard = self._shards.pop(partition, None)
-        for group in shard.groups.values() if shard is not None else ():
+    def shard_dropped(self, shard: Shard) -> None:
+        """Whoever waits is sent to look for another coordinator."""
+        for group in shard.groups.values():
             self._rebalancer.dissolve(group, ErrorCode.NOT_COORDINATOR)
 
-    def _shard(self, group_id: str) -> Shard:
-        """The group's shard. BrokerError: NOT_COORDINATOR, or COORDINATOR_LOAD_IN_PROGRESS while it is being read."""
-        topic = self._broker.controller.image.topics.get(OFFSETS_TOPIC)
-        shard = None if topic is None else self._shards.get(home_partition(group_id, len(topic.partitions)))
-        if shard is None:
-            raise BrokerError(ErrorCode.NOT_COORDINATOR, f"group {group_id!r} is not at home on broker {self._broker.node_id}")
-        if not shard.loaded:
-            raise BrokerError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"the offsets of group {group_id!r} are being read")
-        return shard
-
     def _existing(self, group_id: str, missing: int) -> tuple[Shard, Group]:
-        shard = self._shard(group_id)
+        shard = self._shards.of(group_id)
         group = shard.groups.get(group_id)
         if group is None:
             raise BrokerError(missing, f"there is no group {group_id!r}")
@@ -165,7 +120,7 @@ class GroupCoordinator:
             )
         if not request.protocol_type or not request.protocols:
             raise BrokerError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "a member names a protocol type and at least one protocol")
-        shard = self._shard(group_id)
+        shard = self._shards.of(group_id)
         if request.member_id and group_id not in shard.groups:
             raise BrokerError(ErrorCode.UNKNOWN_MEMBER_ID, f"there is no group {group_id!r} that {request.member_id!r} could be in")
         group = shard.group(group_id, self._broker.wall_ms)
@@ -224,21 +179,59 @@ class GroupCoordinator:
         reply: Callable[[dict[TopicPartition, int]], None],
     ) -> None:
         """OffsetCommit; reply(partition → error code) once the offsets are written. Generation -1: not as a member."""
-        shard = self._shard(group_id)
-        group = shard.groups.get(group_id)
-        if group is None:
-            if generation >= 0:
-                raise BrokerError(ErrorCode.ILLEGAL_GENERATION, f"there is no group {group_id!r} with a generation {generation}")
-            group = shard.group(group_id, self._broker.wall_ms)
+        shard, group = self._group_to_commit(group_id, generation)
         self._check_committer(group, generation, member_id, instance_id)
+        self._commit(shard, group, offsets, reply, NO_PRODUCER)
+
+    def commit_in_transaction(
+        self,
+        group_id: str,
+        generation: int,
+        member_id: str,
+        instance_id: str | None,
+        producer: ProducerIdentity,
+        offsets: Mapping[TopicPartition, CommittedOffset],
+        reply: Callable[[dict[TopicPartition, int]], None],
+    ) -> None:
+        """TxnOffsetCommit; reply(partition → error code) once the offsets are written. They count when the transaction is committed.
+
+        A producer that does not say for which member it speaks (before KIP-447) is fenced by its epoch alone.
+        """
+        shard, group = self._group_to_commit(group_id, generation)
+        if generation >= 0 or member_id or instance_id is not None:
+            self._member(group, generation, member_id, instance_id)
+        self._commit(shard, group, offsets, reply, producer)
+
+    def transaction_ended(self, partition: int, producer_id: int, committed: bool) -> None:
+        """The marker of a producer's transaction was written to a partition of offsets led here."""
+        shard = self._shards.led(partition)
+        if shard is None or not shard.loaded:
+            return  # whoever reads the log comes by the marker
+        apply_end(shard, producer_id, committed)
+        shard.log_records += 1
+
+    def _group_to_commit(self, group_id: str, generation: int) -> tuple[Shard, Group]:
+        shard = self._shards.of(group_id)
+        if group_id not in shard.groups and generation >= 0:
+            raise BrokerError(ErrorCode.ILLEGAL_GENERATION, f"there is no group {group_id!r} with a generation {generation}")
+        return shard, shard.group(group_id, self._broker.wall_ms)
+
+    def _commit(
+        self,
+        shard: Shard,
+        group: Group,
+        offsets: Mapping[TopicPartition, CommittedOffset],
+        reply: Callable[[dict[TopicPartition, int]], None],
+        producer: ProducerIdentity,
+    ) -> None:
         limit_bytes = self._broker.settings["offset.metadata.max.bytes"]
         errors = {of: ErrorCode.OFFSET_METADATA_TOO_LARGE for of, one in offsets.items() if len(one.metadata.encode()) > limit_bytes}
-        entries: list[Entry] = [(OffsetKey(group_id, of), one) for of, one in offsets.items() if of not in errors]
+        entries: list[Entry] = [(OffsetKey(group.group_id, of), one) for of, one in offsets.items() if of not in errors]
 
         def written(by_key: dict[OffsetKey, int]) -> None:
             reply(errors | {key.partition: error for key, error in by_key.items()})
 
-        self._offsets.write(shard, entries, written)
+        self._offsets.write(shard, entries, written, producer)
 
     def _check_committer(self, group: Group, generation: int, member_id: str, instance_id: str | None) -> None:
         if generation == _ANY_GENERATION and group.state is GroupState.EMPTY:
@@ -251,9 +244,14 @@ class GroupCoordinator:
 
     def fetch(self, group_id: str, partitions: Iterable[TopicPartition] | None) -> dict[TopicPartition, CommittedOffset | None]:
         """OffsetFetch: committed offsets by partition, None where there is none; `partitions` None: all that there are."""
-        group = self._shard(group_id).groups.get(group_id)
+        group = self._shards.of(group_id).groups.get(group_id)
         offsets = group.offsets if group is not None else {}
         return {of: offsets.get(of) for of in (offsets if partitions is None else partitions)}
+
+    def unstable(self, group_id: str) -> frozenset[TopicPartition]:
+        """Partitions of which an open transaction commits an offset: readers who require stable ones come again (KIP-447)."""
+        group = self._shards.of(group_id).groups.get(group_id)
+        return frozenset(of for offsets in (group.transactional.values() if group is not None else ()) for of in offsets)
 
     def delete_offsets(
         self, group_id: str, partitions: Sequence[TopicPartition], reply: Callable[[dict[TopicPartition, int]], None]
@@ -273,12 +271,12 @@ class GroupCoordinator:
 
     def describe(self, group_id: str) -> Group | None:
         """The group, or None if there is none."""
-        return self._shard(group_id).groups.get(group_id)
+        return self._shards.of(group_id).groups.get(group_id)
 
     def groups(self) -> tuple[list[Group], bool]:
         """All groups here, by partition, and whether some are still being read."""
-        loading = any(not shard.loaded for shard in self._shards.values())
-        return [group for shard in self._shards.values() if shard.loaded for group in shard.groups.values()], loading
+        loading = any(not shard.loaded for shard in self._shards)
+        return [group for shard in self._shards.loaded() for group in shard.groups.values()], loading
 
     def delete_group(self, group_id: str, reply: Callable[[int], None]) -> None:
         """DeleteGroups of one group; reply(error code) once its offsets are gone."""
@@ -290,7 +288,7 @@ class GroupCoordinator:
             self._forget(shard, group)
             reply(next((error for error in by_key.values() if error), ErrorCode.NONE))
 
-        self._offsets.write(shard, tombstones(group, list(group.offsets)), written)
+        self._offsets.write(shard, tombstones(group, group.partitions()), written)
 
     def _forget(self, shard: Shard, group: Group) -> None:
         if group.forgettable() and shard.groups.get(group.group_id) is group:
@@ -304,10 +302,10 @@ class GroupCoordinator:
 
     def _forget_topics(self, shard: Shard, topics: set[str]) -> None:
         """Topics are gone: so are their offsets, or a new topic of the same name would be read from the old one's position."""
-        if not topics or self._shards.get(shard.partition) is not shard or not shard.loaded:
+        if not topics or not self._shards.holds(shard) or not shard.loaded:
             return
         entries = [
-            entry for group in shard.groups.values() for entry in tombstones(group, [of for of in group.offsets if of.topic in topics])
+            entry for group in shard.groups.values() for entry in tombstones(group, [of for of in group.partitions() if of.topic in topics])
         ]
         self._offsets.write(shard, entries, lambda _errors: None)
 
@@ -320,7 +318,7 @@ class GroupCoordinator:
     def _expire(self) -> None:
         """Take back what is past retention, and forget groups of which nothing is left."""
         retention_ms = self._broker.settings["offsets.retention.minutes"] * _MS_PER_MINUTE
-        for shard in [shard for shard in self._shards.values() if shard.loaded]:
+        for shard in self._shards.loaded():
             groups = list(shard.groups.values())
             past = [entry for group in groups for entry in tombstones(group, expired(group, self._broker.wall_ms, retention_ms))]
             entries = [entry for entry in past if entry[0] not in shard.in_flight]  # a commit under way is news of it

@@ -106,6 +106,8 @@ class Group:
     delayed: bool = False
     """It was empty and waits `group.initial.rebalance.delay.ms` for more members, even if all it has have joined."""
     offsets: dict[TopicPartition, CommittedOffset] = field(default_factory=dict)
+    transactional: dict[int, dict[TopicPartition, CommittedOffset]] = field(default_factory=dict)
+    """Producer id → what its open transaction commits: counts once it is committed, and is dropped if it is aborted."""
     pending_writes: int = 0
     """Commits and deletions under way to the log: the group must not be forgotten before they are done."""
     quiet_since_ms: int = 0
@@ -187,7 +189,15 @@ class Group:
     def forgettable(self) -> bool:
         """True if nothing would be lost with it."""
         idle = self.state in (GroupState.EMPTY, GroupState.DEAD) and not self.members and not self.pending
-        return idle and not self.offsets and not self.pending_writes
+        return idle and not self.offsets and not self.transactional and not self.pending_writes
+
+    def partitions(self) -> list[TopicPartition]:
+        """Every partition with an offset, one in a transaction included."""
+        return list(dict.fromkeys([*self.offsets, *(of for offsets in self.transactional.values() for of in offsets)]))
+
+    def unstable(self, of: TopicPartition) -> bool:
+        """True if an open transaction commits an offset of this partition."""
+        return any(of in offsets for offsets in self.transactional.values())
 
 
 def topics_of_subscription(metadata: bytes) -> list[str] | None:

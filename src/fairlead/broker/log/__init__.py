@@ -7,7 +7,8 @@ everybody who appended in the same moment (`writer`).
 
 What a partition means is Kafka's: offsets without gaps, leader epochs, a log start that retention and DeleteRecords raise, a
 high watermark below which consumers read (`partition`); with one replica it is the end of what is written. Idempotent producers
-are remembered by their last five batches (`producers`).
+are remembered by their last five batches (`producers`). Transactions open, ended and aborted are remembered too, and with them the
+last stable offset, below which readers of committed records stay (`transactions`).
 
 Reading goes to a cache of the newest batches, then to the files, several batches in one read where they lie close (`cache`,
 `reader`). Deleting moves floors; a file goes when nothing in it is alive (`segments`). The floors themselves are kept in a small
@@ -21,5 +22,6 @@ from fairlead.broker.log.index import Location
 from fairlead.broker.log.logs import Logs
 from fairlead.broker.log.partition import Partition, TopicLimits
 from fairlead.broker.log.recovery import RecoveryResult
+from fairlead.broker.log.transactions import AbortedRange
 
-__all__ = ["Location", "Logs", "Partition", "RecoveryResult", "TopicLimits"]
+__all__ = ["AbortedRange", "Location", "Logs", "Partition", "RecoveryResult", "TopicLimits"]

@@ -19,7 +19,7 @@ from fairlead.broker.log.reader import ReadDone, Reader
 from fairlead.broker.log.recovery import CHECKPOINT_NAME, Recovery, RecoveryResult, Starts, encode_checkpoint
 from fairlead.broker.log.segments import SegmentFiles
 from fairlead.broker.log.writer import Writer, Written
-from fairlead.records import BatchHeader, assign
+from fairlead.records import BatchHeader, EndMarker, assign, end_marker
 
 _logger = logging.getLogger("fairlead.broker")
 
@@ -75,10 +75,18 @@ class Logs:
             partition = self._partitions[topic_id, number] = Partition(known[0], topic_id, number, known[1])
         return partition
 
-    def append(self, partition: Partition, batch: memoryview, header: BatchHeader, leader_epoch: int, wall_ms: int) -> int:
+    def append(
+        self,
+        partition: Partition,
+        batch: memoryview,
+        header: BatchHeader,
+        leader_epoch: int,
+        wall_ms: int,
+        marker: EndMarker | None = None,
+    ) -> int:
         """Append one checked batch; its base offset. `when_written` tells when it may be acknowledged.
 
-        Raises BrokerError KAFKA_STORAGE_ERROR once the disk has failed.
+        `marker` is what a control batch says. Raises BrokerError KAFKA_STORAGE_ERROR once the disk has failed.
         """
         if self._writer.error is not None:
             raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"broker's log: {self._writer.error}")
@@ -98,7 +106,7 @@ class Logs:
         position += ENTRY_HEADER_BYTES
         partition.record(header, base_offset, leader_epoch, file, position, timestamp_ms)
         if header.producer_id >= 0:
-            partition.producers.record(header, base_offset, wall_ms if limits.log_append_time else -1, wall_ms)
+            partition.record_producer(header, base_offset, marker, wall_ms if limits.log_append_time else -1, wall_ms)
         self._cache.add(file, position, entry)
         return base_offset
 
@@ -132,7 +140,8 @@ class Logs:
         for partition in self._partitions.values():
             self.move_start(partition, partition.expired_start(wall_ms))
             if len(partition.producers):
-                partition.producers.expire(wall_ms - producer_expiration_ms)
+                open_ids = partition.transactions.open if partition.transactions is not None else ()
+                partition.producers.expire(wall_ms - producer_expiration_ms, open_ids)
 
     def flush(self) -> None:
         """Begin what this step asked for: writing, saving log starts, deleting dead files. Called at the end of each step."""
@@ -172,8 +181,8 @@ class Logs:
                 if self._topic_of(topic_id) is not None:
                     self.partition(topic_id, number).move_start(offset)
 
-        def batch(entry: EntryHeader, header: BatchHeader, file: int, position: int) -> None:
-            self._recovered(entry, header, file, position, wall_ms)
+        def batch(entry: EntryHeader, header: BatchHeader, batch: memoryview, file: int, position: int) -> None:
+            self._recovered(entry, header, batch, file, position, wall_ms)
 
         def ended(result: RecoveryResult) -> None:
             # A crash may have come between the end of a file's last batch and the deletion of the file.
@@ -182,13 +191,14 @@ class Logs:
 
         Recovery(self._files, self._segments, begin, batch, ended).start()
 
-    def _recovered(self, entry: EntryHeader, header: BatchHeader, file: int, position: int, wall_ms: int) -> None:
+    def _recovered(self, entry: EntryHeader, header: BatchHeader, batch: memoryview, file: int, position: int, wall_ms: int) -> None:
         if self._topic_of(entry.topic_id) is None:
             return
         partition = self.partition(entry.topic_id, entry.partition)
-        if header.producer_id >= 0 and not header.control:
+        marker = end_marker(batch, header) if header.control else None
+        if header.producer_id >= 0 and (marker is not None or not header.control):
             append_time_ms = header.max_timestamp_ms if header.timestamp_type else -1
-            partition.producers.record(header, header.base_offset, append_time_ms, wall_ms)
+            partition.record_producer(header, header.base_offset, marker, append_time_ms, wall_ms)
         if header.last_offset < partition.log_start:
             return
         timestamp_ms = header.max_timestamp_ms if header.max_timestamp_ms >= 0 else wall_ms

@@ -5,10 +5,13 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass
 
+from fairlead.base.codes import ErrorCode
 from fairlead.base.config import Settings
+from fairlead.base.errors import BrokerError
 from fairlead.broker.log.index import BatchIndex, LeaderEpochs, Location
-from fairlead.broker.log.producers import ProducerStates
-from fairlead.records import BatchHeader
+from fairlead.broker.log.producers import KnownBatch, ProducerStates
+from fairlead.broker.log.transactions import AbortedRange, PartitionTransactions
+from fairlead.records import BatchHeader, EndMarker
 
 
 @dataclass(slots=True)
@@ -56,6 +59,7 @@ class Partition:
         "topic",
         "topic_id",
         "topic_id_bytes",
+        "transactions",
     )
 
     def __init__(self, topic: str, topic_id: uuid.UUID, partition: int, limits: TopicLimits) -> None:
@@ -71,6 +75,8 @@ class Partition:
         self.index = BatchIndex()
         self.epochs = LeaderEpochs()
         self.producers = ProducerStates()
+        self.transactions: PartitionTransactions | None = None
+        """None: no transaction was ever seen here."""
         self._unsynced_count = 0
 
     def __str__(self) -> str:
@@ -85,6 +91,46 @@ class Partition:
         self.log_end = last_offset + 1
         self.size_bytes += header.size_bytes
 
+    def record_producer(
+        self, header: BatchHeader, base_offset: int, marker: EndMarker | None, log_append_time_ms: int, touched_ms: int
+    ) -> None:
+        """Remember who wrote a batch, and what it means for a transaction; `marker` is what a control batch says."""
+        if marker is not None:
+            self.producers.record_marker(header, marker.coordinator_epoch, touched_ms)
+            if self.transactions is not None:
+                self.transactions.end(header.producer_id, base_offset, marker.committed)
+            return
+        self.producers.record(header, base_offset, log_append_time_ms, touched_ms)
+        if header.transactional:
+            if self.transactions is None:
+                self.transactions = PartitionTransactions()
+            self.transactions.begin(header.producer_id, base_offset)
+
+    def check_producer(self, header: BatchHeader) -> KnownBatch | None:
+        """None if a batch with a producer id may be appended; the batch written before if this one is its duplicate.
+
+        Raises BrokerError: see `ProducerStates.check`; INVALID_TXN_STATE for a batch outside the transaction that its producer has open.
+        """
+        duplicate = self.producers.check(header)
+        if duplicate is None and not header.transactional and self.in_transaction(header.producer_id):
+            raise BrokerError(ErrorCode.INVALID_TXN_STATE, f"{self}: producer {header.producer_id} has a transaction open here")
+        return duplicate
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Below it lies nothing of a transaction that is not settled; readers of committed records go no further."""
+        if self.transactions is None:
+            return self.high_watermark
+        return max(self.log_start, self.transactions.stable_offset(self.high_watermark))
+
+    def aborted(self, start: int, stop: int) -> list[AbortedRange]:
+        """The aborted transactions with batches in `start` to `stop` (excluded), by first offset."""
+        return [] if self.transactions is None else self.transactions.aborted(start, stop)
+
+    def in_transaction(self, producer_id: int) -> bool:
+        """True if the producer has an open transaction with batches here."""
+        return self.transactions is not None and producer_id in self.transactions.open
+
     def needs_sync(self, count: int) -> bool:
         """Count `count` more records; True if `flush.messages` asks for a sync now (and the count begins anew)."""
         self._unsynced_count += count
@@ -98,13 +144,13 @@ class Partition:
         index = self.index
         return index.select(index.first_reaching(offset), index.below(limit_offset), max_bytes, at_least_one)
 
-    def available_bytes(self, offset: int, enough_bytes: int) -> int:
-        """Bytes of batches from `offset` to the high watermark; counting ends once `enough_bytes` are there."""
-        if offset >= self.high_watermark:
+    def available_bytes(self, offset: int, limit_offset: int, enough_bytes: int) -> int:
+        """Bytes of batches from `offset` to `limit_offset`; counting ends once `enough_bytes` are there."""
+        if offset >= limit_offset:
             return 0
         index = self.index
         total_bytes = 0
-        for number in range(index.first_reaching(offset), index.below(self.high_watermark)):
+        for number in range(index.first_reaching(offset), index.below(limit_offset)):
             total_bytes += index.sizes_bytes[number]
             if total_bytes >= enough_bytes:
                 break
@@ -115,6 +161,8 @@ class Partition:
         self.log_start = max(self.log_start, offset)
         if offset > self.log_end:
             self.log_end = self.high_watermark = offset
+        if self.transactions is not None:
+            self.transactions.trim(self.log_start)
         dropped = self.index.drop_front(self.index.first_reaching(self.log_start))
         self.size_bytes -= sum(size_bytes for _file, size_bytes in dropped)
         return dropped

@@ -28,8 +28,8 @@ CHECKPOINT_NAME = "log-starts.json"
 
 _logger = logging.getLogger("fairlead.broker")
 
-Recovered = Callable[[EntryHeader, BatchHeader, int, int], None]
-"""Called for each sound batch in order: its entry, its header, the file's number and the batch's position there."""
+Recovered = Callable[[EntryHeader, BatchHeader, memoryview, int, int], None]
+"""Called for each sound batch in order: its entry, its header, its bytes, the file's number and the batch's position there."""
 Starts = dict[tuple[uuid.UUID, int], int]
 
 
@@ -164,7 +164,7 @@ class Recovery:
             header = _sound_batch(view[start:stop], entry)
             if header is None:
                 return position, False
-            self._batch(entry, header, number, origin + start)
+            self._batch(entry, header, view[start:stop], number, origin + start)
             self._result.batch_count += 1
             position = stop
         return position, True

@@ -153,7 +153,7 @@ def _read_back(servers: str, topics: Topics, result: DemoResult, job: PipelineRe
 
 
 def _whole_topic(consumer: fairlead.Consumer, topic: str) -> Iterator[pa.Table]:
-    partitions = [fairlead.TopicPartition(topic, number) for number in consumer.partitions_for(topic)]
+    partitions = [fairlead.TopicPartition(topic, each.partition) for each in consumer.partitions_for(topic)]
     starts, ends = consumer.beginning_offsets(partitions), consumer.end_offsets(partitions)
     for partition in partitions:
         yield from consumer.read_range(partition, starts[partition], ends[partition])

@@ -1,5 +1,9 @@
-"""The systems that `lab throughput` compares, each a function that produces records and says how many were acknowledged.
+"""The clients that the lab compares, each as a process of its own, so that its CPU seconds and its memory are the client's alone.
 
-`run` is started as a process of its own per system, so that its CPU seconds are the client's alone. All send the same value, without
-key, with acks=all, and count what was acknowledged without error.
+    run      produces so many records as fast as it can (`lab throughput`)
+    paced    produces at a rate, whatever becomes of the records, and tells latencies (`lab kip480`, `lab kip794`)
+    pressed  produces as hard as the client goes while a broker fails (`lab isolation`)
+
+Each takes one argument, JSON that says what to do, and prints its figures as one line of JSON. All clients of an experiment send the
+same values, with acks=all, and count what was acknowledged without error; beyond that they have their own defaults.
 """

@@ -8,35 +8,80 @@ import pyarrow as pa
 
 from fairlead.base.kernel import compile_all
 from fairlead.client import Producer
-from fairlead.lab.peers.run import Stopwatch
+from fairlead.lab.peers.run import Job, Stopwatch
 
-TABLE_ROWS = 100_000
+TABLE_BYTES = 10_000_000
+"""Values of a table: 100,000 rows of 100 bytes. It is the application's memory, and small enough not to stand out."""
+TABLE_ROWS_MAX = 100_000
 
 
-def _producer(bootstrap_servers: str, topic: str, compression: str) -> Producer:
+def _producer(job: Job) -> Producer:
     compile_all()
-    producer = Producer({"bootstrap.servers": bootstrap_servers, "acks": "all", "compression.type": compression})
-    producer.partitions_for(topic)
+    producer = Producer({"bootstrap.servers": job.bootstrap_servers, "acks": "all", "compression.type": job.compression})
+    producer.partitions_for(job.topic)
     return producer
 
 
-def fairlead_send(stopwatch: Stopwatch, bootstrap_servers: str, topic: str, records: int, value: bytes, compression: str) -> int:
-    """One call per record, every handle looked at in the end."""
-    with _producer(bootstrap_servers, topic, compression) as producer:
-        send = producer.send
+def fairlead_send(stopwatch: Stopwatch, job: Job) -> int:
+    """One call per record, nothing kept of it; the producer's own counters say in the end what was acknowledged."""
+    with _producer(job) as producer:
+        send, topic = producer.send, job.topic
+        pairs = job.pairs()
         stopwatch.start()
-        handles = [send(topic, value) for _ in range(records)]
+        for key, value in pairs:
+            send(topic, value, key=key)
+        producer.flush()
+        stopwatch.stop()
+        return _acked(producer)
+
+
+def fairlead_send_callbacks(stopwatch: Stopwatch, job: Job) -> int:
+    """One call per record, each with a delivery callback."""
+    acked = 0
+
+    def delivered(_: Any, error: Exception | None) -> None:
+        nonlocal acked
+        if error is None:
+            acked += 1
+
+    with _producer(job) as producer:
+        send, topic = producer.send, job.topic
+        pairs = job.pairs()
+        stopwatch.start()
+        for key, value in pairs:
+            send(topic, value, key=key, on_delivery=delivered)
+        producer.flush()
+        stopwatch.stop()
+    return acked
+
+
+def fairlead_send_handles(stopwatch: Stopwatch, job: Job) -> int:
+    """One call per record, every handle kept, and looked at in the end."""
+    with _producer(job) as producer:
+        send, topic = producer.send, job.topic
+        pairs = job.pairs()
+        stopwatch.start()
+        handles = [send(topic, value, key=key) for key, value in pairs]
         producer.flush()
         stopwatch.stop()
         return sum(handle.result(timeout_s=1).offset >= 0 for handle in handles)
 
 
-def fairlead_send_table(stopwatch: Stopwatch, bootstrap_servers: str, topic: str, records: int, value: bytes, compression: str) -> int:
-    """Arrow tables of 100,000 rows."""
-    table = pa.table({"value": pa.array([value] * min(TABLE_ROWS, records), pa.binary())})
-    with _producer(bootstrap_servers, topic, compression) as producer:
+def fairlead_send_table(stopwatch: Stopwatch, job: Job) -> int:
+    """Arrow tables of 10 MB of values, or 100,000 rows."""
+    rows = min(TABLE_ROWS_MAX, max(TABLE_BYTES // job.size, 1), job.records)
+    table = pa.table({"key": pa.array(job.keys(rows), pa.binary()), "value": pa.array(job.values(rows), pa.binary())})
+    if not job.keyed:
+        table = table.drop_columns("key")
+    with _producer(job) as producer:
         stopwatch.start()
-        handles: list[Any] = [producer.send_table(topic, table) for _ in range(max(1, records // table.num_rows))]
+        for _ in range(max(1, job.records // rows)):
+            producer.send_table(job.topic, table)
         producer.flush()
         stopwatch.stop()
-        return sum(handle.result(timeout_s=1).num_rows for handle in handles)
+        return _acked(producer)
+
+
+def _acked(producer: Producer) -> int:
+    counters = producer.metrics()["producer-metrics"]
+    return int(counters["record-send-total"]) - int(counters["record-error-total"])

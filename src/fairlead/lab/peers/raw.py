@@ -9,7 +9,7 @@ import threading
 import numpy as np
 import pyarrow as pa
 
-from fairlead.lab.peers.run import Stopwatch
+from fairlead.lab.peers.run import Job, Stopwatch
 from fairlead.records import Compression, Slice, columns_from_arrow, encode
 from fairlead.wire import ApiKey, FrameReader, Message, decode_response, encode_request
 
@@ -20,15 +20,17 @@ PARTITIONS = 12
 VERSION = 9
 
 
-def raw(stopwatch: Stopwatch, bootstrap_servers: str, topic: str, records: int, value: bytes, compression: str) -> int:
-    """Sends about `records` records in full batches; returns how many were acknowledged."""
-    count = max(1, (BATCH_BYTES - 61) // (len(value) + 10))
-    ((columns, _),) = columns_from_arrow(pa.record_batch({"value": pa.array([value] * count, pa.binary())}))
-    batch = encode([Slice(columns, 0, count, None)], create_time_ms=1_700_000_000_000, compression=Compression.named(compression)).buffer
+def raw(stopwatch: Stopwatch, job: Job) -> int:
+    """Sends about `job.records` records in full batches; returns how many were acknowledged."""
+    count = max(1, (BATCH_BYTES - 61) // (job.size + 10 * (1 + job.keyed)))
+    table = {"key": pa.array(job.keys(count), pa.binary()), "value": pa.array(job.values(count), pa.binary())}
+    ((columns, _),) = columns_from_arrow(pa.record_batch(table))
+    codec = Compression.named(job.compression)
+    batch = encode([Slice(columns, 0, count, None)], create_time_ms=1_700_000_000_000, compression=codec).buffer
     batches = max(1, min(PARTITIONS, REQUEST_BYTES // len(batch)))
-    requests = [_request(topic, batch, first * batches % PARTITIONS, batches) for first in range(PARTITIONS)]
-    wanted = max(1, records // (count * batches))
-    host, _, port = bootstrap_servers.split(",")[0].rpartition(":")
+    requests = [_request(job.topic, batch, first * batches % PARTITIONS, batches) for first in range(PARTITIONS)]
+    wanted = max(1, job.records // (count * batches))
+    host, _, port = job.bootstrap_servers.split(",")[0].rpartition(":")
     window, failed = threading.Semaphore(IN_FLIGHT), np.zeros(1, np.int64)
     with socket.create_connection((host, int(port))) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

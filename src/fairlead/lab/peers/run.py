@@ -1,21 +1,68 @@
-"""Runs one client: `python -m fairlead.lab.peers.run SYSTEM BOOTSTRAP TOPIC RECORDS SIZE COMPRESSION`; prints one line of JSON."""
+"""Runs one client: `python -m fairlead.lab.peers.run JSON`, JSON being a `Job`; prints one line of JSON."""
 
 from __future__ import annotations
 
 import json
+import re
+import resource
 import sys
 import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from importlib import import_module
+from itertools import cycle, islice
+from pathlib import Path
+
+from fairlead.lab.lines import values_of_size
 
 MODULES = {
     "raw": "fairlead.lab.peers.raw",
     "fairlead.send": "fairlead.lab.peers.ours",
+    "fairlead.send.callbacks": "fairlead.lab.peers.ours",
+    "fairlead.send.handles": "fairlead.lab.peers.ours",
     "fairlead.send_table": "fairlead.lab.peers.ours",
     "confluent-kafka.produce": "fairlead.lab.peers.confluent",
+    "confluent-kafka.produce.callbacks": "fairlead.lab.peers.confluent",
     "confluent-kafka.produce_batch": "fairlead.lab.peers.confluent",
     "kafka-python": "fairlead.lab.peers.pure_python",
     "aiokafka": "fairlead.lab.peers.pure_python",
 }
+VALUES = 1_000
+"""Different values; they go round."""
+KEYS = 3_000
+"""Different keys; they go round."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What one client is to produce: `records` of `size` bytes each, with a key of some ten bytes if `keyed`."""
+
+    system: str
+    bootstrap_servers: str
+    topic: str
+    records: int
+    size: int
+    keyed: bool = False
+    compression: str = "none"
+
+    def to_json(self) -> str:
+        """As the command line takes it."""
+        return json.dumps(asdict(self))
+
+    def values(self, count: int) -> list[bytes]:
+        """The values of the first `count` records."""
+        return list(islice(cycle(values_of_size(self.size, VALUES)), count))
+
+    def keys(self, count: int) -> list[bytes | None]:
+        """The keys of the first `count` records, None for each that has none."""
+        return list(islice(cycle(self._keys()), count))
+
+    def pairs(self) -> Iterator[tuple[bytes | None, bytes]]:
+        """Key and value of each record; nothing is made or kept while they are taken, so that memory is the client's alone."""
+        return islice(zip(cycle(self._keys()), cycle(values_of_size(self.size, VALUES)), strict=False), self.records)
+
+    def _keys(self) -> list[bytes | None]:
+        return [b"key-%d" % number for number in range(KEYS)] if self.keyed else [None]
 
 
 class Stopwatch:
@@ -31,7 +78,7 @@ class Stopwatch:
 
 
 def value_of(size: int) -> bytes:
-    """The value of every record: letters that do not all repeat, so that compression has something to do but cannot cheat."""
+    """One value: letters that do not all repeat."""
     state, letters = 1, bytearray()
     for _ in range(size):
         state = (1_103_515_245 * state + 12_345) % 2**31
@@ -39,13 +86,27 @@ def value_of(size: int) -> bytes:
     return bytes(letters)
 
 
-def main(system: str, bootstrap_servers: str, topic: str, records: str, size: str, compression: str) -> None:
-    """Runs the system and prints {"acked", "seconds", "cpu_s"}."""
-    stopwatch = Stopwatch()
-    produce = getattr(import_module(MODULES[system]), system.replace(".", "_").replace("-", "_"))
-    acked = produce(stopwatch, bootstrap_servers, topic, int(records), value_of(int(size)), compression)
-    print(json.dumps({"acked": acked, "seconds": stopwatch.seconds, "cpu_s": stopwatch.cpu_s}))
+def peak_memory_mb() -> int:
+    """This process's resident memory at its peak, in 2**20 bytes.
+
+    By Linux's own account: what `getrusage` calls the peak begins with that of the process this one was started from.
+    """
+    try:
+        found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    except OSError:
+        found = None
+    if found is not None:
+        return int(found[1]) // 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // (1 << 20 if sys.platform == "darwin" else 1 << 10)
+
+
+def main(text: str) -> None:
+    """Runs the system and prints {"acked", "seconds", "cpu_s", "rss_mb"}."""
+    stopwatch, job = Stopwatch(), Job(**json.loads(text))
+    produce = getattr(import_module(MODULES[job.system]), job.system.replace(".", "_").replace("-", "_"))
+    acked = produce(stopwatch, job)
+    print(json.dumps({"acked": acked, "seconds": stopwatch.seconds, "cpu_s": stopwatch.cpu_s, "rss_mb": peak_memory_mb()}))
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(sys.argv[1])

@@ -1,4 +1,4 @@
-"""Which partition of `__consumer_offsets` a group lives in; its leader is the group's coordinator."""
+"""Which partition of an internal topic a group or a transactional id lives in; its leader is the coordinator."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def java_hash(text: str) -> int:
     return value - (1 << 32) if value >= 1 << 31 else value
 
 
-def home_partition(group_id: str, partition_count: int) -> int:
-    """The group's partition (Kafka's `GroupCoordinator.partitionFor`, whose absolute value of the smallest integer is 0)."""
-    value = java_hash(group_id)
+def home_partition(key: str, partition_count: int) -> int:
+    """The partition of a group's or transactional id's name (Kafka's `partitionFor`, whose absolute value of the smallest integer is 0)."""
+    value = java_hash(key)
     return (0 if value == -(1 << 31) else abs(value)) % partition_count

@@ -1,0 +1,103 @@
+"""Configs of brokers and topics that Kafka has and the embedded cluster has not, each with the reason that its user is told."""
+
+from __future__ import annotations
+
+NO_RECOMPRESSION = "batches are kept as their producer compressed them, so producer is the only value"
+REPLICATION = "partitions have one replica in this release"
+
+_COMPACTION = "logs are not compacted in this release"
+_PLACE = "the cluster's launcher decides it"
+_SECURITY = "only PLAINTEXT connections so far"
+_TIERED = "there is no tiered storage"
+_SHARED_LOG = "a broker keeps one log for all its partitions"
+_QUORUM = "there is one controller, not a quorum"
+_THREADS = "a broker is one machine on one thread"
+_MIRROR_OF_JVM = "plug-in classes are Java's"
+
+UNSUPPORTED = {
+    "advertised.listeners": _PLACE,
+    "listeners": _PLACE,
+    "broker.id": _PLACE,
+    "broker.rack": REPLICATION,
+    "node.id": _PLACE,
+    "log.dir": _PLACE,
+    "log.dirs": _PLACE,
+    "process.roles": _QUORUM,
+    "controller.": _QUORUM,
+    "metadata.log.": _QUORUM,
+    "zookeeper.": "there is no ZooKeeper",
+    "num.network.threads": _THREADS,
+    "num.io.threads": _THREADS,
+    "num.recovery.threads.per.data.dir": _THREADS,
+    "background.threads": _THREADS,
+    "queued.max.requests": _THREADS,
+    "max.partitions": "partition limits (KIP-578) are not part of this release",
+    "max.broker.partitions": "partition limits (KIP-578) are not part of this release",
+    "replica.": REPLICATION,
+    "num.replica.fetchers": REPLICATION,
+    "auto.leader.rebalance.enable": REPLICATION,
+    "leader.imbalance.": REPLICATION,
+    "leader.replication.throttled.replicas": REPLICATION,
+    "follower.replication.throttled.replicas": REPLICATION,
+    "unclean.leader.election.enable": REPLICATION,
+    "transaction.state.log.segment.bytes": _SHARED_LOG,
+    "transaction.state.log.load.buffer.size": _SHARED_LOG,
+    "transaction.two.phase.commit.enable": "two-phase commit (KIP-939) is not part of this release",
+    "add.partitions.to.txn.": "partitions are added by their own requests alone (transaction.version below 2)",
+    "sasl.": _SECURITY,
+    "ssl.": _SECURITY,
+    "security.": _SECURITY,
+    "inter.broker.listener.name": _SECURITY,
+    "authorizer.class.name": _SECURITY,
+    "super.users": _SECURITY,
+    "quota.": "there are no quotas in this release",
+    "client.quota.callback.class": _MIRROR_OF_JVM,
+    "create.topic.policy.class.name": _MIRROR_OF_JVM,
+    "alter.config.policy.class.name": _MIRROR_OF_JVM,
+    "metric.reporters": _MIRROR_OF_JVM,
+    "log.cleaner.": _COMPACTION,
+    "delete.retention.ms": _COMPACTION,
+    "min.cleanable.dirty.ratio": _COMPACTION,
+    "min.compaction.lag.ms": _COMPACTION,
+    "max.compaction.lag.ms": _COMPACTION,
+    "segment.ms": "files are cut by size alone in this release; retention does not wait for it",
+    "segment.jitter.ms": "files are cut by size alone in this release",
+    "log.roll.": "files are cut by size alone in this release; retention does not wait for it",
+    "segment.index.bytes": _SHARED_LOG,
+    "index.interval.bytes": _SHARED_LOG,
+    "log.index.": _SHARED_LOG,
+    "preallocate": _SHARED_LOG,
+    "log.preallocate": _SHARED_LOG,
+    "file.delete.delay.ms": _SHARED_LOG,
+    "log.segment.delete.delay.ms": _SHARED_LOG,
+    "flush.ms": "the disk is synced by count of records, not by time; use flush.messages",
+    "log.flush.interval.ms": "the disk is synced by count of records, not by time; use log.flush.interval.messages",
+    "log.flush.scheduler.interval.ms": "the disk is synced by count of records, not by time",
+    "message.timestamp.before.max.ms": "timestamps are not bounded in this release",
+    "message.timestamp.after.max.ms": "timestamps are not bounded in this release",
+    "message.timestamp.difference.max.ms": "timestamps are not bounded in this release",
+    "log.message.timestamp.before.max.ms": "timestamps are not bounded in this release",
+    "log.message.timestamp.after.max.ms": "timestamps are not bounded in this release",
+    "message.format.version": "record batch version 2 is the only format",
+    "log.message.format.version": "record batch version 2 is the only format",
+    "message.downconversion.enable": "record batch version 2 is the only format",
+    "compression.gzip.level": NO_RECOMPRESSION,
+    "compression.lz4.level": NO_RECOMPRESSION,
+    "compression.zstd.level": NO_RECOMPRESSION,
+    "remote.": _TIERED,
+    "local.retention.": _TIERED,
+    "group.consumer.": "the consumer rebalance protocol (KIP-848) is not part of this release; groups use the classic one",
+    "group.coordinator.": "the consumer rebalance protocol (KIP-848) is not part of this release; groups use the classic one",
+    "group.share.": "share groups are not part of this release",
+    "offsets.topic.compression.codec": "committed offsets are stored uncompressed",
+    "offsets.topic.segment.bytes": _SHARED_LOG,
+    "offsets.load.buffer.size": _SHARED_LOG,
+    "connections.max.idle.ms": "idle connections stay open",
+    "max.connections": "connections are not counted",
+    "max.connections.per.ip": "connections are not counted",
+    "max.incremental.fetch.session.cache.slots": "there are no fetch sessions in this release: every fetch is complete",
+    "fetch.max.bytes": "the consumer's bound alone counts",
+    "socket.send.buffer.bytes": "the operating system's default is used",
+    "socket.receive.buffer.bytes": "the operating system's default is used",
+}
+"""Key, or prefix if it ends in a dot → why it is refused."""

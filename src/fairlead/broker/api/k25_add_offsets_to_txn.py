@@ -1,0 +1,42 @@
+"""AddOffsetsToTxn (25): a transaction is going to commit a group's offsets: the group's partition of `__consumer_offsets` is added to it.
+
+Versions 0-4. Below version 2 PRODUCER_FENCED is told as INVALID_PRODUCER_EPOCH.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairlead.base.codes import ErrorCode
+from fairlead.base.errors import BrokerError
+from fairlead.base.ids import TopicPartition
+from fairlead.broker.api.common import told_fenced
+from fairlead.broker.dispatch import Reply, serves
+from fairlead.broker.home import home_partition
+from fairlead.broker.internal import ProducerIdentity
+from fairlead.wire import ApiKey, Message, Request
+
+if TYPE_CHECKING:
+    from fairlead.broker.machine import Broker
+    from fairlead.broker.sessions import Session
+
+
+@serves(ApiKey.ADD_OFFSETS_TO_TXN, versions=(0, 4))
+def add_offsets_to_txn(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+    """Add, and answer when that is written."""
+    message = request.message
+
+    def answer(error: int) -> None:
+        reply(Message(throttle_time_ms=0, error_code=told_fenced(error, request.version >= 2)))
+
+    try:
+        topic = broker.controller.create_offsets_topic()
+    except BrokerError:
+        answer(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        return
+    of = TopicPartition(topic.name, home_partition(message.group_id, len(topic.partitions)))
+    producer = ProducerIdentity(message.producer_id, message.producer_epoch)
+    try:
+        broker.transactions.add_partitions(message.transactional_id, producer, [of], answer)
+    except BrokerError as error:
+        answer(error.code)

@@ -1,0 +1,163 @@
+"""The partitions of an internal topic that a broker leads: each is read into a shard when its leadership comes, and dropped when it goes.
+
+    led ──read to its end──▶ loaded ──led no more, or the broker stops──▶ dropped
+      └──a read failed──▶ begun anew, a little later
+
+What a shard is, and what its records mean, is its owner's affair: the group coordinator keeps offsets in them, the transaction
+coordinator transactions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Generic, Protocol, TypeVar
+
+from fairlead.base.codes import ErrorCode
+from fairlead.base.errors import BrokerError
+from fairlead.base.ids import NO_LEADER_EPOCH
+from fairlead.base.units import ms_to_ns
+from fairlead.broker.controller import Change, Controller, LeadersChanged, TopicCreated
+from fairlead.broker.home import home_partition
+from fairlead.broker.timers import Timer
+from fairlead.core.effects import Buffer
+
+_LOAD_RETRY_MS = 1_000
+"""Wait before a partition that could not be read is tried again."""
+
+
+class Shard(Protocol):
+    """What `Shards` must know of a shard."""
+
+    partition: int
+    loaded: bool
+
+
+AnyShard = TypeVar("AnyShard", bound=Shard)
+
+
+class ShardHost(Protocol):
+    """What `Shards` needs of its broker."""
+
+    node_id: int
+    now_ns: int
+    controller: Controller
+
+    def call_at(self, deadline_ns: int, function: Callable[[], None]) -> Timer:
+        """Run `function` at the deadline."""
+
+    def read_internal(self, topic: str, partition: int, offset: int, done: Callable[[int, Sequence[Buffer], int], None]) -> None:
+        """Read batches; done(error_code, batches, next_offset)."""
+
+
+class ShardKeeper(Protocol[AnyShard]):
+    """The owner of the shards of one topic."""
+
+    def new_shard(self, partition: int) -> AnyShard:
+        """An empty one, not loaded."""
+
+    def replay(self, shard: AnyShard, batches: bytes, from_offset: int) -> None:
+        """Take batches of the partition's log into the shard, in order."""
+
+    def shard_loaded(self, shard: AnyShard) -> None:
+        """The log was read to its end."""
+
+    def shard_dropped(self, shard: AnyShard) -> None:
+        """The partition is led by somebody else, or by nobody: whoever waits is to look elsewhere."""
+
+
+class Shards(Generic[AnyShard]):
+    """The shards of one broker for one internal topic; `what` names what is kept in it, for errors."""
+
+    def __init__(self, host: ShardHost, topic: str, what: str, keeper: ShardKeeper[AnyShard]) -> None:
+        self._host = host
+        self._topic = topic
+        self._what = what
+        self._keeper = keeper
+        self._led: dict[int, AnyShard] = {}
+        self._unsubscribe: Callable[[], None] = lambda: None
+
+    def __iter__(self) -> Iterator[AnyShard]:
+        return iter(list(self._led.values()))
+
+    def loaded(self) -> list[AnyShard]:
+        """Those that were read to their end."""
+        return [shard for shard in self._led.values() if shard.loaded]
+
+    def start(self) -> None:
+        """Begin: read what is led here."""
+        self._unsubscribe = self._host.controller.subscribe(self._changed)
+        self._follow(fresh=False)
+
+    def stop(self) -> None:
+        """End: everything is dropped."""
+        self._unsubscribe()
+        for partition in list(self._led):
+            self._drop(partition)
+
+    def led(self, partition: int) -> AnyShard | None:
+        """The shard of a partition led here."""
+        return self._led.get(partition)
+
+    def holds(self, shard: AnyShard) -> bool:
+        """True as long as the shard is in use."""
+        return self._led.get(shard.partition) is shard
+
+    def of(self, key: str) -> AnyShard:
+        """The shard that `key` is at home in. BrokerError: NOT_COORDINATOR, or COORDINATOR_LOAD_IN_PROGRESS while it is being read."""
+        topic = self._host.controller.image.topics.get(self._topic)
+        shard = None if topic is None else self._led.get(home_partition(key, len(topic.partitions)))
+        if shard is None:
+            raise BrokerError(ErrorCode.NOT_COORDINATOR, f"{self._what} {key!r} is not at home on broker {self._host.node_id}")
+        if not shard.loaded:
+            raise BrokerError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"what is known of {self._what} {key!r} is being read")
+        return shard
+
+    def _changed(self, change: Change) -> None:
+        """Follow the controller. It calls in the step of the broker that asked for the change: files are for a step of our own."""
+        if isinstance(change, TopicCreated) and change.topic.name == self._topic:
+            self._follow(fresh=True)
+        elif isinstance(change, LeadersChanged) and any(topic.name == self._topic for topic, _ in change.partitions):
+            self._host.call_at(self._host.now_ns, lambda: self._follow(fresh=False))
+
+    def _follow(self, fresh: bool) -> None:
+        topic = self._host.controller.image.topics.get(self._topic)
+        for number, partition in enumerate(topic.partitions if topic is not None else ()):
+            if partition.leader != self._host.node_id:
+                self._drop(number)
+            elif number not in self._led:
+                shard = self._led[number] = self._keeper.new_shard(number)
+                if fresh:
+                    shard.loaded = True
+                else:
+                    self._load(shard, 0)
+
+    def _load(self, shard: AnyShard, offset: int) -> None:
+        def read(error: int, batches: Sequence[Buffer], next_offset: int) -> None:
+            if not self.holds(shard):
+                return
+            if error:
+                self._host.call_at(self._host.now_ns + ms_to_ns(_LOAD_RETRY_MS), lambda: self._load_again(shard))
+            elif batches:
+                self._keeper.replay(shard, b"".join(batches), offset)
+                self._load(shard, next_offset)
+            else:
+                shard.loaded = True
+                self._keeper.shard_loaded(shard)
+
+        self._host.read_internal(self._topic, shard.partition, offset, read)
+
+    def _load_again(self, shard: AnyShard) -> None:
+        if self.holds(shard):
+            fresh = self._led[shard.partition] = self._keeper.new_shard(shard.partition)
+            self._load(fresh, 0)
+
+    def _drop(self, partition: int) -> None:
+        shard = self._led.pop(partition, None)
+        if shard is not None:
+            self._keeper.shard_dropped(shard)
+
+
+def epoch_of(controller: Controller, topic: str, partition: int) -> int:
+    """The leader epoch of a partition, which is its coordinator's epoch; -1 if there is no such partition."""
+    image = controller.image.partition(topic, partition)
+    return NO_LEADER_EPOCH if image is None else image.leader_epoch

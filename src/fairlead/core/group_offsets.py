@@ -1,0 +1,27 @@
+"""What a consumer group's progress is told with: an offset with its note, and who speaks for the group."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from fairlead.base.ids import NO_LEADER_EPOCH
+
+NO_GENERATION = -1
+"""Nobody is a member: offsets are committed without being checked against the group's members."""
+
+
+class OffsetAndMetadata(NamedTuple):
+    """The offset of the next record to read, with a note of the application's and the leader epoch of the last one read (-1: unknown)."""
+
+    offset: int
+    metadata: str = ""
+    leader_epoch: int = NO_LEADER_EPOCH
+
+
+class GroupMetadata(NamedTuple):
+    """Who commits for a consumer group. With a member's id and generation, a group that has moved on refuses the commit (KIP-447)."""
+
+    group_id: str
+    generation_id: int = NO_GENERATION
+    member_id: str = ""
+    group_instance_id: str | None = None

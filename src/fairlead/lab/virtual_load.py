@@ -1,0 +1,140 @@
+"""A paced load in virtual time: our producer's real machine against the simulator's model brokers, seconds of it in a moment.
+
+What is real is everything that decides: partitioner, batches, window, retries. What is modelled is what takes time: a link takes
+NETWORK_MS each way, a healthy broker serves one request of a connection after another in SERVICE_MS each, and the client itself takes no
+time at all. So there is no noise, and a seed gives the same figures on every run; what a busy machine adds to latencies is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing import get_context
+from os import cpu_count
+from random import Random
+from typing import Any
+
+from fairlead.base.errors import ConfigError, TimedOut
+from fairlead.base.kernel import compile_all
+from fairlead.lab.held import Held, by_broker
+from fairlead.lab.paced import split_figures
+from fairlead.lab.pacing import Journal, Load
+from fairlead.lab.peers.run import value_of
+from fairlead.producer import Flush
+from fairlead.runtime import Completion, VirtualHost
+from fairlead.simulation import Application, Handed, ProduceCluster
+
+NETWORK_MS = 0.1
+SERVICE_MS = 0.4
+POOL_PAYS_RECORDS = 20_000
+"""Fewer are done before other processes have started."""
+_TOPIC = "load"
+_NOWHERE = -1
+_READY_MS = 100.0
+"""What connecting and learning the metadata takes at most."""
+
+
+@dataclass(frozen=True)
+class VirtualTask:
+    """One virtual run: `config` of our producer, and broker 0 with a fault (one of `faulty_targets.FAULTS`) of `delay_ms`."""
+
+    load: Load
+    config: Mapping[str, Any]
+    brokers: int = 3
+    partitions: int = 3
+    fault: str = "none"
+    delay_ms: float = 0.0
+    seed: int = 1
+
+
+class _Loaded:
+    """A producer's application on a virtual host, handing a load over."""
+
+    def __init__(self, task: VirtualTask) -> None:
+        self._load = task.load
+        self.host = VirtualHost(latency_ms=NETWORK_MS)
+        self.cluster = ProduceCluster(self.host, task.brokers)
+        self.cluster.create_topic(_TOPIC, task.partitions)
+        for broker in self.cluster.brokers:
+            broker.slow(SERVICE_MS)
+        if task.fault == "dead":
+            self._bury(task)
+        elif task.fault != "none":
+            self.cluster.broker(0).slow(task.delay_ms, task.fault)
+        config = {"bootstrap.servers": self.cluster.bootstrap_servers, **task.config}
+        self.application = Application(self.host, config, Random(task.seed), self._settled)
+        self.journal = Journal(task.load, self.host.now_ns)
+        self._value = value_of(task.load.record_size)
+
+    def _bury(self, task: VirtualTask) -> None:
+        """Broker 0 is dead and its partitions, which have no other replica, are led by nobody."""
+        self.cluster.broker(0).kill(elect=False)
+        for partition in range(0, task.partitions, task.brokers):
+            self.cluster.move(_TOPIC, partition, _NOWHERE)
+
+    def run(self) -> None:
+        """Hand everything over, and wait for it as long as the load allows."""
+        self.host.advance(_READY_MS)
+        for pause_s, numbers in self._load.turns(self.host.now_ns):
+            if pause_s:
+                self.host.advance(pause_s * 1000)
+                continue
+            for number in numbers:
+                self.journal.sent(number)
+            while self.application.hand_over(_TOPIC, [self._value] * len(numbers)) is None:
+                self.application.account.wanted = True
+                self.host.advance(1)
+            self.application.account.wanted = False
+            if self._load.flush:
+                self._flush()
+        with suppress(TimedOut):
+            self._flush()  # as closing a producer does
+        self.journal.end()
+
+    def _flush(self) -> None:
+        completion = Completion()
+        self.host.submit(self.application.handle, Flush(completion))
+        self.host.run_until(completion.done, self._load.limit_s * 1000)
+
+    def _settled(self, handed: Handed, rows: Sequence[int], partition: int, base_offset: int, error: Exception | None) -> None:
+        for row in rows:
+            if error is None:
+                self.journal.acked(handed.serial + row)
+            else:
+                self.journal.failed(handed.serial + row, error)
+
+    def figures(self) -> dict[str, Any]:
+        """As `peers.paced` and `paced.held_figures` have them; no CPU seconds."""
+        topic = self.cluster.log.topics[_TOPIC]
+        partitions = [Held(one.leader, one.end_offset, len(one.batches), one.size_bytes) for one in topic.partitions]
+        return {
+            **self.journal.figures(),
+            "requests": sum(machine.requests for machine in self.cluster.machines),
+            **split_figures(by_broker(partitions, len(self.cluster.machines))),
+        }
+
+
+def virtual_load(task: VirtualTask) -> dict[str, Any]:
+    """The figures of one run, or {"skipped": why} if the config does not fit; requests are Produce requests served."""
+    try:
+        loaded = _Loaded(task)
+    except ConfigError as error:
+        return {"skipped": str(error)}
+    loaded.run()
+    return loaded.figures()
+
+
+def virtual_loads(tasks: Sequence[VirtualTask], done: Callable[[int], None] = lambda count: None) -> list[dict[str, Any]]:
+    """The figures of all, in their order, several at a time on as many processes as there are cores; `done` is told how many are."""
+    compile_all()
+    workers = min(cpu_count() or 1, len(tasks))
+    if workers < 2 or sum(task.load.total for task in tasks) < POOL_PAYS_RECORDS:
+        return [virtual_load(task) for task in tasks]
+    found = []
+    with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
+        for figures in pool.map(virtual_load, tasks):
+            found.append(figures)
+            done(len(found))
+    return found

@@ -1,0 +1,120 @@
+"""Filling batches: one hand-over's records are appended to their partitions' queues, by prefix sums of their sizes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fairlead.partitioning import Runs, counting_sort
+from fairlead.producer.handover import Handover, Int32, Int64
+from fairlead.producer.queues import PartitionQueue, TopicQueue
+
+if TYPE_CHECKING:
+    from fairlead.producer.accumulator import Accumulator
+
+
+class Filler:
+    """Appends one hand-over's records to batches, by prefix sums of their sizes."""
+
+    __slots__ = ("_accumulator", "_handover", "_limit", "_now_ns", "_share", "_topic")
+
+    def __init__(self, accumulator: Accumulator, topic: TopicQueue, handover: Handover, now_ns: int) -> None:
+        self._accumulator = accumulator
+        self._topic = topic
+        self._handover = handover
+        self._limit = topic.batch_limit_bytes
+        self._now_ns = now_ns
+        self._share = accumulator.share if accumulator.share.limit_bytes is not None else None
+
+    def fill_runs(self, runs: Runs, sizes: Int64, scaled: Int64) -> None:
+        """Append runs of consecutive records, closing the batches that the policy saw overflow."""
+        ends, held = _prefix_sums(sizes, scaled)
+        stops = [stop for _, stop in runs]
+        at = ends[stops].tolist()
+        closes = iter(runs.closes)
+        close_run, close_partition = next(closes, (-1, -1))
+        topic, grew, now_ns = self._topic, self._accumulator.grew, self._now_ns
+        start = begin = 0
+        for number, (partition, stop) in enumerate(runs):
+            while close_run == number:
+                self._close(close_partition)
+                close_run, close_partition = next(closes, (-1, -1))
+            queue = topic.queue(partition)
+            self.append(queue, start, stop, None, at[number] - begin, ends, held)
+            grew(queue, now_ns)
+            start, begin = stop, at[number]
+
+    def fill_groups(self, placement: Int32, kept: Int64 | None, sizes: Int64, scaled: Int64, assigned: Int32 | None) -> None:
+        """Append records one partition after the other, each partition's in their order of arrival."""
+        topic, handover = self._topic, self._handover
+        order, bounds = counting_sort(placement if kept is None else placement[kept], topic.load.partition_count)
+        if kept is not None:
+            order = kept[order]
+        if not len(order):
+            return
+        ends, held = _prefix_sums(sizes[order], scaled[order])
+        rows = order + handover.base if handover.base else order
+        partitions = np.flatnonzero(np.diff(bounds))
+        edges = bounds[np.append(partitions, partitions[-1] + 1)]
+        positions, at = edges.tolist(), ends[edges].tolist()
+        for number, partition in enumerate(partitions.tolist()):
+            queue = topic.queue(partition)
+            start, stop = positions[number], positions[number + 1]
+            opened = len(queue.batches)
+            self.append(queue, start, stop, rows, at[number + 1] - at[number], ends, held)
+            if len(queue.batches) > opened and assigned is not None and assigned[order[start]] >= 0:
+                topic.policy.on_new_batch(partition, topic.load)
+            self._accumulator.grew(queue, self._now_ns)
+
+    def append(self, queue: PartitionQueue, start: int, stop: int, order: Int64 | None, size: int, ends: Int64, held: Int64) -> None:
+        """Append rows `order[start:stop]` of the source, which take `size` bytes; `ends` and `held` are prefix sums of the same stretch.
+
+        Without order: rows `start` to `stop` of the hand-over.
+
+        A record joins the open batch if it fits; a batch that a record did not fit is closed; a new one takes at least one.
+        """
+        if self._share is not None:
+            self._share.bound(queue, int(held[stop] - held[start]))
+        batch = queue.batches[-1] if queue.batches else None
+        limit, handover = self._limit, self._handover
+        base = handover.base if order is None else 0
+        while True:
+            if batch is None or batch.closed:
+                batch = self._accumulator.new_batch(queue, handover)
+                cut = stop if size <= limit else max(_last_fitting(ends, start, limit), start + 1)
+            else:
+                room = limit - batch.size_bytes
+                cut = stop if size <= room else _last_fitting(ends, start, room)
+            if cut > start:
+                taken = size if cut == stop else int(ends[cut] - ends[start])
+                batch.add(handover, base + start, base + cut, order, taken, taken if held is ends else int(held[cut] - held[start]))
+                size -= taken
+                if batch.size_bytes >= limit:
+                    batch.closed = True
+                if cut == stop:
+                    return
+                start = cut
+            batch.closed = True
+
+    def _close(self, partition: int) -> None:
+        queue = self._topic.queue(partition)
+        if queue.batches and not queue.batches[-1].closed:
+            queue.batches[-1].closed = True
+            self._accumulator.grew(queue, self._now_ns)
+
+
+def _prefix_sums(sizes: Int64, scaled: Int64) -> tuple[Int64, Int64]:
+    """Prefix sums, starting at 0, of the sizes in a batch and of the sizes in memory: one array if they are the same."""
+    ends = np.zeros(len(scaled) + 1, np.int64)
+    np.cumsum(scaled, out=ends[1:])
+    if sizes is scaled:
+        return ends, ends
+    held = np.zeros(len(sizes) + 1, np.int64)
+    np.cumsum(sizes, out=held[1:])
+    return ends, held
+
+
+def _last_fitting(ends: Int64, start: int, room: int) -> int:
+    """How far the records from `start` on fit `room`."""
+    return int(ends.searchsorted(ends[start] + room, "right")) - 1

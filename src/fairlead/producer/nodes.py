@@ -1,0 +1,125 @@
+"""What the producer knows of each broker it sends to: its window, and whether it answers."""
+
+from __future__ import annotations
+
+from fairlead.base.units import NS_PER_MS
+from fairlead.core.network import Network
+from fairlead.producer.settings import ProducerSettings
+from fairlead.producer.window import Window
+
+SILENCE_NS = 250 * NS_PER_MS
+"""With partitioner.availability.timeout.ms=0: a broker that lets us wait longer than this is not waited for under `late`..."""
+SILENCE_LATENCIES = 10
+"""...unless all are slow: then than so many times what the quickest broker last took. Far beyond any service time of a broker that
+works, KIP-794's 20 ms included, and short enough that a broker at 500 ms does not set the pace of the others."""
+
+
+class NodeState:
+    """One broker."""
+
+    __slots__ = ("answers", "connecting_ns", "heard_ns", "in_flight", "latency_ns", "lost", "pressed", "window")
+
+    def __init__(self, window: Window) -> None:
+        self.window = window
+        self.in_flight = 0
+        """Produce requests sent and not answered."""
+        self.pressed = False
+        """Since the last answer something was held back for want of room in the window."""
+        self.heard_ns = 0
+        """When it last answered, or was sent a request while none was in flight."""
+        self.latency_ns = 0
+        """Of its last answer; 0: none yet."""
+        self.answers = 0
+        self.lost = False
+        """Its connection failed, and there is no new one."""
+        self.connecting_ns = 0
+        """Since when it has been connected to for records that wait; 0: it is not."""
+
+
+class Nodes:
+    """All brokers, by id. `sent` and `answered` are to be called for every produce request that expects an answer."""
+
+    def __init__(self, settings: ProducerSettings, network: Network) -> None:
+        self._settings = settings
+        self._network = network
+        self._states: dict[int, NodeState] = {}
+        self._patience_ns = settings.availability_timeout_ns or SILENCE_NS
+
+    def state(self, node_id: int) -> NodeState:
+        """The broker's, made if there is none."""
+        state = self._states.get(node_id)
+        if state is None:
+            window = Window(self._settings.max_in_flight, adaptive=self._settings.adaptive_window)
+            state = self._states[node_id] = NodeState(window)
+        return state
+
+    def limit(self, node_id: int) -> int:
+        """Requests that it is allowed to have in flight now; from any thread."""
+        state = self._states.get(node_id)
+        return self._settings.max_in_flight if state is None else state.window.limit
+
+    def can_take(self, node_id: int) -> bool:
+        """True if a request can be sent now: connected, and room in the window. If only the window says no, that is noted."""
+        state = self.state(node_id)
+        if state.in_flight >= state.window.limit:
+            state.pressed = True
+            return False
+        return self._network.ready(node_id)
+
+    def sent(self, node_id: int, now_ns: int) -> int:
+        """A request was sent; how many are in flight with it."""
+        state = self.state(node_id)
+        if not state.in_flight:
+            state.heard_ns = now_ns
+        state.in_flight += 1
+        state.window.sent(state.in_flight)
+        return state.in_flight
+
+    def answered(self, node_id: int, depth: int, latency_ns: int, size_bytes: int, now_ns: int, *, failed: bool) -> None:
+        """A request that was sent at `depth` was answered, or its connection failed."""
+        state = self.state(node_id)
+        state.in_flight -= 1
+        if failed:
+            state.lost = True
+            state.window.reset()
+            return
+        state.heard_ns, state.latency_ns = now_ns, latency_ns
+        state.answers += 1
+        state.window.answered(latency_ns, depth, size_bytes, pressed=state.pressed)
+        state.pressed = False
+
+    # For late binding: who is waited for
+
+    def plan(self) -> None:
+        """Before `responds` is asked for any of them: how long to wait for an answer, given how long the quickest broker takes."""
+        if not self._settings.availability_timeout_ns:
+            quickest_ns = min((state.latency_ns for state in self._states.values() if state.latency_ns), default=0)
+            self._patience_ns = max(SILENCE_NS, SILENCE_LATENCIES * quickest_ns)
+
+    def silent(self, state: NodeState, now_ns: int) -> bool:
+        """True if it has requests and did not answer any of them for too long: it is sent no more until it does."""
+        return state.in_flight > 0 and now_ns - state.heard_ns > self._patience_ns
+
+    def responds(self, node_id: int, now_ns: int) -> bool:
+        """True if others should wait for this broker: it is not known dead, and not too slow to connect, to answer, or to have answered.
+
+        Begins to connect if need be.
+        """
+        state, network = self.state(node_id), self._network
+        if network.ready(node_id):
+            state.lost, state.connecting_ns = False, 0
+        elif not state.in_flight:
+            if network.blocked(node_id):
+                state.lost = True
+            else:
+                network.connect(node_id)
+                state.connecting_ns = state.connecting_ns or now_ns
+                if now_ns - state.connecting_ns > self._patience_ns:
+                    return False
+        return not (state.lost or state.latency_ns > self._patience_ns or self.silent(state, now_ns))
+
+    def next_ns(self, now_ns: int) -> int | None:
+        """When `responds` may change by time alone."""
+        dues = [state.heard_ns for state in self._states.values() if state.in_flight]
+        dues += [state.connecting_ns for state in self._states.values() if state.connecting_ns]
+        return min((due + self._patience_ns + 1 for due in dues if due + self._patience_ns >= now_ns), default=None)

@@ -1,0 +1,52 @@
+"""The states of a transactional producer as a table (KIP-98, Kafka's `TransactionManager.State`)."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class TransactionState(Enum):
+    """Where the producer stands."""
+
+    UNINITIALIZED = "init_transactions has not been called"
+    INITIALIZING = "the coordinator is asked for the producer id, or for a new epoch"
+    READY = "no transaction is open"
+    IN_TRANSACTION = "a transaction is open"
+    COMMITTING = "the transaction is being committed"
+    ABORTING = "the transaction is being aborted"
+    ABORTABLE_ERROR = "the transaction can only be aborted"
+    FATAL_ERROR = "the producer can only be closed"
+
+
+class TransactionTrigger(Enum):
+    """What can happen to it."""
+
+    INIT = "init_transactions was called"
+    GRANTED = "the coordinator gave id and epoch"
+    REFUSED = "it did not, and may be asked again"
+    BEGIN = "begin_transaction was called"
+    COMMIT = "commit_transaction was called"
+    ABORT = "abort_transaction was called"
+    ENDED = "the coordinator has committed or aborted"
+    ENDED_STALE = "likewise, and the epoch must not be used any more"
+    FAILED = "something of the transaction was not done"
+    DOOMED = "nothing can be done any more"
+
+
+_S, _T = TransactionState, TransactionTrigger
+TRANSITIONS: dict[tuple[TransactionState, TransactionTrigger], TransactionState] = {
+    (_S.UNINITIALIZED, _T.INIT): _S.INITIALIZING,
+    (_S.INITIALIZING, _T.GRANTED): _S.READY,
+    (_S.INITIALIZING, _T.REFUSED): _S.UNINITIALIZED,
+    (_S.READY, _T.BEGIN): _S.IN_TRANSACTION,
+    (_S.IN_TRANSACTION, _T.COMMIT): _S.COMMITTING,
+    (_S.IN_TRANSACTION, _T.ABORT): _S.ABORTING,
+    (_S.IN_TRANSACTION, _T.FAILED): _S.ABORTABLE_ERROR,
+    (_S.COMMITTING, _T.FAILED): _S.ABORTABLE_ERROR,
+    (_S.COMMITTING, _T.ENDED): _S.READY,
+    (_S.COMMITTING, _T.ENDED_STALE): _S.INITIALIZING,
+    (_S.ABORTABLE_ERROR, _T.ABORT): _S.ABORTING,
+    (_S.ABORTING, _T.ENDED): _S.READY,
+    (_S.ABORTING, _T.ENDED_STALE): _S.INITIALIZING,
+    **{(state, _T.DOOMED): _S.FATAL_ERROR for state in TransactionState},
+}

@@ -1,0 +1,81 @@
+"""Apache Kafka's own Java client and tools against our transactions: they write them, look at them, read our log of them and end one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+import fairlead
+from tests.conformance.test_java_clients import _java
+
+confluent_kafka = pytest.importorskip("confluent_kafka")
+
+NewTopic = Callable[..., str]
+COMMAND = "org.apache.kafka.tools.TransactionsCommand"
+CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
+PATIENCE_S = 30
+
+pytestmark = pytest.mark.usefixtures("kafka_jars")
+
+
+def hanging(servers: str, topic: str, transactional_id: str) -> object:
+    """A producer with one record in a transaction that it does not end."""
+    producer = confluent_kafka.Producer({"bootstrap.servers": servers, "transactional.id": transactional_id, "log_level": 1})
+    producer.init_transactions(PATIENCE_S)
+    producer.begin_transaction()
+    producer.produce(topic, b"hanging", partition=0)
+    assert producer.flush(PATIENCE_S) == 0
+    return producer
+
+
+def test_what_the_java_producer_commits_its_consumer_reads_and_not_what_is_open(embedded: str, new_topic: NewTopic) -> None:
+    topic = new_topic(embedded, partitions=3)
+    said = _java(
+        "org.apache.kafka.tools.ProducerPerformance",
+        "--topic", topic, "--num-records", "3000", "--record-size", "50", "--throughput", "-1", "--transactional-id", topic,
+        "--transaction-duration-ms", "20", "--producer-props", f"bootstrap.servers={embedded}",
+    )  # fmt: skip
+    assert "3000 records sent" in said
+    kept = hanging(embedded, topic, f"{topic}-hanging")
+    arguments = ("--bootstrap-server", embedded, "--topic", topic, "--from-beginning", "--isolation-level", "read_committed")
+    values = _java(CONSUMER, *arguments, "--timeout-ms", "5000").split()
+    assert len(values) == 3000
+    assert "hanging" not in values
+    del kept
+
+
+def test_javas_tools_see_transactions_and_end_one_that_hangs(embedded: str, new_topic: NewTopic) -> None:
+    topic = new_topic(embedded, partitions=1)
+    kept = hanging(embedded, topic, topic)
+    tool = (COMMAND, "--bootstrap-server", embedded)
+    assert any(topic in line and "Ongoing" in line for line in _java(*tool, "list").splitlines())
+    described = _java(*tool, "describe", "--transactional-id", topic)
+    assert "Ongoing" in described
+    assert f"{topic}-0" in described
+    with fairlead.Consumer({"bootstrap.servers": embedded}) as consumer:
+        partition = fairlead.TopicPartition(topic, 0)
+        assert consumer.end_offsets([partition])[partition] == 1
+        _java(*tool, "abort", "--topic", topic, "--partition", "0", "--start-offset", "0")
+        assert consumer.end_offsets([partition])[partition] == 2
+    del kept
+
+
+def test_kafkas_formatter_reads_our_log_of_transactions(embedded: str, new_topic: NewTopic) -> None:
+    topic = new_topic(embedded, partitions=2)
+    kept = hanging(embedded, topic, topic)
+    said = _java(
+        CONSUMER,
+        "--bootstrap-server", embedded, "--topic", "__transaction_state", "--from-beginning", "--timeout-ms", "3000",
+        "--formatter", "org.apache.kafka.tools.consumer.TransactionLogMessageFormatter",
+    )  # fmt: skip
+    rows = []
+    while said.lstrip().startswith("{"):  # one object after another, without anything in between
+        found, end = json.JSONDecoder().raw_decode(said := said.lstrip())
+        rows.append(found)
+        said = said[end:]
+    (row,) = [row for row in rows if row["key"]["data"]["transactionalId"] == topic and row["value"]["data"]["transactionStatus"] == 1]
+    assert row["value"]["data"]["transactionPartitions"] == [{"topic": topic, "partitionIds": [0]}]
+    assert row["value"]["data"]["producerEpoch"] == 0
+    del kept

@@ -1,0 +1,48 @@
+"""The lab's scripts for each client, run against our cluster for a moment: they send, they count, and they tell what the rows need."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from fairlead.client import Admin, NewTopic
+from fairlead.lab import isolation, throughput
+from fairlead.lab.peers.pressed import Phases
+from fairlead.lab.peers.run import Job
+from fairlead.testing import Cluster
+
+ISOLATION_ROW = {"system", "target", "load", "fault", "healthy_records_per_s", "share", "p99_ms", "acked", "failed", "rss_mb"}
+THROUGHPUT_ROW = {"records_per_s", "mb_per_s", "cpu_s_per_million", "acked", "rss_mb"}
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with Cluster(brokers=1) as made:
+        yield made
+
+
+@pytest.mark.parametrize("system", ["fairlead", "fairlead.share", "confluent-kafka", "kafka-python", "aiokafka"])
+def test_a_moment_of_isolation_gives_its_rows(system: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip(isolation.SYSTEMS[system].module or "fairlead")
+    monkeypatch.setitem(isolation.PROFILES, "quick", Phases(warmup=0.3, baseline=0.7, settling=0.3, fault=0.7))
+    rows = isolation.run(lambda _: None, peers=[system], loads=["keyed"], faults=["slow"], rate=1000)
+    assert [(row["system"], row["target"], row["load"], row["fault"]) for row in rows] == [
+        (system, "fairlead", "keyed", fault) for fault in ("none", "slow")
+    ]
+    assert set(rows[1]) == ISOLATION_ROW
+    assert rows[0]["acked"] + rows[1]["acked"] > 0, json.dumps(rows)
+
+
+@pytest.mark.parametrize("keyed", [False, True], ids=["unkeyed", "keyed"])
+@pytest.mark.parametrize("system", [system for system in throughput.SYSTEMS if system != "java"])
+def test_every_system_of_throughput_delivers_all_it_was_given(cluster: Cluster, system: str, keyed: bool) -> None:
+    pytest.importorskip(throughput.SYSTEMS[system][0] or "fairlead")
+    topic = f"{system}-{keyed}"
+    with Admin({"bootstrap.servers": cluster.bootstrap_servers}) as admin:
+        admin.create_topics([NewTopic(topic, partitions=throughput.PARTITIONS)])
+    row = throughput.run_system(Job(system, cluster.bootstrap_servers, topic, 5_000, 100, keyed, "lz4" if keyed else "none"))
+    assert set(row) - {"rss_over_buffer_mb"} == THROUGHPUT_ROW, row
+    assert 0 < row["acked"] <= 5_000
+    assert row["acked"] == 5_000 or system == "raw", "raw sends full requests only"

@@ -1,0 +1,65 @@
+"""`fairlead simulate`: its table, its report, its exit codes, and a violation told so that it can be replayed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fairlead.simulation import run as simulation
+from fairlead.simulation.canaries import CANARIES
+from tests.support.command_line import Run, runner
+
+KEYS = {"world", "seeds", "steps", "faults", "violations", "canaries_caught", "canaries", "seconds"}
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    return runner("", capsys, monkeypatch)
+
+
+def test_a_replay_of_one_seed_reports_it(run: Run) -> None:
+    ran = run("simulate", "--world", "producer", "--seeds", "1", "--seed", "4", "--json", "-")
+    report = json.loads(ran.out)
+    assert ran.code == 0
+    assert report.keys() >= KEYS
+    assert (report["world"], report["seeds"], report["first_seed"], report["violations"]) == ("producer", 1, 4, 0)
+    assert (report["canaries"], report["canaries_caught"]) == (0, 0)
+    assert report["steps"] > 100
+
+
+def test_without_a_world_all_of_them_are_run_and_summed(run: Run, tmp_path: Path) -> None:
+    ran = run("simulate", "--seeds", "1", "--json", str(tmp_path / "report.json"))
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert ran.code == 0
+    assert report.keys() >= KEYS
+    assert (report["world"], report["seeds"]) == ("all", 2)
+    assert [each["world"] for each in report["worlds"]] == ["producer", "cluster"]
+    assert report["steps"] == sum(each["steps"] for each in report["worlds"])
+    assert "cluster" in ran.out
+
+
+def test_a_violation_is_told_in_full_and_ends_with_exit_code_1(run: Run) -> None:
+    (canary,) = [each for each in CANARIES if each.name == "broker answers without writing"]
+    seed = simulation.catch(canary)
+    with canary.planted():
+        ran = run("simulate", "--world", "producer", "--seeds", "1", "--seed", str(seed), "--jobs", "1")
+    assert ran.code == 1
+    assert f"world producer, seed {seed}: " in ran.err
+    assert f"replay: fairlead simulate --world producer --seeds 1 --seed {seed}" in ran.err
+    assert "was acknowledged in" in ran.err
+
+
+def test_a_planted_bug_that_nobody_noticed_ends_with_exit_code_1(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(simulation, "canaries_of", lambda world: CANARIES[:1])
+    monkeypatch.setattr(simulation, "catch", lambda canary: None)
+    ran = run("simulate", "--world", "producer", "--seeds", "2", "--jobs", "1")
+    assert ran.code == 1
+    assert f"the planted bug {CANARIES[0].name!r} went unnoticed" in ran.err
+
+
+def test_a_world_that_does_not_exist_is_refused(run: Run) -> None:
+    ran = run("simulate", "--world", "flat")
+    assert ran.code == 1
+    assert "--world flat: must be one of producer, cluster" in ran.err

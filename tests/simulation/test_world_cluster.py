@@ -1,0 +1,26 @@
+"""World `cluster` (real producers, real brokers, a disk that loses what was not synced): fixed seeds, and a fresh one."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from fairlead.simulation.world_cluster import run_seed
+
+SEEDS = 50
+BLOCK = 10
+
+
+@pytest.mark.parametrize("first", range(0, SEEDS, BLOCK))
+def test_what_was_acknowledged_survives_kills_and_power_cuts(first: int) -> None:
+    outcomes = [run_seed(seed) for seed in range(first, first + BLOCK)]
+    assert not [str(outcome) for outcome in outcomes if outcome.violations]
+    assert sum(outcome.acknowledged for outcome in outcomes) > sum(outcome.records for outcome in outcomes) / 2
+
+
+def test_a_fresh_seed() -> None:
+    seed = random.SystemRandom().randrange(10**6, 10**9)
+    print(f"fresh seed of world cluster: {seed}")
+    outcome = run_seed(seed)
+    assert not outcome.violations, str(outcome)

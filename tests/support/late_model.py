@@ -1,0 +1,96 @@
+"""KIP-794's test as a queueing model in virtual time: the policy `late` and windows of requests, without sockets, bytes or batches."""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+
+from fairlead.partitioning import LatePolicy
+from fairlead.producer.window import Window
+
+RECORD_BYTES, BATCH_BYTES = 519, 16_384
+BATCH_RECORDS = BATCH_BYTES // RECORD_BYTES
+ONE_WAY_S = 0.0001
+
+
+@dataclass
+class Result:
+    """What came of it."""
+
+    records_per_s: float
+    avg_ms: float
+    p99_ms: float
+    shares: list[float]
+    """Of the bytes, by broker."""
+    most_apart_bytes: int
+    limits: list[int]
+
+
+def run(
+    rate_per_s: float,
+    service_s: Sequence[float],
+    *,
+    serial: bool = True,
+    lead_bytes: int = BATCH_BYTES,
+    records: int = 60_000,
+    adaptive: bool = True,
+) -> Result:
+    """Records of 512 B at a pace, one partition on each broker, linger 0, a request carries one batch.
+
+    `serial`: a broker serves one request after another, each in its `service_s`; otherwise all at once, equally late.
+    """
+    count = len(service_s)
+    brokers = range(count)
+    policy = LatePolicy(batch_size_bytes=BATCH_BYTES, lead_bytes=lead_bytes, dice=Random(1))
+    policy.arrange({broker: [broker] for broker in brokers}, count)
+    windows = [Window(5, adaptive=adaptive) for _ in brokers]
+    waiting: deque[float] = deque()
+    flight, free_s, pressed = [0] * count, [0.0] * count, [False] * count
+    answers: list[tuple[float, int, int, float, list[float]]] = []  # when, broker, depth, since, when its records were sent
+    took: list[float] = []
+    most_apart = handed = 0
+    now = 0.0
+
+    def drain() -> None:
+        nonlocal most_apart
+        while waiting:
+            full = len(waiting) >= BATCH_RECORDS
+            ready = [each for each in brokers if flight[each] < (windows[each].limit if full else windows[each].partial_limit)]
+            for each in brokers:
+                pressed[each] = pressed[each] or each not in ready
+            broker = policy.next_turn(ready)
+            if broker >= 0:
+                sent = [waiting.popleft() for _ in range(min(len(waiting), BATCH_RECORDS))]
+                policy.placed(broker, RECORD_BYTES * len(sent))
+            policy.end_turns()
+            if broker < 0:
+                return
+            placed = policy.account.placed_bytes
+            most_apart = max(most_apart, max(placed) - min(placed))
+            flight[broker] += 1
+            windows[broker].sent(flight[broker])
+            start = max(now + ONE_WAY_S, free_s[broker] if serial else 0)
+            free_s[broker] = start + service_s[broker]
+            heapq.heappush(answers, (free_s[broker] + ONE_WAY_S, broker, flight[broker], now, sent))
+
+    while handed < records or answers:
+        next_record = handed / rate_per_s if handed < records else float("inf")
+        if answers and answers[0][0] < next_record:
+            now, broker, depth, since, sent = heapq.heappop(answers)
+            flight[broker] -= 1
+            took += [now - at for at in sent]
+            windows[broker].answered(int((now - since) * 1e9), depth, RECORD_BYTES * len(sent), pressed=pressed[broker])
+            pressed[broker] = False
+        else:
+            now = next_record
+            waiting.append(now)
+            handed += 1
+        drain()
+    took.sort()
+    placed = policy.account.placed_bytes
+    shares = [size / sum(placed) for size in placed]
+    p99_ms = 1e3 * took[int(0.99 * len(took))]
+    return Result(records / now, 1e3 * sum(took) / len(took), p99_ms, shares, most_apart, [window.limit for window in windows])

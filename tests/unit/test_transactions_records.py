@@ -1,0 +1,55 @@
+"""Records of `__transaction_state` as Kafka writes and reads them."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+
+from fairlead.base.errors import DecodeError
+from fairlead.base.ids import TopicPartition
+from fairlead.broker.transactions import TransactionImage, TransactionState
+from fairlead.broker.transactions.records import decode_key, decode_value, encode_key, encode_value
+
+PARTITIONS = frozenset({TopicPartition("b", 2), TopicPartition("a", 7), TopicPartition("a", 1)})
+
+
+@pytest.mark.parametrize("state", TransactionState, ids=lambda state: state.value)
+def test_what_is_written_is_read_back(state: TransactionState) -> None:
+    partitions = frozenset() if state is TransactionState.EMPTY else PARTITIONS
+    image = TransactionImage(2**40, 32_767, 60_000, state, partitions, 123, 456)
+    assert decode_value(encode_value(image)) == image
+    assert decode_key(encode_key("zahlung-\u00e9")) == "zahlung-\u00e9"
+
+
+def test_the_bytes_are_kafkas() -> None:
+    """Laid out by hand from TransactionLogKey.json and TransactionLogValue.json, version 0."""
+    assert encode_key("tx") == b"\x00\x00\x00\x02tx"
+    image = TransactionImage(1, 2, 3, TransactionState.ONGOING, PARTITIONS, 5, 4)
+    topics = struct.pack(">i", 2) + b"\x00\x01a" + struct.pack(">iii", 2, 1, 7) + b"\x00\x01b" + struct.pack(">ii", 1, 2)
+    assert encode_value(image) == struct.pack(">hqhib", 0, 1, 2, 3, 1) + topics + struct.pack(">qq", 4, 5)
+    empty = TransactionImage(1, 2, 3, TransactionState.EMPTY, frozenset(), -1, 4)
+    assert encode_value(empty) == struct.pack(">hqhib", 0, 1, 2, 3, 0) + struct.pack(">i", -1) + struct.pack(">qq", 4, -1)
+
+
+def test_version_1_is_read_too_and_its_tags_passed_over() -> None:
+    topics = b"\x02" + b"\x02a" + b"\x03" + struct.pack(">ii", 1, 7) + b"\x00"
+    tags = b"\x02" + b"\x00\x08" + struct.pack(">q", 9) + b"\x02\x02" + struct.pack(">h", 2)
+    data = struct.pack(">hqhib", 1, 1, 2, 3, 4) + topics + struct.pack(">qq", 4, 5) + tags
+    expected = frozenset({TopicPartition("a", 1), TopicPartition("a", 7)})
+    assert decode_value(data) == TransactionImage(1, 2, 3, TransactionState.COMPLETE_COMMIT, expected, 5, 4)
+
+
+def test_garbage_is_refused_at_every_length() -> None:
+    whole = encode_value(TransactionImage(1, 2, 3, TransactionState.ONGOING, PARTITIONS, 5, 4))
+    for size in range(len(whole)):
+        with pytest.raises(DecodeError):
+            decode_value(whole[:size])
+    for data in (b"\x00\x09" + whole[2:], whole[:16] + b"\x63" + whole[17:]):
+        with pytest.raises(DecodeError):
+            decode_value(data)
+    assert decode_key(b"\x00\x05\x00\x00") is None
+    with pytest.raises(DecodeError):
+        decode_key(b"\x00\x00\x00\x05ab")
+    with pytest.raises(DecodeError):
+        decode_key(b"\x00\x00\x00\x01\xff")
