@@ -50,10 +50,8 @@ def test_many_records_use_many_partitions_and_every_one_is_committed(scene: Scen
 
 def test_an_abort_fails_what_waits_for_a_broker(scene: Scene) -> None:
     scene.cluster.on_produce = lambda *_: IGNORE
-    acks = []
     scene.producer.begin_transaction()
-    for number in range(500):
-        acks.append(scene.producer.send("t", b"%04d" % number))
+    acks = [scene.producer.send("t", b"%04d" % number) for number in range(500)]
     scene.rig.host.advance(100)
     assert scene.rig.machine(scene.producer)._accumulator.late
     scene.cluster.on_produce = lambda *_: None

@@ -8,17 +8,41 @@ table. From there on the unit of work is the run, the batch, the request; no cod
 
     Handover      columns, where their results go (`Delivery`), what they hold of buffer.memory
     Accumulator   a topic's unbound queue, then batches: explicit partition, key, or policy (`partitioning`) -> stretches of rows
+    LateQueue     records that get their partition only when a broker is ready for them (policy `late`)
     Schedule      which partitions' first batch lingers, backs off, is ready, is parked; by node, so that idle ones cost nothing
-    Sender        drains ready partitions in rotation, one batch each into a request, and judges the answers (`verdicts`)
+    Drain         what goes into the next requests: ready partitions in rotation, one batch each, and batches cut from late queues
+    Nodes         of each broker: its `Window` of requests in flight, and whether it answers
+    Sender        sends requests, and judges the answers (`verdicts`)
     Identity      producer id and epoch; `PartitionSequences`: what each partition's batches are numbered with
     Transactions  when what may be sent, and what becomes of it: begun, committed, aborted, fenced
     Ledger        settles every row exactly once: memory, flushes, callbacks
     Recorder      counts batches, requests, bytes and times, by Kafka's names (`metric_names`); once for each, never for a record
 
-Binding. Records without a partition wait in their topic's unbound queue, each hand-over with its time of arrival. Every policy of
-today binds when metadata is there, which is mostly at once. A batch is a list of stretches `order[start:stop]` of column sets;
-nothing is copied until it is drained, when it is encoded (all batches of one table in a request by one kernel call), numbered,
-and sent. So a policy that binds at drain time needs another way out of the unbound queue, and nothing else.
+Binding. A hand-over waits in its topic's unbound queue until metadata is there, which is mostly at once. Then every record with a key or
+an explicit partition is bound, and under the policies of the KIPs every other one too. A batch is a list of stretches
+`order[start:stop]` of column sets; nothing is copied until it is drained, when it is encoded (all batches of one table in a
+request by one kernel call), numbered, and sent.
+
+Late binding. Under `late` records without partition go on waiting, hand-over by hand-over, each with the prefix sum of its sizes. Once
+they hold batch.size, or the first has waited linger.ms, or someone flushes, every broker with room in its window takes a batch for
+that of its partitions which is furthest behind (`partitioning.LatePolicy`), then the next, until its request is full or
+every partition had one. A batch is cut by binary search, from the end of one hand-over and the beginning of the next if need be,
+and goes to its broker in the same step: nothing is ever bound and unsent, so there is nothing to bind again. What was sent
+and failed is repeated to the same partition, for it may have been written. Unkeyed records never join a keyed batch that waits, and pass
+those that wait for linger.ms; nothing is promised about the order of keyed and unkeyed records. The account counts bytes as
+they are sent, compressed and with headers. In a transaction a partition has to join first: as many join as there are batches that those
+in it do not take. Bound batches and unbound records come first in every other round; topics take turns.
+
+Who is waited for. `max.lead` makes partitions wait for each other, so a broker that does not answer must not count: one whose connection
+failed or cannot be made, that left requests unanswered for too long, or whose last answer took too long, leaves the account; so
+does a partition with a batch that has to be repeated. They get batches as others do while they can take any (a silent broker
+cannot), and count again, put level, when the broker answers in time. Too long is partitioner.availability.timeout.ms; if that is 0,
+`nodes.SILENCE_NS`, or ten times what the quickest broker takes if that is more.
+
+The window. Requests beyond what a broker serves at once wait where nothing can join them any more. `Window` finds that number from the
+latency of the answers, between 1 and max.in.flight.requests.per.connection.
+
+The share. With buffer.memory.per.broker.ratio below 1 what is bound to one broker may hold so much of buffer.memory and no more (`Share`).
 
 Order. A partition's batches leave first in, first out. What is sent again goes back before all that was drained after it
 (`Batch.serial`), and with sequence numbers only the first outstanding batch may be repeated. Without them, order under retries
