@@ -22,7 +22,7 @@ def draw_config(dice: Random) -> dict[str, Any]:
         "linger.ms": linger_ms,
         "batch.size": dice.choice([0, 90, 90, 250, 250, 1000, 16_384]),
         "buffer.memory": dice.choice([3_000, 20_000, 1_000_000]),
-        "max.block.ms": dice.choice([100, 500]),
+        "max.block.ms": dice.choice([100, 300]),
         "max.request.size": dice.choice([900, 4_000, 1_048_576]),
         "max.in.flight.requests.per.connection": dice.choice([1, 1, 2, 5, 5, 5]),
         "compression.type": dice.choice(["none", "none", "none", "lz4", "zstd"]),
