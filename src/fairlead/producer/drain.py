@@ -86,9 +86,9 @@ class Drain:
         if late_first and self._accumulator.late:
             self._bind(requests, now_ns)
         for node_id, node in self._schedule.nodes.items():
-            if node.ready and self._nodes.can_take(node_id):
+            if node.ready and self._nodes.can_take(node_id, full=True):
                 request = requests.get(node_id) or Request()
-                self._take_ready(node, request, self._nodes.state(node_id).in_flight == 0, now_ns)
+                self._take_ready(node, request, self._nodes.state(node_id), now_ns)
                 if request.batches:
                     requests[node_id] = request
         if not late_first and self._accumulator.late:
@@ -119,18 +119,19 @@ class Drain:
 
     # Bound batches
 
-    def _take_ready(self, node: NodeQueues, request: Request, idle: bool, now_ns: int) -> None:
+    def _take_ready(self, node: NodeQueues, request: Request, state: NodeState, now_ns: int) -> None:
         """The first batch of each ready partition in turn, up to max.request.size.
 
-        A node that is `idle` also takes what still lingers, as Kafka's does: the request goes anyway. To a busy one that
-        would only mean smaller batches.
+        An idle node also takes what still lingers, as Kafka's does: the request goes anyway. To a busy one that
+        would only mean smaller batches. One whose window is used up takes full batches alone.
         """
+        idle, full_only = state.in_flight == 0, state.in_flight >= state.window.limit
         batches, size_bytes = request.batches, request.size_bytes
         limit_bytes = self._settings.max_request_bytes
         again: list[PartitionQueue] = []
         for _ in range(len(node.ready)):
             queue = next(iter(node.ready))
-            if queue in request.queues:
+            if queue in request.queues or (full_only and not queue.batches[0].closed):
                 node.ready.move_to_end(queue)
                 continue
             if not self._may_drain(queue):
@@ -201,7 +202,7 @@ class Drain:
         takers: dict[int, NodeState] = {}
         for node_id in {node_id: None for topic in self._accumulator.late.values() for node_id in topic.led}:
             state = self._nodes.state(node_id)
-            if self._nodes.can_take(node_id) and not self._nodes.silent(state, now_ns):
+            if self._nodes.can_take(node_id, full=True) and not self._nodes.silent(state, now_ns):
                 takers[node_id] = state
         topics = list(self._accumulator.late.values())
         first = self._first_topic = (self._first_topic + 1) % len(topics)

@@ -121,6 +121,8 @@ class Intake(Protocol):
 
 POLL_INTERVAL_NS = 1_000_000
 """How soon the machine looks again by itself. Longer was measured, and a stream of single sends was slower for it."""
+STREAM_RECORDS = 64
+"""So many in one look are a stream, which is not to wake the machine; a few now and then do, and wait for no look."""
 
 
 @dataclass(slots=True, frozen=True)

@@ -18,7 +18,7 @@ from fairlead.core.machine import Dice, MemoryPool
 from fairlead.core.network import Network
 from fairlead.producer.accumulator import Accumulator
 from fairlead.producer.batch import Batch
-from fairlead.producer.handover import POLL_INTERVAL_NS, Flush, Intake, PartitionsFor, Stop, TransactionOperation
+from fairlead.producer.handover import POLL_INTERVAL_NS, STREAM_RECORDS, Flush, Intake, PartitionsFor, Stop, TransactionOperation
 from fairlead.producer.identity import Identity, IdentityState, IdentityTrigger
 from fairlead.producer.ledger import Ledger
 from fairlead.producer.meters import Sampling
@@ -66,6 +66,7 @@ class ProducerMachine:
         self._metadata_version = self._network.metadata.version
         self._questions: list[tuple[int, PartitionsFor]] = []
         self._poll_ns: int | None = None
+        self._taken_ns = self._taken_rows = 0  # when something was last taken in, and how much
         self._now_ns = 0
         self._stopped = False
 
@@ -153,9 +154,13 @@ class ProducerMachine:
     # Inside
 
     def _take(self, now_ns: int) -> None:
-        # Someone who sends while earlier records are still under way goes on sending, most likely: come back by ourselves then.
-        coming_back = not self._stopped and (self._ledger.records_open > 0 or self.settings.linger_ns >= POLL_INTERVAL_NS)
+        # Someone who sends fast while earlier records are still under way goes on like that, most likely: come back by ourselves then.
+        fast = self._taken_rows >= STREAM_RECORDS or now_ns - self._taken_ns < POLL_INTERVAL_NS // 2
+        under_way = self._ledger.records_open > 0 or self.settings.linger_ns >= POLL_INTERVAL_NS
+        coming_back = fast and under_way and not self._stopped
         handovers = self._intake.take(coming_back)
+        if handovers:
+            self._taken_ns, self._taken_rows = now_ns, sum(handover.rows for handover in handovers)
         self._poll_ns = now_ns + POLL_INTERVAL_NS if handovers and coming_back else None
         refusal = self._transactions.refusal()
         for handover in handovers:

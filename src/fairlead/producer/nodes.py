@@ -58,12 +58,16 @@ class Nodes:
         state = self._states.get(node_id)
         return self._settings.max_in_flight if state is None else state.window.limit
 
-    def can_take(self, node_id: int) -> bool:
-        """True if a request can be sent now: connected, and room in the window. If only the window says no, that is noted."""
+    def can_take(self, node_id: int, *, full: bool = False) -> bool:
+        """True if a request can be sent now: connected, and room in the window. If only the window says no, that is noted.
+
+        `full`: it would carry nothing but full batches.
+        """
         state = self.state(node_id)
         if state.in_flight >= state.window.limit:
             state.pressed = True
-            return False
+            if not full or state.in_flight >= state.window.full_limit:
+                return False
         return self._network.ready(node_id)
 
     def sent(self, node_id: int, now_ns: int) -> int:

@@ -56,6 +56,15 @@ class Window:
         """The same for a request that carries less than a full batch."""
         return min(max(self.limit - 1, 2) if self._tested else 2, self.limit)
 
+    @property
+    def full_limit(self) -> int:
+        """The same for one of full batches alone: even a broker that serves one at a time gets a second one of those.
+
+        Nothing could join them any more, so they lose nothing by waiting there; and between two requests such a broker would idle for
+        a round trip, which it cannot make up for when it is near its limit (KIP-794's second series: 90 % of what it can take).
+        """
+        return max(self.limit, min(2, self.most))
+
     def sent(self, depth: int) -> None:
         """A request was sent; with it `depth` are in flight."""
         if depth == self._trying:

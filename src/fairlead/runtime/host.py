@@ -24,6 +24,7 @@ from fairlead.core.machine import Machine
 from fairlead.runtime.clock import monotonic_ns, wall_ms
 from fairlead.runtime.disk import Disk
 from fairlead.runtime.handle import Handle, call, crash, give_up, refuse, resolve
+from fairlead.runtime.precise_selector import PreciseSelector
 from fairlead.runtime.resolver import ADDRESS_ERRORS, Resolver, describe, look_up
 from fairlead.runtime.sockets import Link, Listener
 
@@ -53,7 +54,7 @@ class SelectorHost:
         self._lock = threading.Lock()
         self._stopping = self._closed = self._shutting = False
         self._stop_by_ns = 0
-        self._selector = selectors.DefaultSelector()
+        self._selector = PreciseSelector()
         self._waker, self._woken = socket.socketpair()
         for end in (self._waker, self._woken):
             end.setblocking(False)
