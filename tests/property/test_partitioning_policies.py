@@ -269,7 +269,7 @@ def test_uniform_keeps_any_two_partitions_within_two_turns_at_every_moment(
         if drained_at_once:
             accumulator.batches.clear()
         produced = [accumulator.produced_bytes[partition] for partition in range(partition_count)]
-        assert max(produced) - min(produced) <= 2 * longest_turn_bytes + batch_size_bytes // 2
+        assert max(produced) - min(produced) <= 2 * longest_turn_bytes + batch_size_bytes
 
 
 @given(

@@ -188,6 +188,8 @@ class FakeTransactions:
     def _end(self, message: Message, code: int) -> Message:
         transaction, code = self._known(message.transactional_id, message, code)
         ended = "committed" if message.committed else "aborted"
+        if code == ErrorCode.TRANSACTION_ABORTABLE and transaction.state != "ongoing":
+            code = ErrorCode.NONE  # no coordinator asks for the abort of what it has ended already
         if not code and transaction.state == "ongoing":
             self._finish(transaction, message.committed)
         elif not code and transaction.state != ended:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +12,7 @@ from fairlead.client.handles import Ack
 from fairlead.lab.experiment import Row
 from fairlead.lab.held import held
 from fairlead.lab.lines import values_of_size
+from fairlead.testing import Cluster
 
 TIMEOUT_S = 30.0
 KIB = 1 << 10
@@ -66,9 +66,10 @@ def limit_row(bootstrap_servers: str, topic: str, limit: Limit) -> Row:
         acked, errors = _try(bootstrap_servers, topic, limit)
         batches = sum(one.batches for one in held(bootstrap_servers, topic))
     else:
-        with socket.socket() as closed:  # bound, but nobody listens
-            closed.bind(("127.0.0.1", 0))
-            acked, errors = _try(f"127.0.0.1:{closed.getsockname()[1]}", topic, limit)
+        with Cluster(brokers=1) as own:  # one that may be killed, whatever the target is
+            with Admin({"bootstrap.servers": own.bootstrap_servers}) as admin:
+                admin.create_topics([NewTopic(topic, partitions=1)])
+            acked, errors = _try(own.bootstrap_servers, topic, limit, own.broker(0).kill)
         batches = 0
     return {
         "limit": limit.name,
@@ -97,12 +98,15 @@ def told(limit: Limit, acked: int, batches: int, errors: list[Exception]) -> str
     return "; ".join(parts)
 
 
-def _try(bootstrap_servers: str, topic: str, limit: Limit) -> tuple[int, list[Exception]]:
-    """How many were acknowledged, and what the others raised; the first refusal of `send` ends it."""
+def _try(bootstrap_servers: str, topic: str, limit: Limit, kill: Callable[[], None] | None = None) -> tuple[int, list[Exception]]:
+    """How many were acknowledged, and what the others raised; the first refusal of `send` ends it. `kill` ends the broker before that."""
     value = values_of_size(limit.size, 1)[0]
     errors: list[Exception] = []
     producer = Producer({"bootstrap.servers": bootstrap_servers, **limit.config})
     try:
+        if kill is not None:
+            producer.partitions_for(topic)
+            kill()
         handles: list[Ack] = []
         try:
             handles.extend(producer.send(topic, value) for _ in range(limit.records))

@@ -103,26 +103,23 @@ class Accumulator:
         """When something expires."""
         self._trim_expiries()
         dues = [self._expiries[0].deadline_ns] if self._expiries else []
-        dues += [topic.unbound[0].created_ns + self._settings.max_block_ns for topic in self._waiting.values()]
+        dues += [topic.unbound[0].created_ns + self._settings.unknown_topic_ns for topic in self._waiting.values()]
         dues += [topic.late.oldest_ns + self._settings.delivery_timeout_ns for topic in self.late.values() if topic.late is not None]
         return min(dues, default=None)
 
     def expire(self, now_ns: int, trouble: Callable[[], str]) -> list[Batch]:
-        """Fail hand-overs whose topic stayed unknown for max.block.ms, and records that no broker took for delivery.timeout.ms.
+        """Fail hand-overs whose topic stayed unknown for too long, and records that no broker took for delivery.timeout.ms.
 
         Gives the batches past delivery.timeout.ms, still open.
         """
         self._expire_late(now_ns, trouble)
         for topic in list(self._waiting.values()):
-            while topic.unbound and topic.unbound[0].created_ns + self._settings.max_block_ns <= now_ns:
+            while topic.unbound and topic.unbound[0].created_ns + self._settings.unknown_topic_ns <= now_ns:
                 handover = topic.unbound.popleft()
                 problem = self._metadata.topic(topic.name)
                 reason = policy(problem.error_code).meaning if problem is not None and problem.error_code else trouble()
-                self._ledger.fail_rows(
-                    handover,
-                    None,
-                    TimedOut(f"topic {topic.name!r}: no metadata within max.block.ms={self._settings.max_block_ms}; {reason}"),
-                )
+                limit = self._settings.unknown_topic_limit
+                self._ledger.fail_rows(handover, None, TimedOut(f"topic {topic.name!r}: no metadata within {limit}; {reason}"))
             if not topic.unbound:
                 self._waiting.pop(topic.name, None)
         expired = []

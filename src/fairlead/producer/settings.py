@@ -54,6 +54,18 @@ class ProducerSettings:
     transaction_timeout_ms: int = 60_000
 
     @property
+    def unknown_topic_ns(self) -> int:
+        """How long records wait for their topic's metadata: every record is settled within delivery.timeout.ms, whatever it waits for."""
+        return min(self.max_block_ns, self.delivery_timeout_ns)
+
+    @property
+    def unknown_topic_limit(self) -> str:
+        """The same in words."""
+        if self.delivery_timeout_ns < self.max_block_ns:
+            return f"delivery.timeout.ms={self.delivery_timeout_ms}"
+        return f"max.block.ms={self.max_block_ms}"
+
+    @property
     def keeps_order_by_muting(self) -> bool:
         """One request in flight at most: a partition waits for its batch's answer (Kafka's `guaranteeMessageOrder`)."""
         return self.max_in_flight == 1
