@@ -18,7 +18,6 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from fairlead.base.kernel import compile_all
 from fairlead.client import Admin, NewTopic, Producer
 from fairlead.lab.apache_kafka import Unavailable
 from fairlead.lab.batching_limits import LIMITS, limit_row
@@ -28,6 +27,7 @@ from fairlead.lab.lines import log_lines
 from fairlead.lab.pacing import Journal, Load
 from fairlead.lab.plotting import Lines, figure
 from fairlead.lab.targets import target
+from fairlead.runtime import compile_kernels
 
 PARTITIONS = 3
 LINES = 5_000
@@ -97,7 +97,7 @@ def run(
     batches, got}, `got` being what the caller was told.
     """
     chosen = PROFILES[profile]
-    compile_all()
+    compile_kernels()
     rows: list[Row] = []
     for name in targets:
         status(f"starting {name}")

@@ -17,13 +17,12 @@ from random import Random
 from typing import Any
 
 from fairlead.base.errors import ConfigError, TimedOut
-from fairlead.base.kernel import compile_all
 from fairlead.lab.held import Held, by_broker
 from fairlead.lab.paced import split_figures
 from fairlead.lab.pacing import Journal, Load
 from fairlead.lab.peers.run import value_of
 from fairlead.producer import Flush
-from fairlead.runtime import Completion, VirtualHost
+from fairlead.runtime import Completion, VirtualHost, compile_kernels
 from fairlead.simulation import Application, Handed, ProduceCluster
 
 NETWORK_MS = 0.1
@@ -128,7 +127,7 @@ def virtual_load(task: VirtualTask) -> dict[str, Any]:
 
 def virtual_loads(tasks: Sequence[VirtualTask], done: Callable[[int], None] = lambda count: None) -> list[dict[str, Any]]:
     """The figures of all, in their order, several at a time on as many processes as there are cores; `done` is told how many are."""
-    compile_all()
+    compile_kernels()
     workers = min(cpu_count() or 1, len(tasks))
     if workers < 2 or sum(task.load.total for task in tasks) < POOL_PAYS_RECORDS:
         return [virtual_load(task) for task in tasks]

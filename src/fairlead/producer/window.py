@@ -24,8 +24,8 @@ class Window:
     broker, to where they cannot. How many it serves at once shows in the latency of requests sent when others were in flight. If the
     way is long and the broker quick, they take no longer than one sent alone; if it serves one after another, latency
     grows with depth, and by Little's law (throughput = depth / latency) throughput does not. So a request at depth d
-    that took longer than one alone and the allowance (`DELAY_NS`) says: only `d * (alone + allowance) / latency` requests,
-    rounded, were of use. (Rounded, because requests sent in one go wait for each other even where there is no queue.) The median
+    that took longer than one alone and the allowance (`DELAY_NS`) says: only `d * (alone + allowance) / latency` requests
+    were of use (`_places`). The median
     of three such requests decides, as single ones stall for other reasons.
 
     It begins wide open, since a long way is lost at once by waiting, while a queue costs something only once it has grown. Until
@@ -90,7 +90,7 @@ class Window:
             if self._trying:
                 self.limit = self._trying
             # A try that was in vain is over with the first request that says so.
-            if len(self._crowded) >= CROWDED_SAMPLES or (self._trying and round(useful) < depth):
+            if len(self._crowded) >= CROWDED_SAMPLES or (self._trying and _places(useful) < depth):
                 self._judge()
         if may_count and self.limit < self.most:
             self._since_probe += 1
@@ -117,8 +117,8 @@ class Window:
         share, depth = self._crowded[0 if self._trying else len(self._crowded) // 2]
         self._crowded.clear()
         self._tested = True
-        if round(depth * share) < depth:
-            self.limit = max(round(depth * share), 1)
+        if _places(depth * share) < depth:
+            self.limit = max(_places(depth * share), 1)
             if self._trying:
                 self._wait = min(2 * self._wait, PROBE_WAIT_MOST)
                 if self.limit > 1:
@@ -130,3 +130,12 @@ class Window:
             self._wait = 1
             self.limit = min(2 * self.limit, self.most)
         self._trying = 0
+
+
+def _places(useful: float) -> int:
+    """Whole requests: rounded, because requests sent in one go wait for each other even where there is no queue.
+
+    But two only from 1.75. A broker that serves one at a time, sent a second request at any moment of the first one's service,
+    takes one and a half times as long for it on average, which comes out at 1.6.
+    """
+    return 1 if useful < 1.75 else round(useful)

@@ -6,9 +6,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from fairlead.base.kernel import compile_all
 from fairlead.client import Producer
 from fairlead.lab.peers.run import Job, Stopwatch
+from fairlead.runtime import compile_kernels
 
 TABLE_BYTES = 10_000_000
 """Values of a table: 100,000 rows of 100 bytes. It is the application's memory, and small enough not to stand out."""
@@ -16,7 +16,7 @@ TABLE_ROWS_MAX = 100_000
 
 
 def _producer(job: Job) -> Producer:
-    compile_all()
+    compile_kernels()
     producer = Producer({"bootstrap.servers": job.bootstrap_servers, "acks": "all", "compression.type": job.compression})
     producer.partitions_for(job.topic)
     return producer

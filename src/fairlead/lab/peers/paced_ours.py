@@ -6,14 +6,14 @@ from functools import partial
 from typing import Any
 
 from fairlead.base.errors import FairleadError
-from fairlead.base.kernel import compile_all
 from fairlead.client import Producer
 from fairlead.lab.peers.paced import Run
+from fairlead.runtime import compile_kernels
 
 
 def paced_fairlead(run: Run) -> None:
     """`Producer.send`; requests are those of all kinds, as Kafka's request-total counts them."""
-    compile_all()
+    compile_kernels()
     journal, task = run.journal, run.task
     topic, value = task.topic, run.value
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from fairlead.base.errors import FairleadError
-from fairlead.base.kernel import compile_all
 from fairlead.client import Producer
 from fairlead.lab.peers.pressed import Run
+from fairlead.runtime import compile_kernels
 
 
 def pressed_fairlead(run: Run) -> None:
     """Goes on with the next record whenever `send` returns or raises."""
-    compile_all()
+    compile_kernels()
     task, value = run.task, run.value
     producer = Producer({"bootstrap.servers": task.bootstrap_servers, "acks": "all", **task.config})
     producer.partitions_for(task.topic)
