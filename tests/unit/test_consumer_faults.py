@@ -96,6 +96,20 @@ def test_errors_that_do_not_pass_are_told_at_every_poll_and_end_with_a_seek(rig:
         assert len(reader.poll(1)) == 10
 
 
+def test_an_error_that_was_told_lets_other_partitions_go_on_and_is_told_again_when_nothing_comes(rig: Rig) -> None:
+    rig.cluster.errors[ApiKey.FETCH, T0] += [ErrorCode.TOPIC_AUTHORIZATION_FAILED]
+    read: list[int] = []
+    errors = 0
+    with open_consumer(rig, T0, T1) as reader:
+        for _ in range(4):
+            try:
+                read += [record.partition for record in reader.poll(1)]
+            except BrokerError:
+                errors += 1
+    assert read == [1] * 10
+    assert errors == 3, "told when found, and by the two polls after the other partition's records"
+
+
 def test_a_failed_partition_that_is_paused_lets_the_others_be_read(rig: Rig) -> None:
     rig.cluster.errors[ApiKey.FETCH, T0] += [ErrorCode.TOPIC_AUTHORIZATION_FAILED]
     with open_consumer(rig, T0, T1) as reader:

@@ -23,8 +23,9 @@ out when a chunk is decoded, and positions go over them (KIP-98).
 
 Errors. Where the leader moved, or is not known, metadata is asked for and the partition rests for a back-off that grows; polls just
 go on. OFFSET_OUT_OF_RANGE resets the position by policy; without a policy, and for a range, the bounds of the log are looked up
-(a new leader may only be behind) and `OffsetOutOfRange` names them. What only the application can answer is raised at every poll,
-once the data before it are handed over, until a seek. A topic missing for a second is told to a poll that found nothing.
+(a new leader may only be behind) and `OffsetOutOfRange` names them. What only the application can answer is raised by the poll
+that finds it, once the data before it are handed over, and until a seek by every poll to which no other partition gives anything. A
+topic missing for a second is told to a poll that found nothing.
 
 Sources: KIP-74 (a whole batch at least), KIP-227 (fetch sessions; ours are sessionless), KIP-516 (topic ids), KIP-951 (new
 leaders in answers), Kafka's `FetchCollector`, `OffsetFetcher` and `SubscriptionState`.

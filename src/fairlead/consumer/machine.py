@@ -27,7 +27,7 @@ from fairlead.consumer.operations import (
     TellMetrics,
     TellPosition,
 )
-from fairlead.consumer.partition import PartitionState, Phase, Signal
+from fairlead.consumer.partition import PartitionState, Phase, Signal, failure_to_tell
 from fairlead.consumer.topics import describe_topics
 from fairlead.core.backoff import Backoff
 from fairlead.core.effects import Effect, Resolve
@@ -357,22 +357,22 @@ class ConsumerMachine:
 
     def _answer_takes(self) -> None:
         while self._takes:
-            failed = next((state for state in self._failed if self._tells_error(state)), None)
+            failed = self._failure()
             chunks = self._fetcher.take(self._takes[0].max_bytes) if failed is None else []
             if failed is None and not chunks and not self._finished():
                 break
-            self._resolve(self._takes.popleft(), chunks, failed.error if failed is not None else None)
-        late = [take for take in self._takes if self._now_ns >= take.deadline_ns]
-        for take in late:
+            self._resolve(self._takes.popleft(), chunks, failed)
+        for take in [take for take in self._takes if self._now_ns >= take.deadline_ns]:
             self._takes.remove(take)
-            self._resolve(take, [], self._missing())
+            self._resolve(take, [], self._failure(late=True) or self._missing())
+
+    def _failure(self, late: bool = False) -> Exception | None:
+        telling = [state for state in self._failed if not state.paused and not self._fetcher.waits(state.partition)]
+        return failure_to_tell(telling, late or len(telling) == len(self._partitions))
 
     def _finished(self) -> bool:
         """True if a range is read to its end: nothing more will come."""
         return self._ranged and all(state.position >= state.end for state in self._partitions.values())
-
-    def _tells_error(self, state: PartitionState) -> bool:
-        return state.error is not None and not state.paused and not self._fetcher.waits(state.partition)
 
     def _missing(self) -> Exception | None:
         """The error of a partition that the cluster has not had for a while."""

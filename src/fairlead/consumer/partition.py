@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import NamedTuple
@@ -25,7 +25,7 @@ class Phase(Enum):
     CHECKING = auto()
     """Its position was called out of range and must not be reset: its leader was asked what there is."""
     FAILED = auto()
-    """It has an error that only a seek ends; every poll raises it once the data before it is handed over."""
+    """It has an error that only a seek ends; polls raise it once the data before it is handed over."""
 
 
 class Signal(Enum):
@@ -89,6 +89,8 @@ class PartitionState:
     """Do not fetch at or above this offset."""
     paused: bool = False
     error: Exception | None = None
+    told: bool = False
+    """A poll has raised `error`: the next one lets records of other partitions go first."""
     readable_end: int = NO_OFFSET
     """The offset after the last one that may be read: the high watermark, with read_committed the last stable offset."""
     retry_at_ns: int = 0
@@ -104,11 +106,24 @@ class PartitionState:
     def fail(self, error: Exception) -> None:
         """Stop with `error`."""
         self.signal(Signal.FAIL)
-        self.error = error
+        self.error, self.told = error, False
 
     def fetchable(self, now_ns: int) -> bool:
         """True if a fetch may ask for it."""
         return self.phase is Phase.FETCHING and not self.paused and self.position < self.end and now_ns >= self.retry_at_ns
+
+
+def failure_to_tell(failed: Iterable[PartitionState], again: bool) -> Exception | None:
+    """The error that a poll ends with, if it is to end with one, noted as told; `again`: also one that was told before.
+
+    An error is told at once, and again only when the poll's time is up or nothing else can come: a caller that goes on after an error
+    would otherwise never see the records of the other partitions.
+    """
+    for state in failed:
+        if state.error is not None and (again or not state.told):
+            state.told = True
+            return state.error
+    return None
 
 
 _PREFIX = struct.Struct(">qi")
