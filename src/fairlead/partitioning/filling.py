@@ -6,6 +6,7 @@ Shared by the policies whose stickiness depends on batches. All positions are re
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -19,7 +20,7 @@ class Filling:
     the open batch if it fits, a batch that a record did not fit is closed, and a new batch takes at least one record.
     """
 
-    __slots__ = ("_closed", "_ends", "_limit_bytes", "_load", "_rooms", "count", "runs")
+    __slots__ = ("_closed", "_limit_bytes", "_load", "_rooms", "count", "ends", "runs")
 
     def __init__(self, sizes_bytes: SizeArray, load: TopicLoad, limit_bytes: int) -> None:
         self.count = len(sizes_bytes)
@@ -27,7 +28,8 @@ class Filling:
         ends = np.zeros(self.count + 1, dtype=np.int64)
         np.cumsum(sizes_bytes, out=ends[1:])
         # A memoryview hands out Python's integers at a fifth of what NumPy's cost, and bisect reads it as it is.
-        self._ends = ends.data
+        self.ends: Sequence[int] = ends.data
+        """Prefix sums of the sizes, starting at 0."""
         self._load = load
         self._limit_bytes = limit_bytes
         self._rooms: dict[int, int] = {}
@@ -40,22 +42,18 @@ class Filling:
             room = self._rooms[partition] = self._load.room_bytes(partition)
         return room
 
-    def bytes_between(self, start: int, stop: int) -> int:
-        """Bytes of records `start` to `stop`, `stop` left out."""
-        return self._ends[stop] - self._ends[start]
-
     def open_batch_stop(self, partition: int, start: int) -> int:
         """The record at which the partition's open batch ends if filled from `start`; `start` if that one does not fit or none is open."""
         room = self.room_bytes(partition)
-        return bisect_right(self._ends, self._ends[start] + room, start) - 1 if room > 0 else start
+        return bisect_right(self.ends, self.ends[start] + room, start) - 1 if room > 0 else start
 
     def new_batch_stop(self, start: int) -> int:
         """The record at which a new batch ends if filled from `start`; `start + 1` or more."""
-        return max(bisect_right(self._ends, self._ends[start] + self._limit_bytes, start) - 1, start + 1)
+        return max(bisect_right(self.ends, self.ends[start] + self._limit_bytes, start) - 1, start + 1)
 
     def stop_at_bytes(self, start: int, size_bytes: int) -> int:
         """The first `stop` at which records `start` to `stop` reach `size_bytes`; `start + 1` or more, `count` if they never do."""
-        return min(max(bisect_left(self._ends, self._ends[start] + size_bytes, start), start + 1), self.count)
+        return min(max(bisect_left(self.ends, self.ends[start] + size_bytes, start), start + 1), self.count)
 
     def overflow(self, partition: int) -> None:
         """The next record did not fit the partition's open batch: it is closed."""
@@ -63,11 +61,10 @@ class Filling:
             self._rooms[partition] = 0
             self._closed.append(partition)
 
-    def append(self, partition: int, start: int, stop: int, *, new_batch: bool) -> None:
-        """Records `start` to `stop` go to the partition, into its open batch or a new one; the run grows or a new one begins."""
+    def append(self, partition: int, stop: int, room_bytes: int) -> None:
+        """Records up to `stop` go to the partition, whose open batch then has `room_bytes` left; the run grows or a new one begins."""
         runs = self.runs
-        room = self._limit_bytes if new_batch else self._rooms[partition]
-        self._rooms[partition] = max(room - (self._ends[stop] - self._ends[start]), 0)
+        self._rooms[partition] = room_bytes
         if self._closed:
             runs.closes += [(len(runs), closed) for closed in self._closed if closed != partition]
             self._closed = []

@@ -63,7 +63,8 @@ class StickyPolicy:
                 if new_batch:
                     filling.overflow(partition)
                     stop = filling.new_batch_stop(start)
-            filling.append(partition, start, stop, new_batch=new_batch)
+            room = self._limit_bytes if new_batch else filling.room_bytes(partition)
+            filling.append(partition, stop, max(room - (filling.ends[stop] - filling.ends[start]), 0))
             start = stop
         self.current = partition
         return filling.runs

@@ -83,38 +83,34 @@ class KafkaUniformPolicy:
         """Runs that end where turns do; a few microseconds for each batch."""
         filling = Filling(sizes_bytes, load, self._limit_bytes)
         draw = self._drawer(load)
-        start, count = 0, filling.count
+        limits, ends, count, start = self._limits, filling.ends, filling.count, 0
         if count and not 0 <= self.current < load.partition_count:
             self._begin_turn(draw())
         while start < count:
-            partition = self.current
-            stop = filling.open_batch_stop(partition, start)
-            new_batch = stop == start
-            if new_batch:
+            partition, room = self.current, filling.room_bytes(self.current)
+            stop = bisect_right(ends, ends[start] + room, start) - 1 if room > 0 else start
+            if stop == start:  # the next record opens a batch
                 filling.overflow(partition)
-                if turn_is_over(self.produced_bytes, self._limits, batch_is_full=True):
+                if turn_is_over(self.produced_bytes, limits, batch_is_full=True):
                     self._begin_turn(draw())
                     continue
                 self.produced_bytes += BATCH_OVERHEAD_BYTES
-                stop = filling.new_batch_stop(start)
-            start = self._append(filling, start, stop, new_batch)
-            if turn_is_over(self.produced_bytes, self._limits, batch_is_full=not filling.room_bytes(partition)):
+                stop, room = filling.new_batch_stop(start), self._limit_bytes
+            taken_bytes = ends[stop] - ends[start]
+            left_bytes = limits.hard_bytes - self.produced_bytes
+            if taken_bytes > left_bytes:
+                stop = filling.stop_at_bytes(start, left_bytes)
+                taken_bytes = ends[stop] - ends[start]
+            room = room - taken_bytes if room > taken_bytes else 0
+            filling.append(partition, stop, room)
+            self.produced_bytes += taken_bytes
+            start = stop
+            if turn_is_over(self.produced_bytes, limits, batch_is_full=not room):
                 self._begin_turn(draw())
         return filling.runs
 
     def on_new_batch(self, partition: int, load: TopicLoad) -> None:
         """Nothing: turns are counted in bytes, not in batches (KIP-794 deprecates the hook)."""
-
-    def _append(self, filling: Filling, start: int, stop: int, new_batch: bool) -> int:
-        """Fill the batch to `stop`, or to the record that reaches the hard limit; where it stopped."""
-        left_bytes = self._limits.hard_bytes - self.produced_bytes
-        taken_bytes = filling.bytes_between(start, stop)
-        if taken_bytes > left_bytes:
-            stop = filling.stop_at_bytes(start, left_bytes)
-            taken_bytes = filling.bytes_between(start, stop)
-        filling.append(self.current, start, stop, new_batch=new_batch)
-        self.produced_bytes += taken_bytes
-        return stop
 
     def _begin_turn(self, partition: int) -> None:
         self.current, self.produced_bytes = partition, 0

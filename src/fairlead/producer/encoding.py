@@ -31,7 +31,11 @@ def encode_drained(batches: Sequence[Batch], settings: ProducerSettings, wall_ms
         if settings.compression is Compression.none and len(batch.pieces) == 1:
             handover, _, _, order, _ = batch.pieces[0]
             key = (id(handover.source), id(order), batch.producer_id, batch.producer_epoch)
-            groups.setdefault(key, []).append(batch)
+            group = groups.get(key)
+            if group is None:
+                groups[key] = [batch]
+            else:
+                group.append(batch)
         else:
             _encode_one(batch, settings, wall_ms)
     for group in groups.values():

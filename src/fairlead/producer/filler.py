@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +14,9 @@ from fairlead.producer.queues import PartitionQueue, TopicQueue
 
 if TYPE_CHECKING:
     from fairlead.producer.accumulator import Accumulator
+
+Sums = Sequence[int]
+"""Prefix sums, starting at 0."""
 
 
 class Filler:
@@ -30,8 +35,6 @@ class Filler:
     def fill_runs(self, runs: Runs, sizes: Int64, scaled: Int64) -> None:
         """Append runs of consecutive records, closing the batches that the policy saw overflow."""
         ends, held = _prefix_sums(sizes, scaled)
-        stops = [stop for _, stop in runs]
-        at = ends[stops].tolist()
         closes = iter(runs.closes)
         close_run, close_partition = next(closes, (-1, -1))
         topic, grew, now_ns = self._topic, self._accumulator.grew, self._now_ns
@@ -40,10 +43,10 @@ class Filler:
             while close_run == number:
                 self._close(close_partition)
                 close_run, close_partition = next(closes, (-1, -1))
-            queue = topic.queue(partition)
-            self.append(queue, start, stop, None, at[number] - begin, ends, held)
+            queue, end = topic.queue(partition), ends[stop]
+            self.append(queue, start, stop, None, end - begin, ends, held)
             grew(queue, now_ns)
-            start, begin = stop, at[number]
+            start, begin = stop, end
 
     def fill_groups(self, placement: Int32, kept: Int64 | None, sizes: Int64, scaled: Int64, assigned: Int32 | None) -> None:
         """Append records one partition after the other, each partition's in their order of arrival."""
@@ -56,18 +59,17 @@ class Filler:
         ends, held = _prefix_sums(sizes[order], scaled[order])
         rows = order + handover.base if handover.base else order
         partitions = np.flatnonzero(np.diff(bounds))
-        edges = bounds[np.append(partitions, partitions[-1] + 1)]
-        positions, at = edges.tolist(), ends[edges].tolist()
+        positions = bounds[np.append(partitions, partitions[-1] + 1)].tolist()
         for number, partition in enumerate(partitions.tolist()):
             queue = topic.queue(partition)
             start, stop = positions[number], positions[number + 1]
             opened = len(queue.batches)
-            self.append(queue, start, stop, rows, at[number + 1] - at[number], ends, held)
+            self.append(queue, start, stop, rows, ends[stop] - ends[start], ends, held)
             if len(queue.batches) > opened and assigned is not None and assigned[order[start]] >= 0:
                 topic.policy.on_new_batch(partition, topic.load)
             self._accumulator.grew(queue, self._now_ns)
 
-    def append(self, queue: PartitionQueue, start: int, stop: int, order: Int64 | None, size: int, ends: Int64, held: Int64) -> None:
+    def append(self, queue: PartitionQueue, start: int, stop: int, order: Int64 | None, size: int, ends: Sums, held: Sums) -> None:
         """Append rows `order[start:stop]` of the source, which take `size` bytes; `ends` and `held` are prefix sums of the same stretch.
 
         Without order: rows `start` to `stop` of the hand-over.
@@ -75,7 +77,7 @@ class Filler:
         A record joins the open batch if it fits; a batch that a record did not fit is closed; a new one takes at least one.
         """
         if self._share is not None:
-            self._share.bound(queue, int(held[stop] - held[start]))
+            self._share.bound(queue, held[stop] - held[start])
         batch = queue.batches[-1] if queue.batches else None
         limit, handover = self._limit, self._handover
         base = handover.base if order is None else 0
@@ -87,8 +89,8 @@ class Filler:
                 room = limit - batch.size_bytes
                 cut = stop if size <= room else _last_fitting(ends, start, room)
             if cut > start:
-                taken = size if cut == stop else int(ends[cut] - ends[start])
-                batch.add(handover, base + start, base + cut, order, taken, taken if held is ends else int(held[cut] - held[start]))
+                taken = size if cut == stop else ends[cut] - ends[start]
+                batch.add(handover, base + start, base + cut, order, taken, taken if held is ends else held[cut] - held[start])
                 size -= taken
                 if batch.size_bytes >= limit:
                     batch.closed = True
@@ -104,17 +106,18 @@ class Filler:
             self._accumulator.grew(queue, self._now_ns)
 
 
-def _prefix_sums(sizes: Int64, scaled: Int64) -> tuple[Int64, Int64]:
-    """Prefix sums, starting at 0, of the sizes in a batch and of the sizes in memory: one array if they are the same."""
-    ends = np.zeros(len(scaled) + 1, np.int64)
-    np.cumsum(scaled, out=ends[1:])
-    if sizes is scaled:
-        return ends, ends
-    held = np.zeros(len(sizes) + 1, np.int64)
-    np.cumsum(sizes, out=held[1:])
-    return ends, held
+def _prefix_sums(sizes: Int64, scaled: Int64) -> tuple[Sums, Sums]:
+    """Prefix sums, starting at 0, of the sizes in a batch and of the sizes in memory: one object if they are the same."""
+    ends = _sums(scaled)
+    return ends, ends if sizes is scaled else _sums(sizes)
 
 
-def _last_fitting(ends: Int64, start: int, room: int) -> int:
+def _sums(sizes: Int64) -> Sums:
+    sums = np.zeros(len(sizes) + 1, np.int64)
+    np.cumsum(sizes, out=sums[1:])
+    return sums.data  # hands out Python's integers at a fifth of what an array's items cost
+
+
+def _last_fitting(ends: Sums, start: int, room: int) -> int:
     """How far the records from `start` on fit `room`."""
-    return int(ends.searchsorted(ends[start] + room, "right")) - 1
+    return bisect_right(ends, ends[start] + room, start) - 1

@@ -180,7 +180,10 @@ class PartitionSequences:
             self.last_acknowledged = last_sequence(batch.base_sequence, batch.count)
             if base_offset >= 0:
                 self.last_acknowledged_offset = base_offset + batch.count - 1
-        self.drop(batch)
+        if self.outstanding and self.outstanding[0] is batch:  # as it should be, and once for every batch
+            del self.outstanding[0]
+        else:
+            self.drop(batch)
 
     def drop(self, batch: Batch) -> None:
         """The batch is settled, one way or the other."""

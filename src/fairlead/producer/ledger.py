@@ -27,7 +27,9 @@ class Ledger:
         self._effects: list[Effect] = []
         self.records_open = 0
         """Records handed over and not settled."""
-        self.on_settled: Callable[[Batch], None] = lambda batch: None
+        self._delivered: dict[str, int] = {}
+        """By topic: records delivered in this step, to be counted at its end."""
+        self.on_settled: Callable[[Batch], None] | None = None
         """Told of each batch just before its records are settled."""
         self.on_failure: Callable[[Exception], None] = lambda error: None
         """Told whenever records fail, whatever failed them."""
@@ -54,7 +56,8 @@ class Ledger:
             self._settled(handover, *handover.settle(start, stop, order, held_bytes, batch.queue.partition, -1, -1, why))
         if refused:
             batch.pieces = []
-        self.on_settled(batch)
+        if self.on_settled is not None:
+            self.on_settled(batch)
         partition, offset = batch.queue.partition, base_offset
         for handover, start, stop, order, held_bytes in batch.pieces:
             freed, call = handover.settle(start, stop, order, held_bytes, partition, offset, log_append_ms, error)
@@ -67,8 +70,11 @@ class Ledger:
                 offset += stop - start
         batch.done, batch.pieces, batch.buffer = True, [], None
         self.records_open -= batch.count
-        self._recorder.settled(batch.queue.topic.name, batch.count, error)
-        if error is not None:
+        name = batch.queue.topic.name
+        if error is None:
+            self._delivered[name] = self._delivered.get(name, 0) + batch.count
+        else:
+            self._recorder.failed(name, batch.count)
             self.on_failure(error)
 
     def fail_rows(self, handover: Handover, order: Int64 | None, error: Exception, partition: int = -1) -> None:
@@ -83,7 +89,7 @@ class Ledger:
         else:
             freed, call = handover.settle(0, count, order + handover.base, size_bytes, partition, -1, -1, error)
         self.records_open -= count
-        self._recorder.settled(handover.topic, count, error)
+        self._recorder.failed(handover.topic, count)
         self.on_failure(error)
         self._settled(handover, freed, call)
 
@@ -109,6 +115,10 @@ class Ledger:
 
     def take_effects(self) -> list[Effect]:
         """Give memory back, answer the flushes that are over, and hand out the effects gathered."""
+        if self._delivered:
+            for name, count in self._delivered.items():
+                self._recorder.delivered(name, count)
+            self._delivered.clear()
         if self._freed_bytes:
             self._memory.release(self._freed_bytes)
             self._freed_bytes = 0

@@ -128,34 +128,32 @@ class Recorder:
         """One Produce request with these batches was written."""
         whole, now_ns = self.whole, self.now_ns
         whole.produce_requests += 1
-        for batch in batches:
-            size_bytes = 0 if batch.buffer is None else len(batch.buffer)
-            ratio = size_bytes / batch.uncompressed_bytes if batch.uncompressed_bytes else 1.0
-            count, queue_ns = batch.count, now_ns - batch.created_ns
-            topic = self.topic(batch.queue.topic.name)
-            topic.records_sent += count
-            topic.batches_sent += 1
-            topic.batch_bytes += size_bytes
-            topic.ratios += ratio
-            whole.records_sent += count
-            whole.batches_sent += 1
-            whole.batch_bytes += size_bytes
-            whole.ratios += ratio
-            whole.queue_ns += queue_ns
-            if size_bytes > whole.batch_max_bytes:
-                whole.batch_max_bytes = size_bytes
-            if queue_ns > whole.queue_max_ns:
-                whole.queue_max_ns = queue_ns
+        for name in {batch.queue.topic.name: None for batch in batches}:
+            of_topic = [batch for batch in batches if batch.queue.topic.name == name]
+            sizes = [0 if batch.buffer is None else len(batch.buffer) for batch in of_topic]
+            ratios = [
+                size_bytes / batch.uncompressed_bytes if batch.uncompressed_bytes else 1.0
+                for batch, size_bytes in zip(of_topic, sizes, strict=True)
+            ]
+            for meter in (self.topic(name), whole):
+                meter.records_sent += sum([batch.count for batch in of_topic])
+                meter.batches_sent += len(sizes)
+                meter.batch_bytes += sum(sizes)
+                meter.ratios += sum(ratios)
+            whole.batch_max_bytes = max(whole.batch_max_bytes, *sizes)
+        waits_ns = [now_ns - batch.created_ns for batch in batches]
+        whole.queue_ns += sum(waits_ns)
+        whole.queue_max_ns = max(whole.queue_max_ns, *waits_ns)
 
-    def settled(self, name: str, records: int, error: Exception | None) -> None:
-        """Records of a topic were delivered, or failed with `error`."""
-        topic = self.topic(name)
-        if error is None:
-            topic.records_delivered += records
-            self.whole.records_delivered += records
-        else:
-            topic.records_failed += records
-            self.whole.records_failed += records
+    def delivered(self, name: str, records: int) -> None:
+        """Records of a topic were delivered."""
+        self.topic(name).records_delivered += records
+        self.whole.records_delivered += records
+
+    def failed(self, name: str, records: int) -> None:
+        """Records of a topic failed."""
+        self.topic(name).records_failed += records
+        self.whole.records_failed += records
 
     def retried(self, batch: Batch) -> None:
         """A batch goes back to be sent again."""

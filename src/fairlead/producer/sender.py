@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -99,32 +98,29 @@ class Sender:
         batches = request.batches
         encode_drained(batches, self._settings, wall_ms)
         self._drain.enter(request)
-        topics: dict[str, Message] = {}
-        by_partition: dict[tuple[str, int], Batch] = {}
-        names: dict[uuid.UUID, str] = {}
+        topics: dict[str, tuple[Message, dict[int, Batch]]] = {}
         for batch in batches:
-            topic = batch.queue.topic
-            entry = topics.get(topic.name)
+            queue = batch.queue
+            entry = topics.get(queue.topic.name)
             if entry is None:
-                assert topic.metadata is not None
-                topic_id = topic.metadata.topic_id
-                entry = topics[topic.name] = Message(name=topic.name, topic_id=topic_id, partition_data=[])
-                names[topic_id] = topic.name
-            partition = batch.queue.partition
-            entry.partition_data.append(Message(index=partition, records=batch.buffer))
-            by_partition[topic.name, partition] = batch
+                metadata = queue.topic.metadata
+                assert metadata is not None
+                message = Message(name=queue.topic.name, topic_id=metadata.topic_id, partition_data=[])
+                entry = topics[queue.topic.name] = (message, {})
+            entry[0].partition_data.append(Message(index=queue.partition, records=batch.buffer))
+            entry[1][queue.partition] = batch
         self._recorder.sent(batches)
         message = Message(
             transactional_id=self._transactions.transactional_id,
             acks=self._settings.acks,
             timeout_ms=self._settings.request_timeout_ms,
-            topic_data=list(topics.values()),
+            topic_data=[entry for entry, _ in topics.values()],
         )
         self._network.send(
             node_id,
             ApiKey.PRODUCE,
             message,
-            self._answered(node_id, by_partition, names),
+            self._answered(node_id, batches, topics),
             expects_response=self._settings.acks != 0,
             version=self._transactions.produce_version(node_id),
         )
@@ -132,47 +128,49 @@ class Sender:
     # Answers
 
     def _answered(
-        self, node_id: int, batches: dict[tuple[str, int], Batch], names: dict[uuid.UUID, str]
+        self, node_id: int, batches: list[Batch], topics: dict[str, tuple[Message, dict[int, Batch]]]
     ) -> Callable[[Message | None, Exception | None], None]:
         sent_ns, nodes = self._now_ns, self.nodes
         acknowledged = self._settings.acks != 0
         depth = nodes.sent(node_id, sent_ns) if acknowledged else 0
-        size_bytes = sum(batch.size_bytes for batch in batches.values())
+        size_bytes = sum([batch.size_bytes for batch in batches])
 
         def answered(response: Message | None, error: Exception | None) -> None:
             now_ns = self._now_ns
             if acknowledged:
                 nodes.answered(node_id, depth, now_ns - sent_ns, size_bytes, now_ns, failed=response is None)
-            for batch in batches.values():
+            for batch in batches:
                 batch.in_flight = False
                 batch.queue.in_flight -= 1
             if error is not None:
                 self._recorder.whole.requests_failed += 1
                 self._network.metadata.request_update()
-                for batch in batches.values():
+                for batch in batches:
                     self._lost(batch, error)
             elif response is None:
-                for batch in batches.values():
+                for batch in batches:
                     self._delivered(batch, -1, -1)
             else:
                 self._recorder.answered(node_id, now_ns - sent_ns, response.throttle_time_ms)
-                self._read(node_id, response, batches, names)
+                self._read(node_id, response, topics)
 
         return answered
 
-    def _read(self, node_id: int, response: Message, batches: dict[tuple[str, int], Batch], names: dict[uuid.UUID, str]) -> None:
+    def _read(self, node_id: int, response: Message, topics: dict[str, tuple[Message, dict[int, Batch]]]) -> None:
         """Take a Produce response apart; a batch that it does not mention is as good as lost."""
         metadata = self._network.metadata
         endpoints = response.node_endpoints
         if endpoints:
             metadata.saw_nodes([Node(each.node_id, each.host, each.port, each.rack) for each in endpoints])
         delivered = self._delivered
+        names = {entry.topic_id: name for name, (entry, _) in topics.items()}
         for topic in response.responses:
             name = topic.name
             if not name or topic.topic_id != NO_TOPIC_ID:
                 name = names.get(topic.topic_id, name)
+            batches = topics[name][1] if name in topics else {}
             for entry in topic.partition_responses:
-                batch = batches.pop((name, entry.index), None)
+                batch = batches.pop(entry.index, None)
                 if batch is None:
                     continue
                 if entry.error_code == ErrorCode.NONE:
@@ -182,8 +180,9 @@ class Sender:
                     if leader is not None and leader.leader_id >= 0:
                         metadata.saw_leader(name, entry.index, leader.leader_id, leader.leader_epoch)
                     self._refused(batch, entry)
-        for batch in batches.values():
-            self._lost(batch, BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, f"broker {node_id} did not answer for {batch.queue}"))
+        for _, batches in topics.values():
+            for batch in batches.values():
+                self._lost(batch, BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, f"broker {node_id} did not answer for {batch.queue}"))
 
     def _delivered(self, batch: Batch, base_offset: int, log_append_ms: int) -> None:
         queue = batch.queue

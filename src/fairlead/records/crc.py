@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import google_crc32c
 import numpy as np
@@ -24,6 +24,13 @@ def crc32c(data: Data) -> int:
 def batch_crc(array: npt.NDArray[np.uint8], start: int, stop: int) -> int:
     """The CRC that the batch at `array[start:stop]` should carry. An array, because slicing one copies no bytes."""
     return crc_value(array[start + ATTRIBUTES : stop])
+
+
+def stamp_crcs(buffer: memoryview, array: npt.NDArray[np.uint8], starts: Sequence[int], end: int) -> None:
+    """`stamp_crc` for batches that lie one behind the other, from each of `starts` to the next, the last up to `end`."""
+    value, pack_into = crc_value, _CRC.pack_into
+    for start, stop in zip(starts, [*starts[1:], end], strict=True):
+        pack_into(buffer, start + CRC, value(array[start + ATTRIBUTES : stop]))
 
 
 def stamp_crc(buffer: memoryview | bytearray, array: npt.NDArray[np.uint8], start: int, stop: int) -> None:

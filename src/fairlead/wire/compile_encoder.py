@@ -179,13 +179,16 @@ class _EncoderWriter:
             self._length(flexible, letter, run)
             self._elements(field, flexible, variable, path)
         elif field.kind == "records":
-            source.line(f"n = len({variable}) if type({variable}) is bytes else record_size_bytes({variable})")
+            source.line(f"n = {variable}.nbytes if type({variable}) is memoryview else record_size_bytes({variable})")
             self._length(flexible, letter, run)
             source.line("chunk = join(parts)")
             source.line("parts.clear()")
             source.line("total += len(chunk) + n")
             source.line("out.append(chunk)")
-            source.line(f"append_records(out, {variable})")
+            with source.block(f"if n and type({variable}) is memoryview:"):
+                source.line(f"out.append({variable})")
+            with source.block("else:"):
+                source.line(f"append_records(out, {variable})")
         else:
             if field.kind == "string":
                 source.line(f"{variable} = {variable}.encode()")

@@ -19,6 +19,7 @@ SHORT_LIST = 16
 """Lists of numbers shorter than this have their `struct` calls prepared."""
 
 
+@lru_cache(maxsize=4096)
 def encode_varint(value: int) -> bytes:
     """Unsigned varint: seven bits a byte, lowest first (KIP-482)."""
     if value < 128:
