@@ -16,11 +16,10 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from fairlead.producer import Settled
 from fairlead.runtime import Completion
 
-Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
-Settled = tuple[int, int, int, "Int64 | None", int, int, int, "Exception | None"]
 OnDelivery = Callable[["RecordMetadata | None", "Exception | None"], object]
 LOGGER = logging.getLogger("fairlead.producer")
 _PENDING, _DELIVERED, _FAILED = 0, 1, 2
@@ -102,23 +101,12 @@ class Delivery:
         with self._lock:
             self.pending += count
 
-    def settle(
-        self,
-        first_row: int,
-        start: int,
-        stop: int,
-        order: Int64 | None,
-        partition: int,
-        base_offset: int,
-        log_append_ms: int,
-        error: Exception | None,
-    ) -> tuple[Callable[..., Any], tuple[Any, ...]] | None:
+    def settle(self, settled: Settled) -> tuple[Callable[..., Any], tuple[Any, ...]] | None:
         """See `producer.handover.Delivery`."""
-        settled = (first_row, start, stop, order, partition, base_offset, log_append_ms, error)
         over: list[tuple[int, Completion]] = []
         with self._lock:
             self._unread.append(settled)
-            self.pending -= stop - start
+            self.pending -= settled[2] - settled[1]
             waiting = self._completions
             if waiting:
                 states = self._read().states
@@ -128,7 +116,7 @@ class Delivery:
                     (over if settled_now else self._completions).append((row, completion))
         for _, completion in over:
             completion.set_result(None)
-        return (self._call_back, settled) if self.callbacks else None
+        return (self._call_back, (settled,)) if self.callbacks else None
 
     def done(self, row: int) -> bool:
         """True if the row has its result. UsageError in a forked process."""
@@ -176,18 +164,9 @@ class Delivery:
         self._unread.clear()
         return self._results
 
-    def _call_back(
-        self,
-        first_row: int,
-        start: int,
-        stop: int,
-        order: Int64 | None,
-        partition: int,
-        base_offset: int,
-        log_append_ms: int,
-        error: Exception | None,
-    ) -> None:
+    def _call_back(self, settled: Settled) -> None:
         """Call the callbacks of rows that were just settled, on the host's thread, outside the machine's step."""
+        first_row, start, stop, order, partition, base_offset, log_append_ms, error = settled
         assert self.timestamps is not None, "rows are settled after they were handed over"
         rows: Any = slice(first_row + start, first_row + stop) if order is None else order[start:stop] + first_row
         count, callbacks = stop - start, self.callbacks

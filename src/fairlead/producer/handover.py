@@ -18,26 +18,19 @@ Int32 = npt.NDArray[np.int32]
 Calls = tuple[Callable[..., Any], tuple[Any, ...]]
 
 
+Settled = tuple[int, int, int, "Int64 | None", int, int, int, "Exception | None"]
+"""What became of some rows: (first row, start, stop, order, partition, base offset, log append time in ms, error).
+
+Rows `first_row + order[start:stop]` (without order: `first_row + start` and on) are delivered, or failed with the error. The first of them
+has the base offset (-1: not known) in the partition, each next one 1 more; the time is -1 unless the broker set the timestamps.
+"""
+
+
 class Delivery(Protocol):
     """Where the results of one hand-over go; its rows are numbered as the user handed them over."""
 
-    def settle(
-        self,
-        first_row: int,
-        start: int,
-        stop: int,
-        order: Int64 | None,
-        partition: int,
-        base_offset: int,
-        log_append_ms: int,
-        error: Exception | None,
-    ) -> Calls | None:
-        """Rows `first_row + order[start:stop]` (without order: `first_row + start` and on) are delivered, or failed with `error`.
-
-        The first of them has offset `base_offset` (-1: not known) in `partition`, each next one 1 more; `log_append_ms` is -1
-        unless the broker set the timestamps. Called once for each row. Returns what to call, outside the step, for
-        delivery callbacks; None if there are none.
-        """
+    def settle(self, settled: Settled) -> Calls | None:
+        """Called once for each row. Returns what to call, outside the step, for delivery callbacks; None if there are none."""
 
 
 class Handover:
@@ -102,7 +95,7 @@ class Handover:
         self.rows -= stop - start
         freed = self.reserved_bytes if self.rows == 0 else min(size_bytes, self.reserved_bytes)
         self.reserved_bytes -= freed
-        return freed, self.delivery.settle(self.first_row, start, stop, order, partition, base_offset, log_append_ms, error)
+        return freed, self.delivery.settle((self.first_row, start, stop, order, partition, base_offset, log_append_ms, error))
 
 
 class Intake(Protocol):

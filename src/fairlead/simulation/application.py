@@ -14,7 +14,7 @@ from fairlead.base.config_client import CLIENT_CONFIGS
 from fairlead.base.errors import UsageError
 from fairlead.base.limits import RECORD_OVERHEAD_MAX_BYTES
 from fairlead.core.machine import Dice
-from fairlead.producer import Handover, ProducerMachine, Wake
+from fairlead.producer import Handover, ProducerMachine, Settled, Wake
 from fairlead.records import BinaryColumn, RecordColumns, columns_from_lists
 from fairlead.runtime import VirtualHost
 
@@ -84,18 +84,9 @@ class Handed:
         self.unsettled = count
         self._on_settled = on_settled
 
-    def settle(
-        self,
-        first_row: int,
-        start: int,
-        stop: int,
-        order: Int64 | None,
-        partition: int,
-        base_offset: int,
-        log_append_ms: int,
-        error: Exception | None,
-    ) -> None:
+    def settle(self, settled: Settled) -> None:
         """See `producer.handover.Delivery`."""
+        first_row, start, stop, order, partition, base_offset, _, error = settled
         self.unsettled -= stop - start
         rows = range(first_row + start, first_row + stop) if order is None else (order[start:stop] + first_row).tolist()
         self._on_settled(self, rows, partition, base_offset, error)
