@@ -30,8 +30,10 @@ def silent(_: str) -> None:
     """A status that nobody watches."""
 
 
-def virtual(policy: str, *, rate: int = 2_048, records: int = 1_536, fault: str = "serial", seed: int = 1, **more: Any) -> dict[str, Any]:
-    load = load_of(records, rate, 512, 0.25)
+def virtual(
+    policy: str, *, rate: int = 2_048, records: int = 1_536, fault: str = "serial", warmup_s: float = 0.25, seed: int = 1, **more: Any
+) -> dict[str, Any]:
+    load = load_of(records, rate, 512, warmup_s, period_ms=1 if warmup_s < 1 else kip794.VIRTUAL_PERIOD_MS)
     return virtual_load(VirtualTask(load, {**POLICIES[policy], "linger.ms": 0}, fault=fault, delay_ms=20, seed=seed, **more))
 
 
@@ -69,6 +71,34 @@ def test_sticky_runs_away_to_the_slow_broker_and_late_stays_even(measured: Mappi
     assert shares(measured["late.any"])[0] < 0.2
 
 
+@pytest.mark.parametrize("partitions", [3, 12])
+def test_late_holds_its_promises_near_the_slow_brokers_limit(partitions: int) -> None:
+    figures = virtual("late", rate=4_096, records=6_144, warmup_s=1.0, partitions=partitions)
+    assert figures["p99_ms"] <= 42
+    assert figures["avg_ms"] <= 11
+    assert max(shares(figures)) - min(shares(figures)) < 0.01
+
+
+def test_late_gets_a_load_through_that_a_broker_far_away_can_take() -> None:
+    figures = virtual("late", rate=20_000, records=10_000, fault="latency")
+    assert figures["records_per_s"] > 19_000
+    assert figures["p99_ms"] <= 25
+    assert max(shares(figures)) - min(shares(figures)) < 0.01
+
+
+def test_what_a_broker_cannot_take_of_its_share_goes_to_the_others_after_the_wait() -> None:
+    """6,000 records a second are 63 batches for each broker; the slow one takes 49."""
+    load = load_of(6_000, 6_000, 512, 0.5, period_ms=2)
+    config = {**POLICIES["late"], "linger.ms": 0}
+    waits = virtual_load(VirtualTask(load, config, fault="serial", delay_ms=20))
+    bounded = virtual_load(VirtualTask(load, {**config, "partitioner.max.lead.wait.ms": 60}, fault="serial", delay_ms=20))
+    assert waits["records_per_s"] < 5_000
+    assert max(shares(waits)) - min(shares(waits)) < 0.02
+    assert bounded["records_per_s"] > 5_400
+    assert bounded["p99_ms"] < 60 + 2 * 20 + 5
+    assert 0.2 < shares(bounded)[0] < 0.3
+
+
 def test_no_record_comes_earlier_than_the_network_and_the_broker_allow(measured: Mapping[str, dict[str, Any]]) -> None:
     assert all(figures["p50_ms"] >= 0.6 for figures in measured.values())
     assert all(figures["max_ms"] >= 20.2 for figures in measured.values())
@@ -100,14 +130,17 @@ def test_virtual_rows_of_kip794_have_their_columns(tmp_path: Path) -> None:
 
 
 def test_virtual_rows_of_kip480_have_their_columns(tmp_path: Path) -> None:
-    rows = kip480.run(silent, clock="virtual", policies=["round_robin", "sticky"], partitions=[16], rates=[1_000], records=300)
+    rows = kip480.run(silent, clock="virtual", policies=["round_robin", "sticky"], partitions=[16], rates=[1_000])
     assert [(row["policy"], row["linger_ms"], row["flush"]) for row in rows] == [
         (policy, linger_ms, flush) for linger_ms, flush in kip480.RUNS for policy in ("round_robin", "sticky")
     ]
     wanted = {"system", "partitions", "rate", "p50_ms", "p95_ms", "p99_ms", "batch_size_avg_bytes", "requests"}
     assert all(wanted <= row.keys() for row in rows)
-    lingering = {row["policy"]: row["p99_ms"] for row in rows if row["linger_ms"]}
-    assert lingering["sticky"] <= lingering["round_robin"] / 5
+    p99_ms = {(row["policy"], row["linger_ms"], row["flush"]): row["p99_ms"] for row in rows}
+    # What the KIP says of this cell: about a half, and about a fifth with a linger of a second (204 and 1,017 ms).
+    assert p99_ms["sticky", 0, False] <= p99_ms["round_robin", 0, False] / 2
+    assert p99_ms["sticky", 1_000, False] <= p99_ms["round_robin", 1_000, False] / 5
+    assert p99_ms["round_robin", 1_000, False] >= 1_000
     kip480.plot(rows, tmp_path / "plot.svg")
     assert "partitions" in (tmp_path / "plot.svg").read_text()
 

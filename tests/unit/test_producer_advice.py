@@ -40,6 +40,7 @@ def warnings(config: dict[str, Any]) -> tuple[str, ...]:
         ),
         ({"partitioner.class": f"{KAFKA}internals.DefaultPartitioner"}, "is deprecated .KIP-794. and behaves as it always did: remove it"),
         ({"partitioner.max.lead.bytes": 1}, "partitioner.max.lead.bytes has no effect with the policy adaptive"),
+        ({"partitioner.max.lead.wait.ms": 1}, "partitioner.max.lead.wait.ms has no effect with the policy adaptive"),
         ({"partitioner.lead.include.keyed": True}, "partitioner.lead.include.keyed has no effect"),
         ({"batch.size": 0, "linger.ms": 10}, "linger.ms=10 only delays records with batch.size=0"),
         ({"compression.zstd.level": 5}, "compression.zstd.level has no effect with compression.type=none"),

@@ -87,6 +87,14 @@ def test_a_batch_is_cut_where_it_is_full_and_the_rest_of_the_hand_over_goes_on_w
     assert sorted(batch_counts(rig)) == [[5], [10], [10]]
 
 
+def test_with_a_batch_size_of_nothing_each_record_is_a_batch_of_its_own(rig: Rig) -> None:
+    producer = rig.producer({**LATE, "batch.size": 0})
+    warm(rig, producer)
+    send(producer, 7)
+    producer.flush()
+    assert sum(map(len, batch_counts(rig))) == 7
+
+
 def test_what_is_not_full_waits_for_linger_ms_and_no_longer(rig: Rig) -> None:
     producer = rig.producer({**SMALL, "linger.ms": 20})
     warm(rig, producer)

@@ -140,3 +140,20 @@ def test_the_same_story_is_told_every_time() -> None:
         return [repr(event) for machine in (server, *(client for client, _handle in clients)) for event in machine.events]
 
     assert story() == story()
+
+
+def test_a_step_that_takes_time_delays_what_it_does_and_what_comes_meanwhile() -> None:
+    host = VirtualHost(latency_ms=1)
+    stage = Stage(host)
+    client, handle, server, server_handle = stage.pair()
+    server_handle.work_ns = lambda: 5_000_000 if server.of(Received) else 0
+    server._react = echo
+    started_ns = host.now_ns()
+    stage.tell(handle, Write(1, [b"first"]))
+    host.advance(2)
+    stage.tell(handle, Write(1, [b"second"]))
+    stage.until(lambda: client.of(Received))
+    assert host.now_ns() - started_ns == 7_000_000, "a way, five milliseconds of work, a way"
+    stage.until(lambda: len(client.of(Received)) == 2)
+    assert host.now_ns() - started_ns == 12_000_000, "the second waited for the end of the first"
+    assert client.bytes_on(1) == b"firstsecond"

@@ -146,6 +146,15 @@ _KEYS = (
         at_least(-1),
     ),
     ConfigKey(
+        "partitioner.max.lead.wait.ms",
+        _T.LONG,
+        -1,
+        "Under `late`: how long records wait for partitions that are behind. Those that have waited for longer go wherever a broker takes "
+        "them, and what a slow broker did not take meanwhile is not made up for later; -1: they wait.",
+        _PRODUCER,
+        at_least(-1),
+    ),
+    ConfigKey(
         "partitioner.lead.include.keyed",
         _T.BOOLEAN,
         False,

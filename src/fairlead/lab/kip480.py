@@ -1,9 +1,10 @@
 """KIP-480's table, run again: how late records are by partitions, rate and linger, for round robin, sticky and what came after.
 
 Three brokers, partition i led by broker i modulo 3, replication factor 1 (the KIP's was 3, on machines of their own), 512-byte values
-without keys, acks=all. Runs that do not flush hand records over evenly, as kafka-producer-perf-test does; flushing runs as Trogdor's
-ProduceBench, the KIP's tool: the records of 100 ms at once, then a flush. Latency runs from the call to the acknowledgement. Batch
-sizes are those of the batches that the partitions hold in the end; requests and CPU seconds count the warm-up too.
+without keys, acks=all. In virtual time the load is the KIP's: four active topics, and the records of 100 ms handed over at once, which is
+the throttle of Trogdor's ProduceBench, with a flush after them or without. On sockets there is one topic, and runs that do not flush
+hand records over evenly, as kafka-producer-perf-test does, so that all clients can take part. Latency runs from the call to the
+acknowledgement. Batch sizes are those of the batches that the partitions hold in the end; requests and CPU seconds count the warm-up too.
 """
 
 from __future__ import annotations
@@ -24,8 +25,10 @@ from fairlead.lab.virtual_load import VirtualTask, virtual_loads
 
 RECORD_SIZE = 512
 BROKERS = 3
+TOPICS = 4
+"""In virtual time; the rate is that of all together."""
 THROTTLE_MS = 100
-"""Period of Trogdor's throttle, at whose end a flushing run flushes."""
+"""Period of Trogdor's throttle (`WorkerUtils.THROTTLE_PERIOD_MS`), at whose end a flushing run flushes."""
 RATES = (1_000, 10_000)
 RUNS = ((0, False), (0, True), (1_000, False))
 """linger.ms, and whether the run flushes. Where every 100 ms are flushed, a linger of a second is never reached."""
@@ -50,25 +53,21 @@ PEER_POLICIES: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
 
 @dataclass(frozen=True)
 class Profile:
-    """Partitions of the table, and per row seconds of load and of warm-up, of neither more than so many records.
-
-    `prompt_records_max`: the same of rows that do not linger, where a request for each record takes long to simulate, and little is enough.
-    """
+    """Partitions of the table, and per row seconds of load and of warm-up. `bursts`: also of runs that do not flush."""
 
     partitions: tuple[int, ...]
     seconds: float
     warmup_s: float
-    records_max: int = 1_000_000
-    prompt_records_max: int = 1_000_000
+    bursts: bool = False
 
-    def load(self, rate: int, records: int | None, linger_ms: int, **more: Any) -> Load:
+    def load(self, rate: int, records: int | None, flush: bool) -> Load:
         """The load of one row."""
-        most = self.records_max if linger_ms else self.prompt_records_max
-        return load_of(records or min(most, round(self.seconds * rate)), rate, RECORD_SIZE, min(self.warmup_s, most / rate), **more)
+        period_ms = THROTTLE_MS if flush or self.bursts else 1
+        return load_of(records or round(self.seconds * rate), rate, RECORD_SIZE, self.warmup_s, period_ms=period_ms, flush=flush)
 
 
 PROFILES = {"quick": Profile((1, 16, 128), 3.0, 2.0), "full": Profile((1, 16, 32, 64, 128), 12.0, 3.0)}
-VIRTUAL_PROFILES = {"quick": Profile((1, 16, 128), 2.0, 1.0, 2_000, 600), "full": Profile((1, 16, 32, 64, 128), 12.0, 3.0)}
+VIRTUAL_PROFILES = {"quick": Profile((1, 16, 128), 2.0, 1.0, bursts=True), "full": Profile((1, 16, 32, 64, 128), 12.0, 3.0, bursts=True)}
 
 
 @dataclass(frozen=True)
@@ -109,8 +108,7 @@ def cases(
     for count in partitions or profile.partitions:
         for rate in rates or RATES:
             for linger_ms, flush in RUNS:
-                shape = {"period_ms": THROTTLE_MS, "flush": True} if flush else {}
-                load = profile.load(rate, records, linger_ms, **shape)
+                load = profile.load(rate, records, flush)
                 for system in systems:
                     named = {name: POLICIES[name] for name in policies} if system == "fairlead" else PEER_POLICIES[system]
                     for policy, config in named.items():
@@ -184,9 +182,9 @@ def _on_target(status: Status, name: str, chosen: Sequence[Case]) -> list[Row]:
 
 
 def _virtual(status: Status, chosen: Sequence[Case], seed: int) -> list[Row]:
-    tasks = [VirtualTask(case.load, dict(case.config), BROKERS, case.partitions, seed=seed) for case in chosen]
+    tasks = [VirtualTask(case.load, dict(case.config), BROKERS, case.partitions, seed=seed, topics=TOPICS) for case in chosen]
     measured = virtual_loads(tasks, lambda count: status(f"virtual time: {count} of {len(tasks)} runs"))
-    return [case.row(clock="virtual", target=None) | _shown(figures) for case, figures in zip(chosen, measured, strict=True)]
+    return [case.row(clock="virtual", target=None, topics=TOPICS) | _shown(figures) for case, figures in zip(chosen, measured, strict=True)]
 
 
 def _shown(figures: Mapping[str, Any]) -> Row:

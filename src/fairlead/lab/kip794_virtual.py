@@ -13,13 +13,21 @@ _SAME_RUN = ("system", "policy", "series", "fault", "linger_ms", "rate")
 
 
 def run_virtual(
-    status: Status, cases: Sequence[Case], faults: Sequence[str], brokers: int, partitions: int, delay_ms: float, warmup_s: float, seed: int
+    status: Status,
+    cases: Sequence[Case],
+    faults: Sequence[str],
+    brokers: int,
+    partitions: int,
+    delay_ms: float,
+    shape: tuple[float, int],
+    seed: int,
 ) -> list[Row]:
-    """A row for each case and fault, in the order of `cases`."""
+    """A row for each case and fault, in the order of `cases`. `shape`: seconds of warm-up, and ms whose records come together."""
+    warmup_s, period_ms = shape
     rows, tasks = [], []
     for fault in faults:
         for case in cases:
-            load = load_of(case.records, case.rate, RECORD_SIZE, warmup_s)
+            load = load_of(case.records, case.rate, RECORD_SIZE, warmup_s, period_ms=period_ms)
             tasks.append(VirtualTask(load, dict(case.config), brokers, partitions, fault, delay_ms, seed))
             rows.append(
                 case.row(fault=fault, clock="virtual", target=None) | {"records": load.total, "warmup_records": load.warmup_records}

@@ -23,6 +23,9 @@ class LatePolicy:
     al., SOSP 2013) and of join-idle-queue (Lu et al., 2011). No weights and no timers: a slow broker is asked less often because
     it asks less often, and batches are as full as the wait made them.
 
+    Evenness is paid for by waiting. Where a broker cannot take its share at all, the wait has no end, unless it is bounded
+    (`next_turn(overdue=True)`): the others then take what it leaves, and it owes nothing for that.
+
     Partitions whose broker is dead or silent leave the account, so that they hold nobody back, and come back level with the
     one furthest behind, so that they are not flooded (`Account`).
     """
@@ -33,15 +36,30 @@ class LatePolicy:
     def __init__(self, *, batch_size_bytes: int, lead_bytes: int, dice: Dice) -> None:
         self.lead_bytes = lead_bytes
         self.account = Account(near_bytes=batch_size_bytes // 2, dice=dice)
+        self._overdue: set[int] = set()  # partitions whose turn was due to that; until their batch is placed
 
     def arrange(self, led: Mapping[int, Sequence[int]], partition_count: int) -> None:
         """Which partitions each broker leads, of `partition_count`; those without leader are in none."""
         self.account.arrange(led, partition_count)
 
-    def next_turn(self, brokers: Iterable[int]) -> int:
-        """The partition led by one of `brokers` that is to get the next batch; -1: none, all are too far ahead or had their turn."""
-        least_bytes = self.account.least_bytes()
-        return self.account.next_turn(brokers, None if least_bytes is None else least_bytes + self.lead_bytes)
+    def ahead(self) -> set[int]:
+        """The brokers whose partitions are together more than `lead_bytes` ahead of the last broker's.
+
+        They are to wait while there is not enough for everybody. With many partitions each would otherwise run ahead by the lead of
+        every partition of theirs before they wait for the last one, and then wait for so much at a time.
+        """
+        return self.account.ahead(self.lead_bytes)
+
+    def next_turn(self, brokers: Iterable[int], *, overdue: bool = False) -> int:
+        """The partition led by one of `brokers` that is to get the next batch; -1: none, all are too far ahead or had their turn.
+
+        `overdue`: the records have waited for the partitions behind for too long, and wait for them no more.
+        """
+        least_bytes = None if overdue else self.account.least_bytes()
+        partition = self.account.next_turn(brokers, None if least_bytes is None else least_bytes + self.lead_bytes)
+        if overdue and partition >= 0:
+            self._overdue.add(partition)
+        return partition
 
     def end_turns(self) -> None:
         """The requests that the turns were for are complete: every partition may have a turn in the next ones."""
@@ -49,6 +67,9 @@ class LatePolicy:
 
     def placed(self, partition: int, size_bytes: int) -> None:
         """So many bytes, headers included, were bound to the partition."""
+        if partition in self._overdue:
+            self._overdue.discard(partition)
+            self.account.lift(self.account.placed_bytes[partition] - self.lead_bytes)
         self.account.add(partition, size_bytes)
 
     def on_new_batch(self, partition: int, load: TopicLoad) -> None:

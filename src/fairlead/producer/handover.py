@@ -40,8 +40,8 @@ class Handover:
     """
 
     __slots__ = (
-        "base", "columns", "created_ns", "delivery", "first_row", "metadata_version", "partitions", "reserved_bytes", "rows", "serial",
-        "source", "topic",
+        "base", "columns", "created_ns", "delivery", "first_row", "metadata_version", "moved", "partitions", "reserved_bytes", "rows",
+        "serial", "source", "source_bytes", "topic",
     )  # fmt: skip
 
     def __init__(
@@ -65,12 +65,16 @@ class Handover:
         self.created_ns = created_ns
         self.reserved_bytes = reserved_bytes
         """What these records still hold of `buffer.memory`."""
+        self.source_bytes = reserved_bytes
+        """What its columns hold in memory, unless the caller's table does."""
         self.source = columns if source is None else source
         self.base = base
         self.first_row = first_row
         """Row 0 of `source` is this row of `delivery`; may be negative."""
         self.rows = columns.count
         """Rows not yet delivered or failed."""
+        self.moved: Int64 | None = None
+        """After `move`: what row of the source as it was each row is."""
         self.serial = 0
         """Numbered by the machine in the order of arrival."""
         self.metadata_version = -1
@@ -79,6 +83,21 @@ class Handover:
     def sizes_bytes(self) -> Int64:
         """int64[count]: the encoded size of each record, as `RecordColumns.sizes_bytes` has it."""
         return self.source.sizes_bytes()[self.base : self.base + self.columns.count]
+
+    @property
+    def sparse(self) -> bool:
+        """Half of its own columns or less is still wanted."""
+        return self.source is self.columns and 0 < 2 * self.reserved_bytes <= self.source_bytes
+
+    def move(self, source: RecordColumns, rows: Int64) -> None:
+        """All records that are still to be settled are now in `source`, which has rows `rows` of the source before.
+
+        From now on they are settled in the order of that, without another: `start` and `stop` count in `source`.
+        """
+        self.moved = rows if self.moved is None else self.moved[rows]
+        self.source = self.columns = source
+        self.source_bytes = self.reserved_bytes
+        self.base, self.partitions = 0, None
 
     def settle(
         self,
@@ -95,6 +114,8 @@ class Handover:
         self.rows -= stop - start
         freed = self.reserved_bytes if self.rows == 0 else min(size_bytes, self.reserved_bytes)
         self.reserved_bytes -= freed
+        if self.moved is not None:
+            order = self.moved
         return freed, self.delivery.settle((self.first_row, start, stop, order, partition, base_offset, log_append_ms, error))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,10 @@ class Ledger:
         if handover.rows:
             self._open[handover.serial] = handover
             self._recorder.entered(handover)
+
+    def open_handovers(self) -> Iterable[Handover]:
+        """Those of which not every row is settled."""
+        return self._open.values()
 
     def finish(
         self, batch: Batch, base_offset: int, log_append_ms: int, error: Exception | None, refused: Sequence[tuple[Piece, Exception]] = ()

@@ -23,6 +23,7 @@ from fairlead.producer.identity import Identity, IdentityState, IdentityTrigger
 from fairlead.producer.ledger import Ledger
 from fairlead.producer.meters import Sampling
 from fairlead.producer.metrics import Metrics, ProducerMeter, Recorder
+from fairlead.producer.remainders import Remainders
 from fairlead.producer.schedule import Schedule
 from fairlead.producer.sender import Sender
 from fairlead.producer.settings import producer_settings
@@ -51,6 +52,7 @@ class ProducerMachine:
         self._transactions = Transactions(self.settings, self._network, self._identity, self._ledger, dice, self._quiet)
         self._ledger.on_failure = self._transactions.failed
         self._accumulator = Accumulator(self.settings, self._network.metadata, self._schedule, self._ledger, self._transactions, dice)
+        self._remainders = Remainders(self._ledger, self._accumulator)
         self._sender = Sender(
             self.settings,
             self._network,
@@ -173,6 +175,8 @@ class ProducerMachine:
                 self._ledger.fail_rows(handover, None, refusal)
             else:
                 self._accumulator.accept(handover, now_ns)
+        if handovers:
+            self._remainders.taken(handovers)
 
     def _operate(self, operation: object, now_ns: int) -> None:
         if isinstance(operation, Flush):

@@ -43,6 +43,8 @@ class ProducerSettings:
     partitioner: Partitioner
     lead_bytes: int = -1
     """partitioner.max.lead.bytes; -1: as batch.size."""
+    lead_wait_ns: int | None = None
+    """partitioner.max.lead.wait.ms; None: without end."""
     lead_includes_keyed: bool = False
     adaptive_window: bool = True
     share_bytes: int | None = None
@@ -102,6 +104,7 @@ def producer_settings(settings: Settings) -> ProducerSettings:
         availability_timeout_ns=ms_to_ns(settings["partitioner.availability.timeout.ms"]),
         partitioner=partitioner,
         lead_bytes=settings["partitioner.max.lead.bytes"],
+        lead_wait_ns=None if settings["partitioner.max.lead.wait.ms"] < 0 else ms_to_ns(settings["partitioner.max.lead.wait.ms"]),
         lead_includes_keyed=settings["partitioner.lead.include.keyed"],
         adaptive_window=settings["max.in.flight.requests.adaptive.enable"],
         share_bytes=_share_bytes(settings),

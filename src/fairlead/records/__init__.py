@@ -34,6 +34,7 @@ from fairlead.records.control import ControlType, EndMarker, control_batch, cont
 from fairlead.records.crc import crc32c
 from fairlead.records.decoder import DecodedRecords, decode
 from fairlead.records.encoder import bounds_of, cut, encode, encode_many
+from fairlead.records.gather import gather
 from fairlead.records.layout import AbortedTransaction, BatchHeader, Compression, Data, EncodedBatch, TimestampType
 
 __all__ = [
@@ -65,6 +66,7 @@ __all__ = [
     "decompress",
     "encode",
     "encode_many",
+    "gather",
     "end_marker",
     "restamp",
     "scan",

@@ -53,6 +53,10 @@ class Handle:
         self.scheduled_ns: int | None = None
         """When its host looks at the deadline again."""
         self.last_accepted = 0
+        self.work_ns: Callable[[], int] | None = None
+        """On the virtual host: asked after each step how long it took (see `VirtualHost`). None: no time."""
+        self.busy_until_ns = 0
+        """Until then its last step takes."""
         self.links: dict[int, Any] = {}
         self.listeners: dict[int, Any] = {}
 

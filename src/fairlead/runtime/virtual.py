@@ -28,7 +28,8 @@ class VirtualHost:
     `latency_ms` is the default of every link, one way; `chunk_bytes` cuts what is received into pieces of that size (None: as
     written). With `raise_errors` what a machine raises comes out of `run_until` and `advance`; without, the machine is ended
     and the others go on, as on the selector host. `dice`: what the links' `Conditions` leave to chance is drawn from it, so the
-    same seed tells the same story.
+    same seed tells the same story. A step takes no time, unless the machine's handle says how much (`Handle.work_ns`): then
+    its effects come after it, and what happens meanwhile waits for its end.
     """
 
     def __init__(
@@ -181,7 +182,12 @@ class VirtualHost:
         try:
             effects = machine.step(now_ns, self._wall_offset_ms + now_ns // NS_PER_MS)
             handle.deadline_ns = machine.deadline_ns()
-            if effects:
+            work_ns = 0 if handle.work_ns is None else handle.work_ns()
+            if work_ns:
+                handle.busy_until_ns = now_ns + work_ns
+            if effects and work_ns:
+                self._call_at(handle.busy_until_ns, self._carry_out, handle, effects)
+            elif effects:
                 self._carry_out(handle, effects)
         except Exception as error:
             self._crash(handle, error)
@@ -235,7 +241,13 @@ class VirtualHost:
     def _queue(self, handle: Handle) -> None:
         if not handle.queued and not handle.ended:
             handle.queued = True
-            self._to_step.append(handle)
+            if handle.busy_until_ns > self._now_ns:
+                self._call_at(handle.busy_until_ns, self._resume, handle)
+            else:
+                self._to_step.append(handle)
+
+    def _resume(self, handle: Handle) -> None:
+        self._to_step.append(handle)
 
     def _crash(self, handle: Handle, error: Exception) -> None:
         crash(handle, error, self._end)

@@ -73,7 +73,10 @@ class ModelBroker:
         self.running = True
         self.frozen = False
         """As after SIGSTOP: nothing is served, nothing is closed, the network goes on taking what comes."""
-        self.service_ns = 0
+        self.request_ns = self.batch_ns = 0
+        """What a Produce request takes to serve, and each batch in it more; one request of a connection after another."""
+        self.delay_ns = 0
+        """How much later its answers come, as `fault` has it."""
         self.fault = SERIAL
         self.requests = 0
         """Produce requests served."""
@@ -185,11 +188,18 @@ class ModelBroker:
                 self._close(connection)
             else:
                 self._reply(connection, request, message, self._now_ns)
-        elif self.service_ns and self.fault == SERIAL:
+        elif service_ns := self._service_ns(request.message):
             connection.busy = True
-            self._call_at(self._now_ns + self.service_ns, self._served, connection, request)
+            self._call_at(self._now_ns + service_ns, self._served, connection, request)
         else:
             self._produce(connection, request)
+
+    def _service_ns(self, message: Message) -> int:
+        """How long this Produce request is served, while those behind it on its connection wait."""
+        service_ns = self.request_ns + (self.delay_ns if self.fault == SERIAL else 0)
+        if self.batch_ns:
+            service_ns += self.batch_ns * sum(len(topic.partition_data) for topic in message.topic_data)
+        return service_ns
 
     def _served(self, connection: _Connection, request: Request) -> None:
         """A request's service time has passed: do what it asks, and turn to the next one of its connection."""
@@ -224,7 +234,7 @@ class ModelBroker:
                 partition = found.partitions[data.index] if exists and found is not None else None
                 own.append(self._append(found.name if found else topic.name, data.index, partition, data.records))
             outcomes.append((topic, own))
-        wait_ns = (self.service_ns if self.fault == LATENCY else 0) + (self.cluster.replication_ns() if message.acks == -1 else 0)
+        wait_ns = (self.delay_ns if self.fault == LATENCY else 0) + (self.cluster.replication_ns() if message.acks == -1 else 0)
         if message.acks == 0:
             if any(outcome.error_code for _, own in outcomes for outcome in own):
                 self._close(connection)

@@ -157,8 +157,15 @@ class BrokerHandle:
         """True unless it was killed."""
         return self.machine.running
 
+    def takes(self, request_ms: float, batch_ms: float = 0.0) -> None:
+        """From now on it needs `request_ms` to serve a Produce request, and `batch_ms` for each batch in it; 0, as at first: no time.
+
+        A connection is served one request after another, as by Kafka.
+        """
+        self.machine.request_ns, self.machine.batch_ns = ms_to_ns(request_ms), ms_to_ns(batch_ms)
+
     def slow(self, service_time_ms: float = 0.0, fault: str = SERIAL) -> None:
-        """From now on each Produce request takes `service_time_ms`; 0: it is healed.
+        """From now on each Produce request takes `service_time_ms` more; 0: it is healed.
 
         `fault` "serial": a connection is served one request after another, as with KIP-794's sleep in the broker; "latency": every answer
         comes so much later, all of them at once. ConfigError for another fault or a negative time.
@@ -167,7 +174,7 @@ class BrokerHandle:
             raise ConfigError(
                 f"slow: the fault must be one of {', '.join(FAULTS)} and the time 0 or more, got {fault!r}, {service_time_ms}"
             )
-        self.machine.service_ns, self.machine.fault = ms_to_ns(service_time_ms), fault
+        self.machine.delay_ns, self.machine.fault = ms_to_ns(service_time_ms), fault
 
     def kill(self, *, elect: bool = True) -> None:
         """Its process dies, connections close. `elect`: the others lead its partitions at once; otherwise nobody does until `elect()`."""
