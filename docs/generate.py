@@ -11,6 +11,7 @@ from fairlead.base.config_broker import BROKER_CONFIGS
 from fairlead.base.config_client import CLIENT_CONFIGS
 from fairlead.broker.dispatch import REGISTRY
 from fairlead.broker.refusals import REFUSED_APIS, REFUSED_OPTIONS, REFUSED_VERSIONS
+from fairlead.lab.transcript.compare import Explanation, explanations
 from fairlead.producer.metric_names import GROUPS
 from fairlead.spark.options import OPTIONS, REFUSED
 from fairlead.wire import CLIENT_VERSIONS, ApiKey
@@ -35,6 +36,8 @@ def _config_row(key: ConfigKey) -> tuple[str, ...]:
         if key.default is None
         else str(key.default).lower()
         if key.default in (True, False)
+        else ",".join(key.default)
+        if isinstance(key.default, tuple)
         else key.default
     )
     return f"`{key.name}`", key.type.value, f"`{default}`" if default != "" else "empty", key.allowed(), key.doc
@@ -82,6 +85,11 @@ def configuration() -> str:
     )
 
 
+def _difference(one: Explanation) -> tuple[str, str, str, str]:
+    where = ", ".join(f"`{path}`" for path in one.where if path)
+    return one.api, where, "" if one.step == "*" else one.step, one.reason
+
+
 def protocol() -> str:
     """docs/protocol.md"""
 
@@ -95,8 +103,7 @@ def protocol() -> str:
             (
                 NOTE,
                 "# Protocol",
-                "Kafka's APIs and the versions that our client negotiates and that the embedded cluster serves. "
-                "Group APIs in the client's column are encoded and tested; the release that brings groups will use them.",
+                "Kafka's APIs and the versions that our client negotiates and that the embedded cluster serves.",
                 table(("key", "API", "client", "cluster"), (row for row in rows if row[2] or row[3])),
                 "## Not served by the embedded cluster\n\n"
                 + table(("API", "reason"), ((_name(key), why) for key, why in REFUSED_APIS.items())),
@@ -110,6 +117,9 @@ def protocol() -> str:
                     ("API", "part", "error", "reason"),
                     ((_name(one.api_key), one.option, policy(one.error_code).name, one.reason) for one in REFUSED_OPTIONS),
                 ),
+                "## Answers that differ from Apache Kafka's\n\n`fairlead lab transcript` sends more than a thousand requests to both and "
+                "compares the answers field by field. What differs, and why (`lab/transcript/differences.toml`):\n\n"
+                + table(("API", "where", "in the step", "reason"), (_difference(one) for one in explanations())),
             )
         )
         + "\n"

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
 import fairlead
 from fairlead.lab.apache_kafka import ApacheKafka, Unavailable, jars
+from fairlead.lab.transcript.run import CONFIG
 
 
 @pytest.fixture(scope="session")
 def apache_kafka() -> Iterator[str]:
     """`bootstrap.servers` of an Apache Kafka; skips with the reason where Java or Maven is missing."""
     try:
-        kafka = ApacheKafka(
-            heap="512m",
-            auto_create_topics_enable="false",
-            # Each partition of these costs time to create when the first transaction, or group, comes.
-            offsets_topic_num_partitions="2",
-            transaction_state_log_num_partitions="2",
-        )
+        configs: dict[str, Any] = {key.replace(".", "_"): value for key, value in CONFIG.items()}
+        kafka = ApacheKafka(heap="512m", **configs)
     except Unavailable as error:
         pytest.skip(str(error))
     with kafka:

@@ -83,10 +83,10 @@ def test_confluent_creates_describes_grows_and_deletes_topics(admin: Any, name: 
 def test_confluent_is_told_kafkas_errors(admin: Any, topic: str, name: str) -> None:
     assert code_of(lambda: create(admin, topic)) == ErrorCode.TOPIC_ALREADY_EXISTS
     other = name + "-other"
-    assert code_of(lambda: create(admin, other, replication_factor=3)) == ErrorCode.INVALID_REPLICATION_FACTOR
+    assert code_of(lambda: create(admin, other, replication_factor=4)) == ErrorCode.INVALID_REPLICATION_FACTOR
     assert code_of(lambda: create(admin, "no/good")) == ErrorCode.INVALID_TOPIC_EXCEPTION
     assert code_of(lambda: create(admin, other, config={"retention.mss": "1"})) == ErrorCode.INVALID_CONFIG
-    assert code_of(lambda: create(admin, other, config={"cleanup.policy": "compact"})) == ErrorCode.INVALID_CONFIG
+    assert code_of(lambda: create(admin, other, config={"cleanup.policy": "squeeze"})) == ErrorCode.INVALID_CONFIG
     shrunk = [confluent_admin.NewPartitions(topic, 2)]
     assert code_of(lambda: admin.create_partitions(shrunk)[topic].result(PATIENCE_S)) == ErrorCode.INVALID_PARTITIONS
     assert code_of(lambda: admin.delete_topics([other])[other].result(PATIENCE_S)) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

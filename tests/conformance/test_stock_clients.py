@@ -126,7 +126,7 @@ def test_confluent_administers_topics(embedded: str, topic: str) -> None:
     with pytest.raises(confluent_kafka.KafkaException, match="TOPIC_ALREADY_EXISTS"):
         admin.create_topics([new])[topic].result(PATIENCE_S)
     with pytest.raises(confluent_kafka.KafkaException, match="INVALID_REPLICATION_FACTOR"):
-        admin.create_topics([confluent_admin.NewTopic(topic + "x", 1, 3)])[topic + "x"].result(PATIENCE_S)
+        admin.create_topics([confluent_admin.NewTopic(topic + "x", 1, 4)])[topic + "x"].result(PATIENCE_S)
     assert len(admin.list_topics(topic, timeout=PATIENCE_S).topics[topic].partitions) == 4
     admin.create_partitions([confluent_admin.NewPartitions(topic, 6)])[topic].result(PATIENCE_S)
     resource = confluent_admin.ConfigResource(confluent_admin.ConfigResource.Type.TOPIC, topic)

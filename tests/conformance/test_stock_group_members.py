@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from fairlead.broker.coordinator import home_partition
 from fairlead.testing import Cluster
 from tests.support.stock_clients import (
     FIRST_TEN,
@@ -189,20 +188,3 @@ def test_a_group_resumes_after_the_cluster_was_closed(tmp_path: Path) -> None:
     with Cluster(brokers=3, data_dir=tmp_path) as again:
         fill(again.bootstrap_servers, "orders")
         assert confluent_read(again.bootstrap_servers, "group", "orders", 40) == NEXT_TEN
-
-
-@pytest.mark.parametrize("end", ["stop", "kill"])
-def test_a_group_waits_for_its_coordinator_and_goes_on(end: str) -> None:
-    with Cluster(brokers=3) as cluster:
-        admin = confluent_admin.AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
-        create(admin, "orders")
-        fill(cluster.bootstrap_servers, "orders")
-        assert confluent_read(cluster.bootstrap_servers, "group", "orders", 40) == FIRST_TEN
-        offsets_topic = admin.list_topics("__consumer_offsets", timeout=PATIENCE_S).topics["__consumer_offsets"]
-        coordinator = cluster.broker(offsets_topic.partitions[home_partition("group", len(offsets_topic.partitions))].leader)
-        getattr(coordinator, end)()
-        unavailable = admin.describe_consumer_groups(["group"], request_timeout=1.0)["group"]
-        assert unavailable.exception(PATIENCE_S) is not None
-        coordinator.start()
-        fill(cluster.bootstrap_servers, "orders")
-        assert confluent_read(cluster.bootstrap_servers, "group", "orders", 40) == NEXT_TEN

@@ -98,6 +98,17 @@ def test_records_are_sent_in_one_transaction_after_the_other(cluster: Cluster, r
     assert sum(ends.values()) > 61, "records and markers: there was more than one transaction"
 
 
+def test_a_group_reads_and_says_what_its_sharing_took(run: Run) -> None:
+    topic = "perf-shared"
+    assert run("perf", "produce", "--topic", topic, "--num-records", "100", "--record-size", "10", "--throughput", "-1").code == 0
+    ran = run("perf", "consume", "--topic", topic, "--num-records", "100", "--group", topic)
+    assert ran.code == 0, ran.err
+    figures = ran.out.splitlines()[-1].split(", ")
+    assert figures[4] == "100"
+    assert int(figures[6]) > 0, "the time until the first assignment"
+    assert f"{topic}: Empty" in run("groups", "describe", topic).out
+
+
 SENDING = ("perf", "produce", "--topic", "t", "--num-records", "10", "--throughput", "-1")
 
 
@@ -116,7 +127,6 @@ SENDING = ("perf", "produce", "--topic", "t", "--num-records", "10", "--throughp
         (["perf", "consume", "--num-records", "1"], 1, "exactly one of --topic and --include"),
         (["perf", "consume", "--num-records", "1", "--include", "("], 1, "--include '(': not a regular expression"),
         (["perf", "consume", "--num-records", "1", "--include", "nothing-like-it"], 1, "the cluster has no topic of such a name"),
-        (["perf", "consume", "--num-records", "1", "--topic", "t", "--group", "g"], 1, "consumer groups are not part of this release"),
         (["perf", "consume", "--num-records", "1", "--topic", "t", "--date-format", "EEE"], 1, "--date-format 'EEE'"),
     ],
 )

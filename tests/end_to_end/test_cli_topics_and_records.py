@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.lab.experiment import EXPERIMENTS
+from fairlead.lab.experiment import EXPERIMENTS, TRIALS
 from fairlead.testing import Cluster
 from tests.support.command_line import Run, start
 
@@ -159,7 +159,7 @@ def test_a_reader_that_leaves_ends_it_quietly(cluster: Cluster, run: Run) -> Non
         process.stdout.close()
         assert process.wait(30) == 0
         assert process.stderr is not None
-        assert re.fullmatch(r"[\d,]+ records?\n", process.stderr.read())
+        assert re.fullmatch(r"(waiting for [^\n]*\n)?[\d,]+ records?\n", process.stderr.read())
 
 
 def test_ctrl_c_ends_consume_cleanly(cluster: Cluster, run: Run) -> None:
@@ -171,7 +171,7 @@ def test_ctrl_c_ends_consume_cleanly(cluster: Cluster, run: Run) -> None:
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=30)
     assert (process.returncode, out) == (0, "")
-    assert re.fullmatch(r"\d records?\n", err)
+    assert re.fullmatch(r"(waiting for [^\n]*\n)?\d records?\n", err)
 
 
 def test_ctrl_c_lets_produce_deliver_what_it_read(cluster: Cluster, run: Run) -> None:
@@ -240,5 +240,5 @@ def test_help_and_version(run: Run) -> None:
 def test_no_table_is_cut_or_wrapped_where_there_is_no_terminal() -> None:
     with start("lab", "list") as process:
         out, _ = process.communicate(timeout=30)
-    assert [line.split()[0] for line in out.splitlines()] == ["experiment", *EXPERIMENTS]
+    assert [line.split()[0] for line in out.splitlines()] == ["experiment", *EXPERIMENTS, *TRIALS]
     assert "…" not in out

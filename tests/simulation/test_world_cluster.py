@@ -1,4 +1,4 @@
-"""World `cluster` (real producers, real brokers, a disk that loses what was not synced): fixed seeds, and a fresh one."""
+"""World `cluster` (real producers, replicating brokers, networks and disks that fail): fixed seeds, and a fresh one."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 
 from fairlead.simulation.world_cluster import run_seed
 
-SEEDS = 50
-BLOCK = 10
+SEEDS = 24
+BLOCK = 8
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, BLOCK))

@@ -31,6 +31,24 @@ class VirtualHosted:
         self.host.remove(self._handle)
 
 
+def drive_faces(monkeypatch: Any, host: VirtualHost) -> None:
+    """Have blocking faces put their machines on `host`, and their waits let its time go on."""
+
+    def result(completion: Completion, timeout_s: float | None = None) -> Any:
+        if not completion.done():
+            host.run_until(completion.done, 600_000 if timeout_s is None else max(timeout_s, 0) * 1000)
+        if completion.error() is not None:
+            raise completion.error()  # type: ignore[misc]
+        return completion._value
+
+    def open_host(make: Callable[[Any], Any], name: str = "") -> VirtualHosted:
+        return VirtualHosted(host, make(random.Random(1)))
+
+    monkeypatch.setattr(Completion, "result", result)
+    for module in ("consumer_reading", "admin_calls"):
+        monkeypatch.setattr(f"fairlead.client.{module}.open_host", open_host)
+
+
 class Rig:
     """A virtual host with a fake cluster, and faces whose waits let virtual time go on.
 
@@ -40,22 +58,8 @@ class Rig:
     def __init__(self, monkeypatch: Any, nodes: int = 1, latency_ms: float = 1.0) -> None:
         self.host = VirtualHost(latency_ms=latency_ms)
         self.cluster = FakeCluster(self.host, nodes)
-        host = self.host
-
-        def result(completion: Completion, timeout_s: float | None = None) -> Any:
-            if not completion.done():
-                host.run_until(completion.done, 600_000 if timeout_s is None else max(timeout_s, 0) * 1000)
-            if completion.error() is not None:
-                raise completion.error()  # type: ignore[misc]
-            return completion._value
-
-        monkeypatch.setattr(Completion, "result", result)
-        for module in ("consumer_reading", "admin_calls"):
-            monkeypatch.setattr(f"fairlead.client.{module}.open_host", self._open_host)
+        drive_faces(monkeypatch, self.host)
 
     def config(self, **configs: Any) -> dict[str, Any]:
         """Configs with underscores for dots."""
         return {"bootstrap.servers": self.cluster.bootstrap, **{name.replace("_", "."): value for name, value in configs.items()}}
-
-    def _open_host(self, make: Callable[[Any], Any], name: str = "") -> VirtualHosted:
-        return VirtualHosted(self.host, make(random.Random(1)))

@@ -26,6 +26,8 @@ class FakeLog:
     """Producer id → first offset of its open transaction."""
     aborted: list[tuple[int, int, int]] = field(default_factory=list)
     """(producer id, first offset, offset of the marker)."""
+    ended: dict[int, int] = field(default_factory=dict)
+    """Leader epoch → where it ended, of those that another leader cut short."""
 
     def readable_end(self, isolation_level: int) -> int:
         """The offset after the last one that a reader of this level may see."""

@@ -118,6 +118,13 @@ class FakeCluster:
         log = self.log(topic, partition)
         log.leader, log.epoch = leader, log.epoch + 1
 
+    def cut(self, topic: str, partition: int, end: int) -> None:
+        """Elect a leader that has nothing from `end` on, which is between two batches."""
+        log = self.log(topic, partition)
+        log.ended[log.epoch] = end
+        log.batches = [batch for batch in log.batches if batch[0] < end]
+        log.epoch, log.end = log.epoch + 1, end
+
     def asked(self, api_key: ApiKey) -> list[Request]:
         """The requests of one kind, so far."""
         return [request for _, request in self.requests if request.api_key == api_key]
@@ -284,6 +291,9 @@ class FakeNode(AdminAnswers):
             preferred_read_replica=-1,
             records=data,
         )
+        known_end = log.ended.get(getattr(item, "last_fetched_epoch", -1)) if log is not None and not code else None
+        if known_end is not None and known_end < item.fetch_offset:
+            part.records, part.diverging_epoch = b"", Message(epoch=item.last_fetched_epoch, end_offset=known_end)
         if code == ErrorCode.NOT_LEADER_OR_FOLLOWER and self.cluster.tag_leaders:
             moved = self.cluster.log(*partition)
             part.current_leader = Message(leader_id=moved.leader, leader_epoch=moved.epoch)

@@ -33,6 +33,16 @@ class MemoryLog:
     high_watermark: int = 0
 
 
+class Nobody:
+    """Whoever would follow a partition, or wait for it."""
+
+    def start_moved(self, partition: Any) -> None:
+        pass
+
+    def advanced(self, partition: Any) -> None:
+        pass
+
+
 class MemoryBroker:
     """What a coordinator needs of its broker. While `held` is a list, appended records wait in it to be written."""
 
@@ -48,6 +58,8 @@ class MemoryBroker:
         self.held: list[Callable[[], None]] | None = None
         self.append_error = ErrorCode.NONE
         self.logs = self
+        self.purgatory = Nobody()
+        self.replication = Nobody()
 
     def call_at(self, deadline_ns: int, function: Callable[[], None]) -> Timer:
         return self.timers.call_at(deadline_ns, function)

@@ -67,18 +67,16 @@ def test_a_topics_own_configs_come_before_its_brokers() -> None:
 @pytest.mark.parametrize(
     ("scope", "given", "said"),
     [
-        ("topic", {"cleanup.policy": "compact"}, "cleanup.policy: logs are not compacted"),
-        ("topic", {"compression.type": "zstd"}, "producer is the only value"),
+        ("topic", {"cleanup.policy": "compact,squash"}, "cleanup.policy: must be compact, delete, or both"),
+        ("topic", {"compression.type": "none"}, "must be one of producer, uncompressed, gzip"),
         ("topic", {"retention.mss": "1"}, "did you mean retention.ms?"),
-        ("topic", {"unclean.leader.election.enable": "false"}, "not supported (partitions have one replica"),
         ("topic", {"log.retention.ms": "1"}, "belongs to broker"),
-        ("broker", {"log.cleaner.threads": "1"}, "not supported (logs are not compacted"),
+        ("broker", {"log.cleaner.threads": "1"}, "not supported (compaction works in bounded steps"),
         ("broker", {"transaction.two.phase.commit.enable": "true"}, "not supported (two-phase commit"),
-        ("broker", {"transaction.state.log.replication.factor": "3"}, "partitions have one replica in this release, got '3'"),
-        ("broker", {"default.replication.factor": "3"}, "partitions have one replica in this release, got '3'"),
-        ("broker", {"offsets.topic.replication.factor": "3"}, "partitions have one replica in this release, got '3'"),
         ("broker", {"retention.ms": "1"}, "belongs to topic"),
-        ("broker", {"max.partitions": "5"}, "KIP-578"),
+        ("broker", {"max.partitions": "-5"}, "max.partitions: must be at least 0"),
+        ("broker", {"default.replication.factor": "0"}, "must be at least 1"),
+        ("topic", {"leader.replication.throttled.replicas": "*"}, "not supported (replication is not throttled"),
     ],
 )
 def test_what_is_not_there_is_refused_with_the_reason(scope: str, given: dict[str, str], said: str) -> None:

@@ -129,15 +129,6 @@ def test_a_diverging_epoch_is_told_instead_of_records(driver: Driver, client: Cl
     assert len(fetch(client, 2, last_fetched_epoch=first).records) > 0
 
 
-def test_sessions_are_declined(client: Client) -> None:
-    answer = client.ask(ApiKey.FETCH, 12, **fetch_fields({("events", 0): 0}, session_epoch=0))
-    assert (answer.error_code, answer.session_id) == (0, 0)
-    answer = client.ask(ApiKey.FETCH, 12, **fetch_fields({("events", 0): 0}, session_id=5, session_epoch=1))
-    assert answer.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
-    answer = client.ask(ApiKey.FETCH, 12, **fetch_fields({("events", 0): 0}, session_epoch=3))
-    assert answer.error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
-
-
 # --- When
 
 
@@ -232,7 +223,7 @@ def test_earliest_latest_and_newest(driver: Driver, client: Client) -> None:
     assert list_offset(client, -1).offset == 3
     newest = list_offset(client, -3)
     assert (newest.offset, newest.timestamp) == (1, 900)
-    driver.broker.raise_start("events", 0, 2)
+    driver.broker.logs.move_start(driver.broker.log_of("events", 0), 2)
     assert list_offset(client, -2).offset == 2
     assert list_offset(client, -3).offset == 2
     assert list_offset(client, 0).offset == 2
@@ -283,4 +274,4 @@ def test_cold_batches_are_read_from_the_file_in_few_reads(driver: Driver, client
 
 def test_records_without_a_timestamp_are_kept_by_the_time_of_arrival(driver: Driver, client: Client) -> None:
     produce(client, batch([b"a"], timestamps_ms=[-1]))
-    assert driver.broker.log_of("events", 0).index.max_timestamps_ms[0] == WALL_MS
+    assert driver.broker.log_of("events", 0).index.max_timestamp_ms(0) == WALL_MS

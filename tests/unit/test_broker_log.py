@@ -21,7 +21,7 @@ LOG = "/data/log/000000000001.log"
 
 def driver_with(config: dict[str, Any] | None = None, topics: dict[str, int] | None = None) -> Driver:
     driver = Driver(config)
-    for name, partitions in (topics or {"events": 3}).items():
+    for name, partitions in ({"events": 3} if topics is None else topics).items():
         driver.controller.create_topic(name, partitions)
     return driver
 
@@ -35,6 +35,10 @@ def values(driver: Driver, topic: str = "events", partition: int = 0, offset: in
 def crash(driver: Driver) -> None:
     driver.kill()
     assert driver.start().error is None
+
+
+def raise_start(driver: Driver, offset: int) -> None:
+    driver.broker.logs.move_start(driver.broker.log_of("events", 0), offset)
 
 
 # --- Entries and the index
@@ -190,7 +194,7 @@ def test_a_raised_start_survives_a_crash() -> None:
     client = driver.connect()
     for number in range(4):
         produce(client, batch([b"%d" % number]))
-    driver.broker.raise_start("events", 0, 2)
+    raise_start(driver, 2)
     driver.run()
     crash(driver)
     partition = driver.broker.log_of("events", 0)
@@ -203,7 +207,7 @@ def test_a_partition_that_lost_all_records_goes_on_where_it_ended() -> None:
     client = driver.connect()
     produce(client, batch([b"x" * 600_000]))
     produce(client, batch([b"y" * 600_000]), partition=1)
-    driver.broker.raise_start("events", 0, 1)
+    raise_start(driver, 1)
     driver.run()
     assert LOG not in driver.disk.files, "the first file holds nothing alive"
     crash(driver)
@@ -238,6 +242,17 @@ def test_retention_by_time_drops_what_is_older_and_leaves_the_offsets() -> None:
     assert (partition.log_start, partition.log_end) == (2, 2)
 
 
+def test_retention_takes_many_partitions_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fairlead.broker.log.logs.RETAINED_PER_STEP", 2)
+    driver = driver_with({"log.retention.check.interval.ms": 1000}, topics={})
+    driver.controller.create_topic("many", 5, configs={"retention.bytes": "0"})
+    client = driver.connect()
+    for number in range(5):
+        produce(client, batch([b"x"]), topic="many", partition=number)
+    driver.advance(1001)
+    assert [driver.broker.log_of("many", number).log_start for number in range(5)] == [1] * 5
+
+
 def test_a_changed_config_is_followed_at_once() -> None:
     driver = driver_with()
     client = driver.connect()
@@ -257,7 +272,7 @@ def test_files_roll_at_their_size_and_go_when_nothing_in_them_is_alive() -> None
         produce(client, batch([b"x" * 400_000]))
     produce(client, batch([b"y" * 400_000]), partition=1)
     assert log_files(driver) == [1, 2, 3]
-    driver.broker.raise_start("events", 0, 3)
+    raise_start(driver, 3)
     driver.run()
     assert log_files(driver) == [2, 3]
     driver.controller.delete_topic("events")

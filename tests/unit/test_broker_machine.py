@@ -11,12 +11,15 @@ import pytest
 from fairlead.base.codes import ErrorCode
 from fairlead.base.ids import Node
 from fairlead.base.limits import PENDING_REQUESTS_MAX
+from fairlead.broker import KillBroker, SetFaults
 from fairlead.broker.dispatch import REGISTRY
 from fairlead.broker.lifecycle import TRANSITIONS, BrokerState
 from fairlead.broker.sessions import Faults
 from fairlead.broker.timers import Timers
+from fairlead.core import effects as fx
+from fairlead.core import events as ev
 from fairlead.wire import ApiKey, Message, decode_response, encode_request
-from tests.support.broker_driver import Client, Driver, batch, fetch_fields, produce, produce_fields
+from tests.support.broker_driver import Answer, Client, Driver, batch, fetch_fields, produce, produce_fields
 
 
 @pytest.fixture
@@ -96,7 +99,7 @@ def test_bytes_behind_a_request_are_let_pass_as_kafka_does(client: Client) -> No
 def test_a_handler_that_fails_ends_its_connection_only(
     driver: Driver, client: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(driver.broker, "next_producer_id", lambda: 1 / 0)
+    monkeypatch.setattr(driver.broker.producer_ids, "take", lambda: 1 / 0)
     client.send(ApiKey.INIT_PRODUCER_ID, 4, transactional_id=None, transaction_timeout_ms=0)
     assert client.closed
     assert "ZeroDivisionError" in caplog.text
@@ -282,3 +285,24 @@ def test_a_transactional_id_cannot_be_empty_and_is_served_by_its_coordinator(cli
     for transactional_id, code in (("", ErrorCode.INVALID_REQUEST), ("t", ErrorCode.NOT_COORDINATOR)):
         answer = client.ask(ApiKey.INIT_PRODUCER_ID, 2, transactional_id=transactional_id, transaction_timeout_ms=1)
         assert answer.error_code == code
+
+
+def test_a_crash_tells_who_waits_for_a_stop(driver: Driver) -> None:
+    driver.disk.hold_syncs = True
+    assert produce(driver.connect(), batch([b"a"])).error_code == 0
+    waiting = driver.stop()
+    assert not waiting.done
+    told = driver.broker.crashed(RuntimeError("broken"))
+    assert [effect.completion for effect in told if isinstance(effect, fx.Resolve)] == [waiting]
+    assert driver.broker.state is BrokerState.STOPPED
+
+
+def test_a_crash_tells_those_whose_operation_brought_it_about_or_was_still_to_come(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driver.broker.controller, "cut", lambda _cut: 1 / 0)
+    first, second = Answer(), Answer()
+    driver.broker.receive(ev.Submitted(SetFaults(Faults(), first)))
+    driver.broker.receive(ev.Submitted(KillBroker(second)))
+    with pytest.raises(ZeroDivisionError):
+        driver.run()
+    told = driver.broker.crashed(ZeroDivisionError())
+    assert [effect.completion for effect in told if isinstance(effect, fx.Resolve)] == [first, second]

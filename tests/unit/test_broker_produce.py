@@ -62,10 +62,11 @@ REFUSED = {
     "no records": (None, ErrorCode.INVALID_RECORD),
     "empty records": (b"", ErrorCode.INVALID_RECORD),
     "two batches": (batch([b"a"]) + batch([b"b"]), ErrorCode.INVALID_RECORD),
-    "old magic": (corrupt(batch([b"a"]), 16), ErrorCode.INVALID_RECORD),
+    "old magic": (batch([b"a"])[:16] + b"\1" + batch([b"a"])[17:], ErrorCode.INVALID_RECORD),
+    "magic of no format": (corrupt(batch([b"a"]), 16), ErrorCode.CORRUPT_MESSAGE),
     "wrong crc": (corrupt(batch([b"abcdef"]), 66), ErrorCode.CORRUPT_MESSAGE),
-    "cut short": (batch([b"abc"])[:-1], ErrorCode.CORRUPT_MESSAGE),
-    "only half a header": (batch([b"abc"])[:40], ErrorCode.CORRUPT_MESSAGE),
+    "cut short": (batch([b"abc"])[:-1], ErrorCode.INVALID_RECORD),
+    "only half a header": (batch([b"abc"])[:40], ErrorCode.INVALID_RECORD),
     "base offset not 0": (batch([b"a"], base_offset=5), ErrorCode.INVALID_RECORD),
     "control batch": (batch([b"a"], control=True), ErrorCode.INVALID_RECORD),
     "transactional without a producer id": (batch([b"a"], transactional=True), ErrorCode.INVALID_RECORD),
@@ -263,13 +264,16 @@ def test_requests_of_one_connection_are_written_together(driver: Driver, client:
     assert offsets == [0, 1, 2, 3]
 
 
-def test_a_failed_disk_fails_the_write_and_all_later_ones(driver: Driver, client: Client) -> None:
+def test_a_failed_disk_fails_what_is_written_until_it_works_again(driver: Driver, client: Client) -> None:
     produce(client, batch([b"a"]))
     driver.disk.fail_appends = True
     assert produce(client, batch([b"b"])).error_code == ErrorCode.KAFKA_STORAGE_ERROR
     driver.disk.fail_appends = False
     assert produce(client, batch([b"c"])).error_code == ErrorCode.KAFKA_STORAGE_ERROR
     assert values_from(client) == [b"a"]
+    driver.advance(1000)
+    assert produce(client, batch([b"d"])).base_offset == 1
+    assert values_from(client) == [b"a", b"d"]
 
 
 def test_a_partition_led_elsewhere_says_who_leads_it(driver: Driver, client: Client) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fairlead.base.errors import BrokerError, OffsetOutOfRange, TimedOut, UsageError
+from fairlead.base.errors import BrokerError, LogTruncated, OffsetOutOfRange, TimedOut, UsageError
 from fairlead.base.ids import TopicPartition
 from fairlead.client.consumer import Consumer
 from fairlead.consumer import OffsetAndTimestamp
@@ -168,6 +168,31 @@ def test_an_offset_that_only_a_new_leader_did_not_have_yet_is_fetched_again(rig:
     with open_consumer(rig, T0, reset="none") as reader:
         reader.seek(T0, 48)
         assert offsets(reader) == [48, 49]
+
+
+def test_a_log_that_was_cut_below_the_position_is_read_on_from_there_and_the_application_hears_of_it(
+    rig: Rig, caplog: pytest.LogCaptureFixture
+) -> None:
+    with open_consumer(rig, T0) as reader:
+        assert offsets(reader) == list(range(50))
+        rig.cluster.cut("t", 0, 40)
+        rig.cluster.write("t", 0, [b"instead"] * 15)
+        assert [(record.offset, record.value) for record in reader.poll(2)] == [(offset, b"instead") for offset in range(40, 55)]
+    assert "t-0 was read up to offset 50 and cut at 40, in an unclean election" in caplog.text
+
+
+def test_a_log_that_was_cut_is_an_error_where_positions_are_not_reset(rig: Rig) -> None:
+    with open_consumer(rig, T0, reset="none") as reader:
+        reader.seek(T0, 0)
+        assert offsets(reader) == list(range(50))
+        rig.cluster.cut("t", 0, 40)
+        rig.cluster.write("t", 0, [b"instead"] * 15)
+        with pytest.raises(LogTruncated, match="lost its records from 40 on") as caught:
+            reader.poll(2)
+        copy = pickle.loads(pickle.dumps(caught.value))
+        assert (copy.partition, copy.offset, copy.diverging_offset) == (T0, 50, 40)
+        reader.seek(T0, caught.value.diverging_offset)
+        assert offsets(reader) == list(range(40, 55))
 
 
 def test_a_range_gives_exactly_its_records_and_fetches_no_further(rig: Rig) -> None:

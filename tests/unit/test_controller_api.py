@@ -49,10 +49,10 @@ def test_a_name_that_comes_twice_is_refused_and_others_are_created() -> None:
     assert "twice" not in rig.controller.image.topics
 
 
-@pytest.mark.parametrize(("version", "code"), [(3, ErrorCode.INVALID_PARTITIONS), (4, ErrorCode.NONE)])
-def test_defaults_can_be_asked_for_from_version_4_on(version: int, code: int) -> None:
+@pytest.mark.parametrize("version", versions(ApiKey.CREATE_TOPICS))
+def test_defaults_can_be_asked_for(version: int) -> None:
     (row,) = create(GroupRig(), new_topic("new", -1, -1), version=version)
-    assert row.error_code == code
+    assert row.error_code == ErrorCode.NONE
 
 
 def test_validating_gives_no_id_and_creates_nothing() -> None:

@@ -95,7 +95,7 @@ def test_a_config_without_a_value_is_refused() -> None:
         ([ConfigAlteration("nonsense", SET, "x")], ErrorCode.INVALID_CONFIG),
         ([ConfigAlteration("nonsense", DELETE)], ErrorCode.INVALID_CONFIG),
         ([ConfigAlteration("retention.ms", APPEND, "1")], ErrorCode.INVALID_CONFIG),
-        ([ConfigAlteration("cleanup.policy", APPEND, "compact")], ErrorCode.INVALID_CONFIG),
+        ([ConfigAlteration("cleanup.policy", APPEND, "squash")], ErrorCode.INVALID_CONFIG),
         ([ConfigAlteration("retention.ms", SET)], ErrorCode.INVALID_REQUEST),
         ([ConfigAlteration("retention.ms", SET, "1"), ConfigAlteration("retention.ms", DELETE)], ErrorCode.INVALID_REQUEST),
     ],

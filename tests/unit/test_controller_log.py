@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from fairlead.base.codes import ErrorCode
 from fairlead.base.config_broker import BROKER_CONFIGS
 from fairlead.base.errors import BrokerError, DecodeError
-from fairlead.broker.controller import AlterOperation, ConfigAlteration, Controller, NewTopic
+from fairlead.broker.controller import AlterOperation, ConfigAlteration, Controller, NewTopic, Reassignment
+from fairlead.broker.controller.journal import FOLD_MIN_BYTES
 from fairlead.broker.controller.log import decode_log, encode_decision
 from tests.support.controllers import make_controller, node
 
@@ -21,12 +22,13 @@ def facts(controller: Controller, leaders: bool = True) -> dict[str, Any]:
     """All that an image says, for comparison."""
     image = controller.image
     partitions = [
-        (topic.name, number, one.replicas, one.isr, (one.leader, one.leader_epoch) if leaders else ())
+        (topic.name, number, one.replicas, one.isr, one.adding, one.removing)
+        + ((one.leader, one.leader_epoch, one.partition_epoch) if leaders else ())
         for topic, number, one in image.partitions()
     ]
     return {
         "cluster_id": image.cluster_id,
-        "brokers": sorted(info.node for info in image.brokers.values()),
+        "brokers": sorted((info.node, info.epoch) for info in image.brokers.values()),
         "topics": {name: (topic.topic_id, dict(topic.configs)) for name, topic in image.topics.items()},
         "by_id": {topic_id: topic.name for topic_id, topic in image.topics_by_id.items()},
         "partitions": partitions,
@@ -48,6 +50,9 @@ def live(controller: Controller) -> None:
     controller.create_offsets_topic()
     controller.delete_topic("b")
     controller.broker_started(node(1))
+    controller.create_topic("c", assignments={0: [0, 1], 1: [1, 2]})
+    controller.alter_reassignments([Reassignment("c", 0, [0, 2])])
+    controller.broker_stopping(2)
 
 
 def test_a_replayed_log_gives_the_image_that_was_lived() -> None:
@@ -144,6 +149,13 @@ class _Disk:
     def __init__(self) -> None:
         self.full = False
         self.lines: list[bytes] = []
+        self.replaced = 0
+
+    def replace(self, data: bytes) -> None:
+        if self.full:
+            raise OSError(28, "No space left on device")
+        self.lines = [data]
+        self.replaced += 1
 
     def append(self, data: bytes) -> None:
         if self.full:
@@ -189,3 +201,70 @@ def test_topics_of_one_request_are_one_decision() -> None:
     assert [type(result).__name__ for result in deleted] == ["TopicImage", "BrokerError", "TopicImage"]
     assert len(log) == before + 2
     assert not controller.image.topics
+
+
+def test_a_log_that_could_not_be_written_is_mended_as_soon_as_there_is_room() -> None:
+    disk = _Disk()
+    controller = make_controller(brokers=1, log=disk, replace=disk.replace)
+    controller.create_topic("a")
+    disk.full = True
+    with pytest.raises(BrokerError, match="make room, and try again"):
+        controller.create_topic("b")
+    disk.lines.append(b"0000 torn")
+    with pytest.raises(BrokerError, match="No space left"):
+        controller.create_topic("b")
+    disk.full = False
+    controller.create_topic("c")
+    again = make_controller(brokers=0, replay=b"".join(disk.lines))
+    assert sorted(again.image.topics) == ["a", "c"]
+    assert disk.replaced == 1
+
+
+def write_much(controller: Controller) -> None:
+    """More than a log may hold before it is folded, and little that stays."""
+    value = "x" * (FOLD_MIN_BYTES // 1_000)
+    for number in range(1_100):
+        controller.commit([{"type": "broker_configs", "name": "9", "configs": {"k": value + str(number)}}])
+
+
+def test_a_log_that_grows_is_folded_while_the_cluster_runs() -> None:
+    disk = _Disk()
+    controller = make_controller(log=disk, replace=disk.replace)
+    write_much(controller)
+    assert disk.replaced == 1
+    assert sum(map(len, disk.lines)) < FOLD_MIN_BYTES // 4
+    live(controller)
+    again = make_controller(brokers=0, replay=b"".join(disk.lines))
+    assert facts(again, leaders=False) == facts(controller, leaders=False)
+
+
+def test_a_log_that_cannot_be_folded_goes_on() -> None:
+    disk = _Disk()
+
+    def replace(data: bytes) -> None:
+        raise OSError(28, "No space left on device")
+
+    controller = make_controller(log=disk, replace=replace)
+    write_much(controller)
+    assert sum(map(len, disk.lines)) > FOLD_MIN_BYTES
+    again = make_controller(brokers=0, replay=b"".join(disk.lines))
+    assert facts(again, leaders=False) == facts(controller, leaders=False)
+
+
+def test_a_log_of_release_0_1_is_read() -> None:
+    topic_id = "0000000000000000000000000000000a"
+    lines = [
+        {"type": "cluster", "cluster_id": "c"},
+        *({"type": "broker", "node_id": one, "host": "h", "port": 1, "rack": None, "alive": True} for one in range(2)),
+        {"type": "topic", "topic_id": topic_id, "name": "a", "partitions": [[[0], [0], 0, 0], [[1], [1], 1, 0]], "configs": {}},
+        {"type": "partitions_added", "topic_id": topic_id, "partitions": [[[0], [0], 0, 0]]},
+        {"type": "leaders", "changes": [[topic_id, 1, [1], -1, 1]]},
+        {"type": "leaders", "changes": [[topic_id, 1, [1], 1, 2]]},
+    ]
+    controller = make_controller(brokers=0, replay=b"".join(encode_decision([line]) for line in lines))
+    partitions = controller.image.topics["a"].partitions
+    assert [one.replicas for one in partitions] == [(0,), (1,), (0,)]
+    assert partitions[1].leader_epoch == 3
+    controller.broker_started(node(1))
+    assert (partitions[1].leader, partitions[1].leader_epoch) == (1, 4)
+    assert make_controller(brokers=0, replay=controller.snapshot()).image.topics["a"].partitions[1].isr == (1,)

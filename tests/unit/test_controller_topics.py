@@ -67,8 +67,8 @@ def test_impossible_partition_counts_are_refused(partitions: int) -> None:
     assert code_of(make_controller().create_topic, "a", partitions) == ErrorCode.INVALID_PARTITIONS
 
 
-@pytest.mark.parametrize("replication_factor", [0, 2, 3, -2])
-def test_only_one_replica_is_possible(replication_factor: int) -> None:
+@pytest.mark.parametrize("replication_factor", [0, 4, -2])
+def test_a_partition_has_a_replica_and_no_more_than_there_are_brokers(replication_factor: int) -> None:
     controller = make_controller()
     assert code_of(controller.create_topic, "a", 1, replication_factor) == ErrorCode.INVALID_REPLICATION_FACTOR
     assert not controller.image.topics
@@ -119,7 +119,7 @@ def test_an_assignment_is_followed_to_the_letter() -> None:
         ({0: [1, 1]}, ErrorCode.INVALID_REPLICA_ASSIGNMENT),
         ({0: []}, ErrorCode.INVALID_REPLICA_ASSIGNMENT),
         ({1: [0]}, ErrorCode.INVALID_REPLICA_ASSIGNMENT),
-        ({0: [0, 1]}, ErrorCode.INVALID_REPLICATION_FACTOR),
+        ({0: [0, 1], 1: [0]}, ErrorCode.INVALID_REPLICA_ASSIGNMENT),
     ],
 )
 def test_impossible_assignments_are_refused(assignments: dict[int, list[int]], code: int) -> None:
@@ -246,3 +246,72 @@ def test_producer_ids_are_given_once() -> None:
     assert len(first) == len(second) == PRODUCER_ID_BLOCK
     assert not set(first) & set(second)
     assert code_of(controller.allocate_producer_ids, 9) == ErrorCode.BROKER_ID_NOT_REGISTERED
+
+
+@pytest.mark.parametrize(
+    ("brokers", "config", "factor", "min_isr"),
+    [
+        (1, {}, 1, "1"),
+        (2, {}, 2, "1"),
+        (3, {}, 3, "2"),
+        (5, {}, 3, "2"),
+        (3, {"transaction.state.log.replication.factor": 2}, 2, "1"),
+        (3, {"transaction.state.log.min.isr": 3}, 3, "3"),
+        (2, {"transaction.state.log.min.isr": 3}, 2, "2"),
+    ],
+)
+def test_internal_topics_have_three_replicas_or_as_many_as_brokers_are_alive(
+    brokers: int, config: dict[str, int], factor: int, min_isr: str
+) -> None:
+    controller = make_controller(brokers=brokers, config=config)
+    topic = controller.create_transactions_topic()
+    assert topic.replication_factor == factor
+    assert topic.configs["min.insync.replicas"] == min_isr
+    assert controller.create_offsets_topic().replication_factor == min(3, brokers)
+
+
+def test_internal_topics_wait_for_brokers_that_are_about_to_start_but_not_for_ever() -> None:
+    controller = make_controller(brokers=0)
+    controller.await_brokers(range(3))
+    controller.tick(0)
+    controller.broker_started(node(0))
+    with pytest.raises(BrokerError, match=r"brokers \[1, 2\] too, which are starting") as caught:
+        controller.create_offsets_topic()
+    assert caught.value.code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    controller.broker_started(node(1))
+    controller.tick(9_000_000_000)
+    assert controller.create_offsets_topic().replication_factor == 2
+    controller.broker_started(node(2))
+    assert controller.create_transactions_topic().replication_factor == 3
+
+
+def test_a_number_of_replicas_that_was_set_is_kept_to() -> None:
+    controller = make_controller(brokers=2, config={"offsets.topic.replication.factor": 3})
+    assert code_of(controller.create_offsets_topic) == ErrorCode.INVALID_REPLICATION_FACTOR
+
+
+def test_brokers_that_are_down_get_the_last_replicas_where_too_few_are_alive() -> None:
+    controller = make_controller(brokers=4)
+    controller.broker_stopped(0)
+    controller.broker_stopped(2)
+    placed = controller.create_topic("a", 4, 3).partitions
+    assert all({1, 3} == set(one.replicas[:2]) == set(one.isr) for one in placed)
+    assert {one.replicas[2] for one in placed} == {0, 2}
+    assert all(one.replicas[0] == one.leader for one in placed)
+
+
+@pytest.mark.parametrize("rack_of", ["xxyyzz", "xyz", "xxxxyz", "xxyy"])
+@pytest.mark.parametrize("factor", [2, 3])
+def test_replicas_are_in_as_many_racks_as_can_be_and_leaders_are_spread(rack_of: str, factor: int) -> None:
+    controller = make_controller(brokers=0)
+    for node_id, rack in enumerate(rack_of):
+        controller.broker_started(node(node_id)._replace(rack=rack))
+    placed = controller.create_topic("a", 2 * len(rack_of), factor).partitions
+    assert all(len({rack_of[replica] for replica in one.replicas}) == min(factor, len(set(rack_of))) for one in placed)
+    assert set(Counter(one.leader for one in placed).values()) == {2}
+
+
+def test_racks_that_not_every_broker_tells_are_passed_over() -> None:
+    controller = make_controller(brokers=3)
+    controller.broker_started(node(3)._replace(rack="x"))
+    assert len(controller.create_topic("a", 8, 3).partitions) == 8

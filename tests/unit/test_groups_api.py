@@ -35,10 +35,12 @@ def joined(rig: GroupRig, version: int = 9) -> Message:
 def synced(rig: GroupRig, version: int = 5) -> Message:
     member = joined(rig)
     assignments = [Message(member_id=member.member_id, assignment=b"mine")]
+    protocol = {"protocol_type": "consumer", "protocol_name": "range"} if version >= 5 else {}
     answer = call(
         rig,
         ApiKey.SYNC_GROUP,
         version,
+        **protocol,
         group_id=GROUP,
         generation_id=member.generation_id,
         member_id=member.member_id,
@@ -127,10 +129,11 @@ def test_offsets_are_committed_where_there_is_a_partition(version: int) -> None:
     assert rig.fetch() == {TopicPartition("orders", 0): 5}
 
 
-def test_a_commit_that_fails_fails_for_every_partition() -> None:
+@pytest.mark.parametrize(("version", "code"), [(8, ErrorCode.ILLEGAL_GENERATION), (9, ErrorCode.GROUP_ID_NOT_FOUND)])
+def test_a_commit_that_fails_fails_for_every_partition(version: int, code: int) -> None:
     rig = GroupRig()
-    topics = committed(rig, 9, generation_id_or_member_epoch=3, member_id="m")
-    assert {row.error_code for topic in topics for row in topic.partitions} == {ErrorCode.ILLEGAL_GENERATION}
+    topics = committed(rig, version, generation_id_or_member_epoch=3, member_id="m")
+    assert {row.error_code for topic in topics for row in topic.partitions} == {code}
 
 
 def test_a_commit_with_a_retention_of_its_own_is_refused() -> None:
@@ -199,7 +202,7 @@ def test_groups_are_described(version: int) -> None:
     (rebalancing,) = call(rig, ApiKey.DESCRIBE_GROUPS, version, groups=[GROUP]).groups
     assert (rebalancing.group_state, rebalancing.protocol_data, rebalancing.members[0].member_metadata) == ("CompletingRebalance", "", b"")
     told = {"generation_id": 1, "member_id": member.member_id, "assignments": [Message(member_id=member.member_id, assignment=b"mine")]}
-    call(rig, ApiKey.SYNC_GROUP, 5, group_id=GROUP, **told)
+    call(rig, ApiKey.SYNC_GROUP, 4, group_id=GROUP, **told)
     stable, missing = call(rig, ApiKey.DESCRIBE_GROUPS, version, groups=[GROUP, "missing"]).groups
     assert (stable.group_state, stable.protocol_type, stable.protocol_data) == ("Stable", "consumer", "range")
     (one,) = stable.members

@@ -299,12 +299,29 @@ def test_a_group_has_a_largest_size() -> None:
 def test_an_empty_group_waits_for_more_members_if_told_to() -> None:
     rig = GroupRig({"group.initial.rebalance.delay.ms": 3_000})
     first, second = RigMember(rig).join(), RigMember(rig).join()
-    assert first.joined is None
+    rig.broker.advance(3_000)
+    assert first.joined is None, "the second one came meanwhile: it waits once more (KIP-134)"
     rig.broker.advance(3_000)
     assert first.joined is not None
     assert second.joined is not None
     assert first.generation == second.generation == 1
     assert len(first.joined.members) == 2
+
+
+def test_a_new_group_that_keeps_growing_waits_no_longer_than_its_rebalance_timeout() -> None:
+    rig = GroupRig({"group.initial.rebalance.delay.ms": 3_000})
+    first = RigMember(rig)
+    first.rebalance_ms = 8_000
+    first.join()
+    for _ in range(3):
+        newcomer = RigMember(rig)
+        newcomer.rebalance_ms = 8_000
+        newcomer.join()
+        rig.broker.advance(2_500)
+    assert first.joined is None
+    rig.broker.advance(500)
+    assert first.joined is not None
+    assert len(first.joined.members) == 4
 
 
 def test_when_the_coordinator_stops_whoever_waits_is_sent_elsewhere() -> None:
@@ -328,6 +345,6 @@ def test_when_leadership_of_its_partition_goes_the_group_goes_with_it() -> None:
     assert first.heartbeat() == ErrorCode.NOT_COORDINATOR
     rig.controller.broker_started(node(0))
     rig.broker.advance(0)
-    assert first.heartbeat() == ErrorCode.UNKNOWN_MEMBER_ID
+    assert first.heartbeat() == ErrorCode.NONE, "its record in the log has brought it along"
     assert rig.fetch() == {TopicPartition("orders", 0): 5}
-    assert rig.state(GROUP) == "Empty"
+    assert rig.state(GROUP) == "Stable"

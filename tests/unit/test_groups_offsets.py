@@ -10,7 +10,6 @@ from fairlead.base.codes import ErrorCode
 from fairlead.base.errors import BrokerError, DecodeError
 from fairlead.base.ids import TopicPartition
 from fairlead.broker.coordinator import CommittedOffset, home_partition, java_hash
-from fairlead.broker.coordinator import offsets as offsets_module
 from fairlead.broker.coordinator.group import topics_of_subscription
 from fairlead.broker.coordinator.offset_records import OffsetKey, decode_key, decode_value, encode_key, encode_value
 from tests.support.group_rig import GROUP, GroupRig, RigMember, settle, subscription
@@ -264,13 +263,32 @@ def test_a_commit_under_way_is_not_taken_back_by_retention() -> None:
     assert rig.fetch() == {ORDERS: 2}
 
 
-def test_retention_counts_anew_from_a_restart() -> None:
+def test_retention_counts_on_through_a_restart() -> None:
     rig = GroupRig()
     rig.commit({ORDERS: 1})
     rig.broker.advance(6 * DAY_MS)
     again = rig.restart()
-    again.broker.advance(2 * DAY_MS)
     assert again.fetch() == {ORDERS: 1}
+    again.broker.advance(2 * DAY_MS)
+    assert again.fetch() == {}
+
+
+def test_a_restart_remembers_since_when_a_group_is_empty() -> None:
+    rig = GroupRig({"group.max.session.timeout.ms": 4 * DAY_MS})
+    member = RigMember(rig)
+    member.session_ms = 4 * DAY_MS
+    settle(member)
+    rig.commit({ORDERS: 1}, member.generation, member.member_id)
+    rig.broker.advance(3 * DAY_MS)
+    member.leave()
+    rig.broker.advance(3 * DAY_MS)
+    again = rig.restart()
+    again.broker.advance(3 * DAY_MS)
+    assert again.fetch() == {ORDERS: 1}, "six days after the last member left"
+    again.broker.advance(2 * DAY_MS)
+    assert again.fetch() == {}
+    assert again.state() is None
+    assert again.restart().state() is None
 
 
 def test_a_group_is_deleted_with_its_offsets_once_it_is_empty() -> None:
@@ -304,37 +322,3 @@ def test_single_offsets_are_taken_back_unless_a_member_reads_the_topic() -> None
     rig.coordinator.delete_offsets(GROUP, [ORDERS, PAYMENTS], answers.update)
     assert answers == {ORDERS: ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC, PAYMENTS: ErrorCode.NONE}
     assert rig.fetch() == {ORDERS: 1}
-
-
-def test_the_log_of_offsets_stays_short_and_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(offsets_module, "CHECKPOINT_MIN_RECORDS", 20)
-    rig = GroupRig(offsets_partitions=1)
-    rig.coordinator._shards.led(0).checkpoint_at = 20
-    rig.commit({PAYMENTS: 99})
-    rig.commit({ORDERS: 1}, group_id="other")
-    for offset in range(200):
-        rig.commit({ORDERS: offset})
-    log = rig.broker.partitions[0]
-    assert log.log_start > 0
-    assert log.high_watermark - log.log_start < 60
-    rig.coordinator.stop()
-    again = GroupRig(logs=rig.broker.partitions, offsets_partitions=1)
-    assert again.fetch() == {ORDERS: 199, PAYMENTS: 99}
-    assert again.fetch("other") == {ORDERS: 1}
-
-
-def test_commits_during_a_checkpoint_are_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(offsets_module, "CHECKPOINT_MIN_RECORDS", 5)
-    rig = GroupRig(offsets_partitions=1)
-    rig.coordinator._shards.led(0).checkpoint_at = 5
-    rig.commit({PAYMENTS: 99})
-    rig.broker.held = []
-    for offset in range(40):
-        rig.commit({ORDERS: offset})
-    rig.commit({TopicPartition("orders", 1): 50})
-    while rig.broker.held:
-        rig.broker.held.pop(0)()
-    assert rig.broker.partitions[0].log_start > 0
-    rig.coordinator.stop()
-    again = GroupRig(logs=rig.broker.partitions, offsets_partitions=1)
-    assert again.fetch() == {ORDERS: 39, PAYMENTS: 99, TopicPartition("orders", 1): 50}

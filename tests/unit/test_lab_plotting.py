@@ -15,7 +15,7 @@ from fairlead.cli.lab import app as application
 from fairlead.cli.lab_options import chosen_all, plot_beside, run_experiment
 from fairlead.cli.main import run as run_command
 from fairlead.lab import experiment, plotting
-from fairlead.lab.experiment import EXPERIMENTS, Experiment, Row
+from fairlead.lab.experiment import EXPERIMENTS, TRIALS, Experiment, Row
 from fairlead.lab.plotting import Bars, Lines, Unplottable, bars, colours, figure, lines, short
 
 PANELS = [
@@ -156,7 +156,7 @@ def test_every_experiment_is_a_command_with_the_same_options(capsys: pytest.Capt
         options = {option for parameter in group.commands[name].params for option in parameter.opts}
         assert {"--profile", "--json", "--plot"} <= options, name
         assert name == "kernels" or "--target" in options, name
-    assert set(group.commands) == {*EXPERIMENTS, "list"}
+    assert set(group.commands) == {*EXPERIMENTS, *TRIALS, "list"}
 
 
 def test_every_experiment_can_be_drawn() -> None:

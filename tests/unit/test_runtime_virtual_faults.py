@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import random
 
 import pytest
 
 from fairlead.base.errors import UsageError
-from fairlead.core.effects import Close, Connect, FileAppend, FileReplace, FileSync, FileTruncate, Write
-from fairlead.core.events import Connected, Disconnected, Received
+from fairlead.core.effects import Close, Connect, FileAppend, FileDelete, FileRead, FileReplace, FileSync, FileTruncate, Write
+from fairlead.core.events import Connected, Disconnected, FileDone, Received
 from fairlead.runtime import Conditions, VirtualHost
 from tests.support.hosts import Stage, echo, lost
 
@@ -173,3 +174,79 @@ def test_a_power_cut_may_leave_a_part_of_what_was_being_written() -> None:
     host.advance(0)
     host.disk.cut_power("/a")
     assert host.files["/a/log"] == b"syn"
+
+
+def test_a_power_cut_leaves_a_replacement_whole_or_as_if_it_had_not_begun() -> None:
+    host = VirtualHost()
+    host.disk.sync_ms = 5
+    stage = Stage(host)
+    _puppet, handle = stage.puppet()
+    stage.tell(handle, FileReplace(1, "/a/whole", [b"before"]))
+    host.advance(5)
+    stage.tell(handle, FileReplace(2, "/a/whole", [b"after, and longer"]))
+    host.advance(4)
+    host.remove(handle)
+    host.disk.cut_power("/a")
+    host.advance(5)
+    assert host.files == {"/a/whole": bytearray(b"before")}
+
+
+def test_a_power_cut_may_bring_back_a_deleted_file_until_its_folder_is_synced() -> None:
+    host = VirtualHost()
+    stage = Stage(host)
+    _puppet, handle = stage.puppet()
+    stage.tell(handle, FileAppend(1, "/a/log", [b"synced"]), FileSync(2, "/a/log"))
+    host.advance(0)
+    stage.tell(handle, FileDelete(3, "/a/log"))
+    host.advance(0)
+    host.disk.cut_power("/a", lambda size_bytes: size_bytes)
+    assert host.files == {}
+    stage.tell(handle, FileAppend(4, "/a/log", [b"again"]), FileSync(5, "/a/log"))
+    host.advance(0)
+    stage.tell(handle, FileDelete(6, "/a/log"))
+    host.advance(0)
+    host.disk.cut_power("/a")
+    assert host.files == {"/a/log": bytearray(b"again")}
+    stage.tell(handle, FileDelete(7, "/a/log"), FileReplace(8, "/a/other", [b"x"]))
+    host.advance(0)
+    host.disk.cut_power("/a")
+    assert host.files == {"/a/other": bytearray(b"x")}
+
+
+@pytest.mark.parametrize(
+    ("code", "failing"),
+    [
+        (errno.ENOSPC, {"append", "replace"}),
+        (errno.EROFS, {"append", "replace", "truncate", "delete"}),
+        (errno.EIO, {"append", "replace", "truncate", "delete", "read", "sync"}),
+    ],
+)
+def test_a_disk_fails_as_its_error_says_and_only_below_its_folder(code: int, failing: set[str]) -> None:
+    host = VirtualHost()
+    stage = Stage(host)
+    puppet, handle = stage.puppet()
+    stage.tell(handle, FileAppend(1, "/a/log", [b"whole"]), FileAppend(2, "/b/log", [b"whole"]))
+    host.advance(0)
+    host.disk.faults.fail("/a", code)
+    effects = {
+        "read": FileRead(11, "/a/log", 0, -1),
+        "append": FileAppend(12, "/a/log", [b"torn"]),
+        "truncate": FileTruncate(13, "/a/log", 5),
+        "sync": FileSync(14, "/a/log"),
+        "replace": FileReplace(15, "/a/whole", [b"x"]),
+        "delete": FileDelete(16, "/a/log"),
+    }
+    stage.tell(handle, *effects.values(), FileAppend(17, "/b/log", [b" too"]))
+    host.advance(0)
+    errors = {done.token: done.error for done in puppet.events if isinstance(done, FileDone)}
+    assert {name for name, effect in effects.items() if errors[effect.token] is not None} == failing
+    assert host.files["/b/log"] == b"whole too"
+    host.disk.faults.heal("/a")
+    stage.tell(handle, FileAppend(18, "/a/log", [b"!"]))
+    host.advance(0)
+    assert host.files["/a/log"].endswith(b"!")
+
+
+def test_a_disk_knows_three_ways_to_fail() -> None:
+    with pytest.raises(UsageError, match="ENOSPC, EROFS, EIO"):
+        VirtualHost().disk.faults.fail("/a", errno.ENOENT)

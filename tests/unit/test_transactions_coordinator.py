@@ -304,26 +304,3 @@ def test_while_the_log_is_read_whoever_asks_is_told_to_come_again(cluster: Virtu
     assert producer.init() == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     answer = cluster.ask(0, ApiKey.LIST_TRANSACTIONS, 0, state_filters=[], producer_id_filters=[])
     assert answer.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-
-
-def test_a_log_that_has_grown_is_written_anew_and_says_the_same(cluster: VirtualCluster) -> None:
-    busy, quiet = Transactor(cluster, "busy").ready(), Transactor(cluster, "quiet").ready()
-    quiet.write(P1, b"quiet")
-    coordinator = cluster.brokers[0].transactions
-    for name in ("busy", "quiet"):
-        coordinator._shards.of(name).checkpoint_at = 10
-    shard = coordinator._shards.of("busy")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fairlead.broker.transactions.log.CHECKPOINT_MIN_RECORDS", 5)
-        for number in range(10):
-            busy.write(P0, b"%d" % number)
-            busy.finish(True)
-    log = cluster.brokers[0].log_of("__transaction_state", shard.partition)
-    assert log.log_start > 0
-    assert shard.log_records <= 15
-    restart(cluster)
-    busy.write(P0, b"last")
-    busy.finish(True)
-    quiet.finish(True)
-    assert cluster.values(P0) == [b"%d" % number for number in range(10)] + [b"last"]
-    assert cluster.values(P1) == [b"quiet"]

@@ -72,22 +72,6 @@ def test_a_group_with_offsets_in_a_transaction_is_not_forgotten() -> None:
     assert rig.restart().state() == "Empty"
 
 
-def test_the_log_written_anew_keeps_what_waits_for_its_marker() -> None:
-    rig = GroupRig(offsets_partitions=1)
-    rig.commit({PAYMENTS: 1})
-    rig.commit_in_transaction(ONE, {ORDERS: 5})
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fairlead.broker.coordinator.offsets.CHECKPOINT_MIN_RECORDS", 5)
-        rig.coordinator._shards.led(0).checkpoint_at = 5
-        for number in range(50):
-            rig.commit({PAYMENTS: number})
-    assert rig.broker.partitions[0].batches[0][0] <= rig.broker.partitions[0].log_start == 1
-    for _ in range(2):
-        rig = GroupRig(logs=rig.broker.partitions, offsets_partitions=1)
-        rig.end_transaction(ONE, committed=True)
-        assert rig.fetch() == {ORDERS: 5, PAYMENTS: 49}
-
-
 def code_of(rig: GroupRig, generation: int, member_id: str) -> int:
     try:
         errors = rig.commit_in_transaction(ONE, {ORDERS: 5}, generation, member_id)

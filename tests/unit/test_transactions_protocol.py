@@ -200,9 +200,9 @@ def test_who_waits_for_one_verdict_gets_it_in_order_and_a_new_epoch_asks_for_its
     assert producer.add(of) == 0
     heard: list[tuple[str, int]] = []
     verifier, links = cluster.brokers[cluster.leader(of)].verifier, cluster.brokers[cluster.leader(of)].links
-    asked: list[Message] = []
+    asked: list[tuple[int, Message]] = []
     ask = links.ask
-    links.ask = lambda *given: (asked.append(given[3]), ask(*given))  # type: ignore[method-assign]
+    links.ask = lambda *given: (asked.append((given[1], given[3])), ask(*given))  # type: ignore[method-assign]
     for name in ("first", "second"):
         verifier.verify("payments", producer.identity, [(of, lambda error, name=name: heard.append((name, error)))])
     newer = ProducerIdentity(producer.identity.producer_id, producer.identity.epoch + 1)
@@ -210,7 +210,8 @@ def test_who_waits_for_one_verdict_gets_it_in_order_and_a_new_epoch_asks_for_its
     cluster.host.wake(cluster.handles[cluster.leader(of)])
     cluster.settle()
     assert heard == [("first", 0), ("second", 0), ("newer", ErrorCode.INVALID_PRODUCER_EPOCH)]
-    assert [one.transactions[0].producer_epoch for one in asked] == [producer.identity.epoch, newer.epoch]
+    verdicts = [message for api_key, message in asked if api_key == ApiKey.ADD_PARTITIONS_TO_TXN]
+    assert [one.transactions[0].producer_epoch for one in verdicts] == [producer.identity.epoch, newer.epoch]
 
 
 def test_markers_reach_a_leader_that_was_cut_off(cluster: VirtualCluster) -> None:

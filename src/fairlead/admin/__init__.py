@@ -1,7 +1,7 @@
 """The admin client: topics, partitions, configs, offsets and the cluster.
 
 Theory of operation. A call is a script (`core.script`): a generator that asks and waits from top to bottom, run by `AdminMachine`
-inside its step. `topics`, `configs` and `offsets` hold the scripts; `items` what they take and give.
+inside its step. `topics`, `configs`, `offsets` and `groups` hold the scripts; `items` and `group_items` what they take and give.
 
 Every call about several items has one frame (`scripts.per_item`): all items go into one request, items that failed for a reason that
 passes are asked about again after a back-off with fresh metadata, and when all are settled the call gives {item: result} or
@@ -20,6 +20,15 @@ an error, and its message says that an earlier request went unanswered.
 """
 
 from fairlead.admin.configs import alter_configs, describe_configs
+from fairlead.admin.group_items import GroupDescription, GroupListing, GroupMember
+from fairlead.admin.groups import (
+    alter_group_offsets,
+    delete_group_offsets,
+    delete_groups,
+    describe_groups,
+    list_group_offsets,
+    list_groups,
+)
 from fairlead.admin.items import (
     ClusterDescription,
     ConfigChange,
@@ -47,6 +56,9 @@ __all__ = [
     "ConfigOperation",
     "ConfigResource",
     "ConfigSource",
+    "GroupDescription",
+    "GroupListing",
+    "GroupMember",
     "NewPartitions",
     "NewTopic",
     "Perform",
@@ -55,13 +67,19 @@ __all__ = [
     "TopicDescription",
     "TopicListing",
     "alter_configs",
+    "alter_group_offsets",
     "create_partitions",
     "create_topics",
+    "delete_group_offsets",
+    "delete_groups",
     "delete_records",
     "delete_topics",
     "describe_cluster",
     "describe_configs",
+    "describe_groups",
     "describe_topics",
+    "list_group_offsets",
+    "list_groups",
     "list_offsets",
     "list_topics",
 ]

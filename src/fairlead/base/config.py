@@ -178,10 +178,13 @@ class ConfigTable:
         self.keys = {key.name: key for key in keys}
         self.unsupported = dict(unsupported or {})
         """Keys of Kafka that are known and refused, with the reason: a prefix if it ends in a dot."""
+        self._scopes: dict[str, list[ConfigKey]] = {}
 
     def scope(self, scope: str) -> list[ConfigKey]:
         """The keys that `scope` takes, by name."""
-        return sorted((key for key in self.keys.values() if scope in key.scopes), key=lambda key: key.name)
+        if scope not in self._scopes:
+            self._scopes[scope] = sorted((key for key in self.keys.values() if scope in key.scopes), key=lambda key: key.name)
+        return self._scopes[scope]
 
     def parse(self, scope: str, given: Mapping[str, Any]) -> Settings:
         """Settings for `scope`. Raises one ConfigError that says everything that is wrong."""

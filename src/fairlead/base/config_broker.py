@@ -11,24 +11,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from fairlead.base.config import INT_MAX, LONG_MAX, ConfigKey, ConfigTable, ConfigType, Settings, at_least, one_of
-from fairlead.base.config_broker_refused import NO_RECOMPRESSION, REPLICATION, UNSUPPORTED
+from fairlead.base.config_broker_log import LOG_COUNTERPARTS, LOG_KEYS, LOG_TOPIC_KEYS
+from fairlead.base.config_broker_refused import UNSUPPORTED
+from fairlead.base.config_broker_replication import REPLICATION_KEYS
 from fairlead.base.units import GIB, MIB
 
 _T = ConfigType
 _BROKER = ("broker",)
 _TOPIC = ("topic",)
 _BOTH = ("broker", "topic")
-
-_NO_COMPACTION = "logs are not compacted in this release: delete is the only policy"
-
-
-def _only(value: Any, reason: str) -> Any:
-    def check(given: Any) -> str | None:
-        return None if given == value else f"{reason}"
-
-    check.__doc__ = ",".join(value) if isinstance(value, tuple) else str(value)
-    return check
-
 
 _LOG_KEYS = (
     ConfigKey(
@@ -100,24 +91,6 @@ _LOG_KEYS = (
         dynamic=True,
     ),
     ConfigKey(
-        "log.cleanup.policy",
-        _T.LIST,
-        ("delete",),
-        "What happens to records past retention; only delete.",
-        _BROKER,
-        _only(("delete",), _NO_COMPACTION),
-        dynamic=True,
-    ),
-    ConfigKey(
-        "compression.type",
-        _T.STRING,
-        "producer",
-        "How batches are compressed in the log; only producer: as they came.",
-        _BOTH,
-        _only("producer", NO_RECOMPRESSION),
-        dynamic=True,
-    ),
-    ConfigKey(
         "min.insync.replicas",
         _T.INT,
         1,
@@ -139,14 +112,6 @@ _LOG_KEYS = (
 
 _CLUSTER_KEYS = (
     ConfigKey("num.partitions", _T.INT, 1, "Partitions of a topic that is created without a number.", _BROKER, at_least(1)),
-    ConfigKey(
-        "default.replication.factor",
-        _T.INT,
-        1,
-        "Replicas of a topic that is created without a number; only 1 in this release.",
-        _BROKER,
-        _only(1, REPLICATION),
-    ),
     ConfigKey("auto.create.topics.enable", _T.BOOLEAN, True, "Asking for the metadata of a missing topic creates it.", _BROKER),
     ConfigKey("delete.topic.enable", _T.BOOLEAN, True, "Topics may be deleted.", _BROKER),
     ConfigKey("socket.request.max.bytes", _T.INT, 104_857_600, "Largest request; a longer one ends its connection.", _BROKER, at_least(1)),
@@ -169,10 +134,18 @@ _GROUP_KEYS = (
     ConfigKey(
         "offsets.topic.replication.factor",
         _T.INT,
-        1,
-        "Replicas of the topic that keeps committed offsets (Kafka: 3); only 1 in this release.",
+        3,
+        "Replicas of the topic that keeps committed offsets; unless it is set, as many as brokers are alive when there are fewer.",
         _BROKER,
-        _only(1, REPLICATION),
+        at_least(1),
+    ),
+    ConfigKey(
+        "offsets.commit.timeout.ms",
+        _T.INT,
+        5_000,
+        "How long a commit may wait for its replicas before it is told to have timed out.",
+        _BROKER,
+        at_least(1),
     ),
     ConfigKey(
         "offsets.retention.minutes",
@@ -192,18 +165,18 @@ _TRANSACTION_KEYS = (
     ConfigKey(
         "transaction.state.log.replication.factor",
         _T.INT,
-        1,
-        "Replicas of the topic that keeps transactions (Kafka: 3); only 1 in this release.",
+        3,
+        "Replicas of the topic that keeps transactions; unless it is set, as many as brokers are alive when there are fewer.",
         _BROKER,
-        _only(1, REPLICATION),
+        at_least(1),
     ),
     ConfigKey(
         "transaction.state.log.min.isr",
         _T.INT,
-        1,
-        "Replicas in sync that a change of a transaction needs (Kafka: 2); only 1 in this release.",
+        2,
+        "Replicas in sync that a change of a transaction needs; unless it is set, fewer than the topic has, where that can be.",
         _BROKER,
-        _only(1, REPLICATION),
+        at_least(1),
     ),
     ConfigKey(
         "transaction.max.timeout.ms", _T.INT, 900_000, "Longest transaction.timeout.ms a producer may ask for.", _BROKER, at_least(1)
@@ -267,23 +240,13 @@ _TOPIC_KEYS = (
         one_of("CreateTime", "LogAppendTime"),
         dynamic=True,
     ),
-    ConfigKey(
-        "cleanup.policy",
-        _T.LIST,
-        ("delete",),
-        "What happens to records past retention; only delete.",
-        _TOPIC,
-        _only(("delete",), _NO_COMPACTION),
-        dynamic=True,
-    ),
 )
 
 _MS_PER_MINUTE = 60_000
 _MS_PER_HOUR = 3_600_000
 
 TOPIC_COUNTERPARTS: dict[str, tuple[tuple[str, int], ...]] = {
-    "cleanup.policy": (("log.cleanup.policy", 1),),
-    "compression.type": (("compression.type", 1),),
+    **LOG_COUNTERPARTS,
     "flush.messages": (("log.flush.interval.messages", 1),),
     "max.message.bytes": (("message.max.bytes", 1),),
     "message.timestamp.type": (("log.message.timestamp.type", 1),),
@@ -291,10 +254,13 @@ TOPIC_COUNTERPARTS: dict[str, tuple[tuple[str, int], ...]] = {
     "retention.bytes": (("log.retention.bytes", 1),),
     "retention.ms": (("log.retention.ms", 1), ("log.retention.minutes", _MS_PER_MINUTE), ("log.retention.hours", _MS_PER_HOUR)),
     "segment.bytes": (("log.segment.bytes", 1),),
+    "unclean.leader.election.enable": (("unclean.leader.election.enable", 1),),
 }
 """Topic key → the broker keys it falls back on, first choice first, each with the factor to the topic key's unit."""
 
-BROKER_CONFIGS = ConfigTable((*_LOG_KEYS, *_CLUSTER_KEYS, *_GROUP_KEYS, *_TRANSACTION_KEYS, *_TOPIC_KEYS), UNSUPPORTED)
+BROKER_CONFIGS = ConfigTable(
+    (*_LOG_KEYS, *LOG_KEYS, *_CLUSTER_KEYS, *REPLICATION_KEYS, *_GROUP_KEYS, *_TRANSACTION_KEYS, *_TOPIC_KEYS, *LOG_TOPIC_KEYS), UNSUPPORTED
+)
 
 
 def topic_settings(broker: Mapping[str, Any], overrides: Mapping[str, Any]) -> Settings:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-NO_RECOMPRESSION = "batches are kept as their producer compressed them, so producer is the only value"
-REPLICATION = "partitions have one replica in this release"
+_THROTTLE = "replication is not throttled: all brokers are on one machine"
 
-_COMPACTION = "logs are not compacted in this release"
+_CLEANER = "compaction works in bounded steps on the broker's one thread"
+_STREAM = "brokers follow each other on one stream of their own for each pair"
 _PLACE = "the cluster's launcher decides it"
 _SECURITY = "only PLAINTEXT connections so far"
 _TIERED = "there is no tiered storage"
@@ -18,7 +18,7 @@ UNSUPPORTED = {
     "advertised.listeners": _PLACE,
     "listeners": _PLACE,
     "broker.id": _PLACE,
-    "broker.rack": REPLICATION,
+    "broker.rack": "brokers are told their racks one by one: Cluster(racks=...), or fairlead up --racks",
     "node.id": _PLACE,
     "log.dir": _PLACE,
     "log.dirs": _PLACE,
@@ -31,15 +31,14 @@ UNSUPPORTED = {
     "num.recovery.threads.per.data.dir": _THREADS,
     "background.threads": _THREADS,
     "queued.max.requests": _THREADS,
-    "max.partitions": "partition limits (KIP-578) are not part of this release",
-    "max.broker.partitions": "partition limits (KIP-578) are not part of this release",
-    "replica.": REPLICATION,
-    "num.replica.fetchers": REPLICATION,
-    "auto.leader.rebalance.enable": REPLICATION,
-    "leader.imbalance.": REPLICATION,
-    "leader.replication.throttled.replicas": REPLICATION,
-    "follower.replication.throttled.replicas": REPLICATION,
-    "unclean.leader.election.enable": REPLICATION,
+    "replica.fetch.min.bytes": _STREAM,
+    "replica.socket.": _STREAM,
+    "replica.high.watermark.checkpoint.interval.ms": "high watermarks are kept with the checkpoints of the log",
+    "replica.alter.log.dirs.": "a broker has one log directory",
+    "num.replica.fetchers": _STREAM,
+    "leader.imbalance.per.broker.percentage": "every partition goes back to its preferred leader, at whatever share (as in KRaft)",
+    "leader.replication.throttled.": _THROTTLE,
+    "follower.replication.throttled.": _THROTTLE,
     "transaction.state.log.segment.bytes": _SHARED_LOG,
     "transaction.state.log.load.buffer.size": _SHARED_LOG,
     "transaction.two.phase.commit.enable": "two-phase commit (KIP-939) is not part of this release",
@@ -55,11 +54,9 @@ UNSUPPORTED = {
     "create.topic.policy.class.name": _MIRROR_OF_JVM,
     "alter.config.policy.class.name": _MIRROR_OF_JVM,
     "metric.reporters": _MIRROR_OF_JVM,
-    "log.cleaner.": _COMPACTION,
-    "delete.retention.ms": _COMPACTION,
-    "min.cleanable.dirty.ratio": _COMPACTION,
-    "min.compaction.lag.ms": _COMPACTION,
-    "max.compaction.lag.ms": _COMPACTION,
+    "log.cleaner.threads": _CLEANER,
+    "log.cleaner.io.": _CLEANER,
+    "log.flush.start.offset.checkpoint.interval.ms": "where a partition's log starts is said in the log itself",
     "segment.ms": "files are cut by size alone in this release; retention does not wait for it",
     "segment.jitter.ms": "files are cut by size alone in this release",
     "log.roll.": "files are cut by size alone in this release; retention does not wait for it",
@@ -70,20 +67,10 @@ UNSUPPORTED = {
     "log.preallocate": _SHARED_LOG,
     "file.delete.delay.ms": _SHARED_LOG,
     "log.segment.delete.delay.ms": _SHARED_LOG,
-    "flush.ms": "the disk is synced by count of records, not by time; use flush.messages",
-    "log.flush.interval.ms": "the disk is synced by count of records, not by time; use log.flush.interval.messages",
-    "log.flush.scheduler.interval.ms": "the disk is synced by count of records, not by time",
-    "message.timestamp.before.max.ms": "timestamps are not bounded in this release",
-    "message.timestamp.after.max.ms": "timestamps are not bounded in this release",
-    "message.timestamp.difference.max.ms": "timestamps are not bounded in this release",
-    "log.message.timestamp.before.max.ms": "timestamps are not bounded in this release",
-    "log.message.timestamp.after.max.ms": "timestamps are not bounded in this release",
+    "message.timestamp.difference.max.ms": "Kafka 4 removed it; use message.timestamp.before.max.ms and message.timestamp.after.max.ms",
     "message.format.version": "record batch version 2 is the only format",
     "log.message.format.version": "record batch version 2 is the only format",
     "message.downconversion.enable": "record batch version 2 is the only format",
-    "compression.gzip.level": NO_RECOMPRESSION,
-    "compression.lz4.level": NO_RECOMPRESSION,
-    "compression.zstd.level": NO_RECOMPRESSION,
     "remote.": _TIERED,
     "local.retention.": _TIERED,
     "group.consumer.": "the consumer rebalance protocol (KIP-848) is not part of this release; groups use the classic one",
@@ -95,7 +82,6 @@ UNSUPPORTED = {
     "connections.max.idle.ms": "idle connections stay open",
     "max.connections": "connections are not counted",
     "max.connections.per.ip": "connections are not counted",
-    "max.incremental.fetch.session.cache.slots": "there are no fetch sessions in this release: every fetch is complete",
     "fetch.max.bytes": "the consumer's bound alone counts",
     "socket.send.buffer.bytes": "the operating system's default is used",
     "socket.receive.buffer.bytes": "the operating system's default is used",

@@ -193,6 +193,13 @@ _KEYS = (
     ConfigKey("fetch.min.bytes", _T.INT, 1, "A broker answers once it has this many bytes.", _CONSUMER, at_least(0)),
     ConfigKey("fetch.max.bytes", _T.INT, 52_428_800, "Most bytes in one answer (a first batch may exceed it).", _CONSUMER, at_least(0)),
     ConfigKey("fetch.max.wait.ms", _T.INT, 500, "How long a broker waits for fetch.min.bytes.", _CONSUMER, at_least(0)),
+    ConfigKey(
+        "client.rack",
+        _T.STRING,
+        "",
+        "Where this client stands; brokers with replica.selector.class send it to a replica there (KIP-392). Empty: nowhere.",
+        _CONSUMER,
+    ),
     ConfigKey("max.partition.fetch.bytes", _T.INT, 1_048_576, "Most bytes per partition in one answer.", _CONSUMER, at_least(0)),
     ConfigKey("max.poll.records", _T.INT, 500, "Most records that one poll gives; poll_table is not bound by it.", _CONSUMER, at_least(1)),
     ConfigKey(
@@ -215,21 +222,66 @@ _KEYS = (
     ConfigKey("allow.auto.create.topics", _T.BOOLEAN, True, "Asking for a missing topic may create it, if the broker does.", _CONSUMER),
 )
 
+_GROUP_KEYS = (
+    ConfigKey(
+        "group.id",
+        _T.STRING,
+        None,
+        "The group that shares the topics subscribed to, and in whose name offsets are committed; null: none.",
+        _CONSUMER,
+        not_empty,
+        nullable=True,
+    ),
+    ConfigKey(
+        "group.instance.id",
+        _T.STRING,
+        None,
+        "A name of this member's own: it keeps its partitions over a restart within session.timeout.ms (KIP-345).",
+        _CONSUMER,
+        not_empty,
+        nullable=True,
+    ),
+    ConfigKey(
+        "group.protocol",
+        _T.STRING,
+        "classic",
+        "How members and coordinator agree; only classic (not yet the protocol of KIP-848).",
+        _CONSUMER,
+        one_of("classic"),
+    ),
+    ConfigKey(
+        "partition.assignment.strategy",
+        _T.LIST,
+        ("range", "cooperative-sticky"),
+        "How a group shares, in order of preference: range, roundrobin, sticky, cooperative-sticky, or Kafka's class names. Partitions "
+        "are kept through a rebalance only if all of them are cooperative.",
+        _CONSUMER,
+        not_empty,
+    ),
+    ConfigKey(
+        "session.timeout.ms", _T.INT, 45_000, "A member that is not heard of for this long loses its partitions.", _CONSUMER, at_least(1)
+    ),
+    ConfigKey("heartbeat.interval.ms", _T.INT, 3_000, "How often a member tells that it lives.", _CONSUMER, at_least(1)),
+    ConfigKey(
+        "max.poll.interval.ms",
+        _T.INT,
+        300_000,
+        "A member that does not poll for this long leaves its group; also how long a rebalance waits for it.",
+        _CONSUMER,
+        at_least(1),
+    ),
+    ConfigKey("enable.auto.commit", _T.BOOLEAN, True, "With a group, commit what earlier polls gave, in the background.", _CONSUMER),
+    ConfigKey("auto.commit.interval.ms", _T.INT, 5_000, "How often.", _CONSUMER, at_least(0)),
+)
+
 _SECURITY = "only PLAINTEXT connections so far"
-_GROUPS = "consumer groups are not part of this release; use assign"
 
 CLIENT_CONFIGS = ConfigTable(
-    _KEYS,
+    (*_KEYS, *_GROUP_KEYS),
     {
         "sasl.": _SECURITY,
         "ssl.": _SECURITY,
-        "group.": _GROUPS,
-        "session.timeout.ms": _GROUPS,
-        "heartbeat.interval.ms": _GROUPS,
-        "enable.auto.commit": _GROUPS,
-        "auto.commit.interval.ms": _GROUPS,
-        "partition.assignment.strategy": _GROUPS,
-        "max.poll.interval.ms": _GROUPS,
+        "group.remote.assignor": "groups use the classic protocol, in which members share among themselves: partition.assignment.strategy",
         "key.serializer": "keys and values are bytes; serialize before sending",
         "value.serializer": "keys and values are bytes; serialize before sending",
         "key.deserializer": "keys and values are bytes; deserialize after polling",

@@ -129,6 +129,26 @@ class OffsetOutOfRange(BrokerError):
         return type(self), (self.partition, self.offset, self.log_start_offset, self.log_end_offset)
 
 
+class LogTruncated(BrokerError):
+    """Records that were read are not in the partition's log any more: a leader that did not have them was elected (KIP-320).
+
+    The log and what was read are the same up to `diverging_offset` (excluded); `offset` is where reading was to go on.
+    """
+
+    def __init__(self, partition: TopicPartition, offset: int, diverging_offset: int) -> None:
+        self.partition = partition
+        self.offset = offset
+        self.diverging_offset = diverging_offset
+        super().__init__(
+            codes.ErrorCode.OFFSET_OUT_OF_RANGE,
+            f"{partition} was read up to offset {offset}, and lost its records from {diverging_offset} on in an unclean election; "
+            "seek to where reading should go on, or set auto.offset.reset",
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.partition, self.offset, self.diverging_offset)
+
+
 class ItemsFailed(BrokerError):
     """Some items of one call failed, each with an error of its own.
 

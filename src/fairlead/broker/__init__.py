@@ -10,16 +10,17 @@ to all partitions, is written together.
                                         │  ▲
                                  append │  │ written            fetch without data: Purgatory, woken by the partition that advances
                                         ▼  │
-                                 Logs ─▶ FileAppend ─▶ FileDone ─▶ high watermark
+                                 Logs ─▶ FileAppend ─▶ FileDone ─▶ Replication ─▶ high watermark
 
 `log` is the shared log; `partitions` decides what this broker leads; `produced` what it demands of a batch; `purgatory` holds fetches
 that wait; `internal` reads and writes without a client, for the `coordinator` of groups and that of `transactions`, both of which keep
-what they know in `shards` of internal topics. `links` carries requests to other brokers, which only transactions need. `controller`
-holds the cluster's metadata: one object for all brokers, called directly, which tells them what changes. `lifecycle` is the life of a
-broker as a table.
+what they know in `shards` of internal topics. `replication` keeps the partitions that several brokers have, and says what is replicated;
+`links` carries requests to other brokers, for replication and for transactions. `controller` holds the cluster's metadata, and tells what
+changes: one object for all brokers of a thread, called directly; `control` is the way to it from another process. `lifecycle` is the life
+of a broker as a table.
 
 A broker has one life. Its restart is another machine over the same folder; whatever is not on disk is gone. Nothing is acknowledged
-before it is written (and synced, where the topic asks for it).
+before it is written (and synced, where the topic asks for it), and with acks=all before it is replicated.
 """
 
 from fairlead.broker.controller import Controller

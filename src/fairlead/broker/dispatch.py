@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fairlead.wire import ApiKey, Message, Request
+from fairlead.wire import ApiKey, Message, PrivateApi, Request
 
 if TYPE_CHECKING:
     from fairlead.broker.machine import Broker
@@ -34,6 +34,8 @@ class Api:
 
 REGISTRY: dict[ApiKey, Api] = {}
 """Everything the broker serves; `broker.api` imports the files that fill it."""
+PRIVATE: dict[PrivateApi, Api] = {}
+"""What brokers ask each other, which is no part of Kafka's protocol and is told to nobody."""
 
 
 def serves(
@@ -52,3 +54,19 @@ def serves(
         return handler
 
     return enter
+
+
+def serves_privately(api_key: PrivateApi) -> Callable[[Handler], Handler]:
+    """Enter a handler for what brokers ask each other; one version, 0, since all brokers of a cluster are of one release."""
+
+    def enter(handler: Handler) -> Handler:
+        PRIVATE[api_key] = Api(handler, 0, 0, 0, pipelined=True)
+        return handler
+
+    return enter
+
+
+def api_of(api_key: int) -> Api | None:
+    """The row of an API by its number; None if it is not served."""
+    found = REGISTRY.get(api_key)  # type: ignore[call-overload]
+    return found if found is not None else PRIVATE.get(api_key)  # type: ignore[call-overload, no-any-return]

@@ -2,68 +2,81 @@
 
 from __future__ import annotations
 
+import errno
+import logging
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from fairlead.base.errors import ConnectionFailed, FairleadError, UsageError
-from fairlead.base.ids import Node
 from fairlead.base.units import ms_to_ns
 from fairlead.broker import api as _api  # noqa: F401  (fills the registry)
-from fairlead.broker.controller import BrokerConfigsChanged, BrokersChanged, Change, Controller
+from fairlead.broker.control import FIRST_CONNECTION, ProducerIds
+from fairlead.broker.controller import BrokerConfigsChanged, BrokersChanged, Change, ClusterView
 from fairlead.broker.coordinator import GroupCoordinator
+from fairlead.broker.fetch_sessions import FetchSessions
 from fairlead.broker.files import Files
 from fairlead.broker.internal import NO_PRODUCER, ProducerIdentity, append_internal, read_internal
-from fairlead.broker.lifecycle import BrokerState, KillBroker, SetFaults, StartBroker, StopBroker, check_transition
+from fairlead.broker.lifecycle import BrokerState, Life
 from fairlead.broker.links import Links
-from fairlead.broker.log import Logs, Partition, RecoveryResult
+from fairlead.broker.log import Logs, LogSettings, Partition
 from fairlead.broker.partitions import HostedPartitions
-from fairlead.broker.purgatory import Purgatory
+from fairlead.broker.purgatory import Deadlines, Purgatory
+from fairlead.broker.replication import Replication
 from fairlead.broker.sessions import Faults, Session
 from fairlead.broker.timers import Timer, Timers
 from fairlead.broker.transactions import TransactionCoordinator, Verifier
-from fairlead.core.effects import Buffer, Close, Effect, Listen, Resolve, StopListening
+from fairlead.core.effects import Buffer, Close, Effect, FileAppend, FileReplace, Resolve
 from fairlead.core.events import Accepted, Connected, Disconnected, Event, FileDone, Listening, Received, Submitted
 from fairlead.core.machine import Dice
 
 if TYPE_CHECKING:
     from fairlead.records import RecordColumns
 
-_LISTENER = 1
+_logger = logging.getLogger("fairlead.broker")
+
+DISK_FULL = "no space left on the device (as the script of faults has it)"
 
 
 class Broker:
     """The machine of one broker, from one start to its stop or death. `folder` is where its log lives.
 
-    `port` 0 takes any free one; after the start `port` is the one taken. Hosted by any host; it reaches the controller directly,
-    so both run on one thread.
+    `port` 0 takes any free one; after the start `port` is the one taken. Hosted by any host. `controller` is the cluster as
+    this broker sees it: the controller itself where all run on one thread, else a copy that follows it.
     """
 
-    def __init__(self, node_id: int, controller: Controller, folder: str, dice: Dice, host: str = "127.0.0.1", port: int = 0) -> None:
+    def __init__(self, node_id: int, controller: ClusterView, folder: str, dice: Dice, host: str = "127.0.0.1", port: int = 0) -> None:
         self.node_id = node_id
         self.controller = controller
         self.dice = dice
+        self.folder = folder
         self.host = host
         self.port = port
+        self.rack: str | None = None
+        """Where it stands, for placement and `replica.selector.class`; set by the launcher before the start."""
         self.now_ns = 0
         self.wall_ms = 0
-        self.state = BrokerState.NEW
         self.faults = Faults()
+        self.life = Life(self)
         self.settings: Mapping[str, Any] = controller.broker_settings(node_id)
-        self.files = Files(self.emit)
+        self.files = Files(self._emit_file)
         self.purgatory = Purgatory()
+        self.fetch_sessions = FetchSessions(self)
+        self.deadlines = Deadlines(self.call_at)
         self.partitions = HostedPartitions(self)
-        self.logs = Logs(self.files, f"{folder}/log", self.partitions.topic_of, self.purgatory.advanced)
-        self.logs.file_limit_bytes = self.settings["log.segment.bytes"]
+        log_settings = LogSettings.of(self.settings)
+        self.logs = Logs(self.files, f"{folder}/log", self.partitions.topic_of, self.partitions.written, self, log_settings)
         self.links = Links(self)
+        self.replication = Replication(self)
         self.coordinator = GroupCoordinator(self)
         self.transactions = TransactionCoordinator(self)
         self.verifier = Verifier(self)
-        self.producer_ids = iter(range(0))
-        self._inbox: list[Event] = []
+        self.producer_ids = ProducerIds(controller, node_id)
+        self._inbox: deque[Event] = deque()
         self._outbox: list[Effect] = []
         self._timers = Timers()
         self._sessions: dict[int, Session] = {}
-        self._starting: StartBroker | None = None
+        self.serving: Session | None = None
+        """Whose request is being handled right now."""
         self._stepping = False
         self.wake: Callable[[], None] = lambda: None
         """Set by the launcher: has the host step this machine soon. Needed when another broker's step changes something here."""
@@ -79,10 +92,12 @@ class Broker:
         """Serve what arrived and what is due, then begin the writing that it asked for."""
         self.now_ns, self.wall_ms = now_ns, wall_ms
         self._stepping = True
-        events, self._inbox = self._inbox, []
-        for event in events:
+        for _ in range(len(self._inbox)):
+            event = self._inbox[0]
             _ON_EVENT[type(event)](self, event)
+            self._inbox.popleft()  # only now: `crashed` tells those whose operation was begun, too
         self._timers.run_due(now_ns)
+        self.replication.advance()
         self.links.advance()
         if self.state is not BrokerState.STOPPED:
             self.logs.flush()
@@ -92,19 +107,20 @@ class Broker:
 
     def deadline_ns(self) -> int | None:
         """The next timer's, or the links'."""
+        if self._inbox:
+            return self.now_ns  # what it was told by itself
         timer_ns, links_ns = self._timers.deadline_ns(), self.links.deadline_ns()
         if timer_ns is None or links_ns is None:
             return links_ns if timer_ns is None else timer_ns
         return min(timer_ns, links_ns)
 
     def crashed(self, error: Exception) -> Sequence[Effect]:
-        """The host will not step this machine any more: give up leadership, and fail what the launcher waits for."""
-        self.state = BrokerState.STOPPED
-        self._unsubscribe()
-        self._stop_coordinators()
-        self.controller.broker_stopped(self.node_id)
-        operations = [self._starting, *(event.operation for event in self._inbox if isinstance(event, Submitted))]
-        return [Resolve(operation.completion, None, error) for operation in operations if operation is not None]
+        """The host will not step this machine any more: give up leadership, and fail what the launcher waits for.
+
+        Whoever else waits hears of it from the connections, which the host closes.
+        """
+        operations = [*self.life.crashed(), *(event.operation for event in self._inbox if isinstance(event, Submitted))]
+        return [Resolve(operation.completion, None, error) for operation in operations]
 
     # --- For handlers and the coordinator
 
@@ -112,9 +128,20 @@ class Broker:
         """Run `function` inside a step at `deadline_ns` or soon after; `Timer.cancel()` prevents it."""
         return self._timers.call_at(deadline_ns, function)
 
+    def call_later(self, milliseconds: float, function: Callable[[], None]) -> Timer:
+        """Likewise, so many milliseconds from now."""
+        return self.call_at(self.now_ns + ms_to_ns(milliseconds), function)
+
     def emit(self, effect: Effect) -> None:
         """Ask the host for `effect` at the end of this step."""
         self._outbox.append(effect)
+
+    def _emit_file(self, effect: Effect) -> None:
+        if self.faults.disk_full and isinstance(effect, FileAppend | FileReplace):
+            self._inbox.append(FileDone(effect.token, None, OSError(errno.ENOSPC, DISK_FULL, effect.path)))
+            self.wake()
+        else:
+            self.emit(effect)
 
     def append_internal(
         self,
@@ -124,7 +151,7 @@ class Broker:
         done: Callable[[int, int], None],
         producer: ProducerIdentity = NO_PRODUCER,
     ) -> None:
-        """Append records to a partition led here; done(error_code, base_offset) once they are written (error 0) or refused."""
+        """Append records to a partition led here; done(error_code, base_offset) once they are replicated (error 0) or refused."""
         append_internal(self, topic, partition, columns, done, producer)
 
     def read_internal(
@@ -133,18 +160,19 @@ class Broker:
         """Read whole batches from `offset` on: done(error_code, batches, next_offset); no batches: the end was reached."""
         read_internal(self, topic, partition, offset, done, max_bytes)
 
-    def raise_start(self, topic: str, partition: int, offset: int) -> None:
-        """Let go of the records of a partition led here before `offset`; nothing if it is not led here."""
-        found = self.log_of(topic, partition)
-        if isinstance(found, Partition):
-            self.logs.move_start(found, min(offset, found.high_watermark))
+    def guard(self, function: Callable[..., None]) -> Callable[..., None]:
+        """`function`, to be called in a later step on behalf of whose request is handled now: its failure ends that connection only."""
+        session = self.serving
 
-    def next_producer_id(self) -> int:
-        """A producer id that nobody else has; BrokerError if the controller gives none."""
-        for producer_id in self.producer_ids:
-            return producer_id
-        self.producer_ids = iter(self.controller.allocate_producer_ids(self.node_id))
-        return next(self.producer_ids)
+        def guarded(*arguments: Any) -> None:
+            try:
+                function(*arguments)
+            except Exception:
+                _logger.exception("broker %d failed to go on with what it had begun", self.node_id)
+                if session is not None:
+                    session.close("the request could not be served")
+
+        return guarded
 
     def session_ended(self, session: Session) -> None:
         """A session closed itself."""
@@ -159,11 +187,17 @@ class Broker:
             self.emit(Close(event.connection))
 
     def _connected(self, event: Connected) -> None:
-        self.links.handle(event)
+        self._outgoing(event)
+
+    def _outgoing(self, event: Connected | Received | Disconnected) -> None:
+        if event.connection >= FIRST_CONNECTION:
+            self.controller.handle(event)
+        else:
+            self.links.handle(event)
 
     def _received(self, event: Received) -> None:
         if event.connection > 0:
-            self.links.handle(event)
+            self._outgoing(event)
             return
         session = self._sessions.get(event.connection)
         if session is not None:
@@ -171,122 +205,68 @@ class Broker:
 
     def _disconnected(self, event: Disconnected) -> None:
         if event.connection > 0:
-            self.links.handle(event)
+            self._outgoing(event)
             return
         session = self._sessions.pop(event.connection, None)
         if session is not None:
             session.ended()
 
-    # --- Life: see `lifecycle` for the table
+    def end_sessions(self, drain: bool) -> None:
+        """Close all connections of clients; after what they are owed was sent, if `drain`."""
+        for session in list(self._sessions.values()):
+            session.close(drain=drain)
 
-    def _enter(self, state: BrokerState) -> None:
-        check_transition(self.state, state)
-        self.state = state
+    # --- Beginning and end, called by `life`
 
-    def _submitted(self, event: Submitted) -> None:
-        operation = event.operation
-        if isinstance(operation, SetFaults):
-            self.faults = operation.faults
-            self.emit(Resolve(operation.completion))
-        elif isinstance(operation, StartBroker):
-            self._start(operation)
-        elif isinstance(operation, StopBroker):
-            self._stop(operation)
-        elif isinstance(operation, KillBroker):
-            self._kill(operation)
-        else:
-            raise AssertionError(f"a broker knows no operation {operation!r}")
+    @property
+    def state(self) -> BrokerState:
+        """Where the broker is in its life."""
+        return self.life.state
 
-    def _start(self, operation: StartBroker) -> None:
-        self._enter(BrokerState.RECOVERING)
-        self._starting = operation
+    def follow(self) -> None:
+        """Hear of what changes in the cluster from now on."""
         self.settings = self.controller.broker_settings(self.node_id)
         self._unsubscribe = self.controller.subscribe(self._changed)
-        self.logs.recover(self.wall_ms, self._recovered)
 
-    def _recovered(self, result: RecoveryResult) -> None:
-        if self.state is not BrokerState.RECOVERING:
-            return
-        if result.refused is not None:
-            self._failed(FairleadError(f"broker {self.node_id} cannot start: {result.refused}"))
-            return
-        self._enter(BrokerState.OPENING)
-        self.emit(Listen(_LISTENER, self.host, self.port))
-
-    def _listening(self, event: Listening) -> None:
-        if self.state is not BrokerState.OPENING:
-            return
-        if event.error is not None:
-            where = f"{self.host}:{self.port}"
-            self._failed(
-                ConnectionFailed(f"broker {self.node_id} cannot listen on {where}: {event.error}; give another port, or 0 for any")
-            )
-            return
-        self.port = event.port
-        self._enter(BrokerState.RUNNING)
-        self.controller.broker_started(Node(self.node_id, self.host, self.port))
+    def begin(self) -> None:
+        """The broker takes part: coordinate groups and transactions, and look after the log from time to time."""
+        self.replication.start()
         self.coordinator.start()
         self.transactions.start()
         self._retain_later()
-        assert self._starting is not None
-        self.emit(Resolve(self._starting.completion, self.port))
+        self._tick()
 
-    def _failed(self, error: Exception) -> None:
-        self._enter(BrokerState.STOPPED)
-        self._unsubscribe()
-        assert self._starting is not None
-        self.emit(Resolve(self._starting.completion, None, error))
-
-    def _stop(self, operation: StopBroker) -> None:
-        if self.state is not BrokerState.RUNNING:
-            self.emit(Resolve(operation.completion, None, UsageError(f"broker {self.node_id} is {self.state.value}, not running")))
-            return
-        self._enter(BrokerState.STOPPING)
-        self._leave(drain=True)
-
-        def written() -> None:
-            self._enter(BrokerState.STOPPED)
-            self.emit(Resolve(operation.completion))
-
-        self.logs.close(written)
-
-    def _kill(self, operation: KillBroker) -> None:
-        """As `kill -9`: what is not with the host yet is lost, and nobody is told."""
-        if self.state not in (BrokerState.NEW, BrokerState.STOPPED):
-            self._enter(BrokerState.STOPPED)
-            self._leave(drain=False)
-        self.emit(Resolve(operation.completion))
-
-    def _leave(self, drain: bool) -> None:
-        """Stop taking part: no listener, no connections, no leadership."""
-        self.emit(StopListening(_LISTENER))
-        if drain:
-            # Whoever waits for a group is told to look elsewhere before the connection closes.
-            self._stop_coordinators()
-        for session in list(self._sessions.values()):
-            session.close(drain=drain)
-        if not drain:
-            self._stop_coordinators()
-        self._unsubscribe()
-        self._timers = Timers()
-        self.controller.broker_stopped(self.node_id)
-
-    def _stop_coordinators(self) -> None:
+    def stop_coordinators(self) -> None:
+        """Whoever waits for a group or a transaction is told to look elsewhere, and nothing more is asked of other brokers."""
         self.coordinator.stop()
         self.transactions.stop()
+        self.replication.stop()
         self.links.close()
+
+    def forget(self) -> None:
+        """Hear of nothing more, and do nothing more by itself."""
+        self._unsubscribe()
+        self._timers = Timers()
 
     # --- What changes, and what comes round
 
     def _changed(self, change: Change) -> None:
         if isinstance(change, BrokerConfigsChanged):
             self.settings = self.controller.broker_settings(self.node_id)
-            self.logs.file_limit_bytes = self.settings["log.segment.bytes"]
+            self.logs.configure(LogSettings.of(self.settings))
         elif isinstance(change, BrokersChanged):
             self.links.brokers_changed()
         self.partitions.changed(change)
+        self.replication.changed(change)
         if not self._stepping:
             self.wake()
+
+    def _tick(self) -> None:
+        """On the controller's own thread its clock is its brokers'."""
+        self.controller.tick(self.now_ns)
+        deadline_ns = self.controller.deadline_ns()
+        if deadline_ns is not None:
+            self.call_at(deadline_ns, self._tick)
 
     def _retain_later(self) -> None:
         self.call_at(self.now_ns + ms_to_ns(self.settings["log.retention.check.interval.ms"]), self._retain)
@@ -309,7 +289,7 @@ _ON_EVENT: dict[type, Callable[[Broker, Any], None]] = {
     Connected: Broker._connected,
     Received: Broker._received,
     Disconnected: Broker._disconnected,
-    Submitted: Broker._submitted,
-    Listening: Broker._listening,
+    Submitted: lambda broker, event: broker.life.submitted(event),
+    Listening: lambda broker, event: broker.life.listening(event),
     FileDone: Broker._file_done,
 }

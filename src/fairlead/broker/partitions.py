@@ -39,6 +39,10 @@ class HostedPartitions:
             self._limits[topic_id] = limits
         return topic.name, limits
 
+    def written(self, partition: Partition) -> None:
+        """More of `partition` is in the log file."""
+        self._broker.replication.written(partition)
+
     def find(self, topic: TopicImage | None, number: int, claimed_epoch: int = -1) -> Partition | int:
         """The partition if it is led here, else the error code that Kafka's `Partition.getLocalLog` gives.
 
@@ -50,6 +54,14 @@ class HostedPartitions:
         if claimed_epoch >= 0 and claimed_epoch != image.leader_epoch:
             return ErrorCode.FENCED_LEADER_EPOCH if claimed_epoch < image.leader_epoch else ErrorCode.UNKNOWN_LEADER_EPOCH
         if image.leader != self._broker.node_id:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        partition = self._broker.logs.partition(topic.topic_id, number)
+        self._broker.replication.lead(topic, number, partition)
+        return partition
+
+    def find_followed(self, topic: TopicImage, number: int) -> Partition | int:
+        """The partition if it is followed here, else NOT_LEADER_OR_FOLLOWER. `find` has looked at number and epoch."""
+        if self._broker.node_id not in topic.partitions[number].replicas:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         return self._broker.logs.partition(topic.topic_id, number)
 
@@ -78,6 +90,7 @@ class HostedPartitions:
             self._limits.pop(change.topic.topic_id, None)
             for partition in broker.logs.forget_topic(change.topic.topic_id, len(change.topic.partitions)):
                 broker.purgatory.wake(partition)
+                broker.replication.gone(partition)
         elif isinstance(change, LeadersChanged):
             for topic, number in change.partitions:
                 hosted = broker.logs.known(topic.topic_id, number)

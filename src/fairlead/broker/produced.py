@@ -7,15 +7,20 @@ inside would reach every consumer.
 
 from __future__ import annotations
 
+import struct
+
 from fairlead.base.codes import ErrorCode
 from fairlead.base.errors import BrokerError, DecodeError
-from fairlead.base.limits import BATCH_OVERHEAD_BYTES
 from fairlead.broker.log import Partition
 from fairlead.core.effects import Buffer
 from fairlead.records import BatchHeader, Compression, TimestampType, check_produced, scan, verify
+from fairlead.records.layout import BATCH_LENGTH, LAST_OFFSET_DELTA, LENGTH_PREFIX_BYTES, RECORD_COUNT
 
 _MAGIC_POSITION = 16
 _MAGIC = 2
+_LENGTH = struct.Struct(">i")
+_LENGTH_MIN = 14
+"""Least length of any batch or message, of whatever magic (Kafka's `LegacyRecord.RECORD_OVERHEAD_V0`)."""
 _ZSTD = int(Compression.zstd)
 _ZSTD_FROM_VERSION = 7
 _UNUSUAL = 0x38
@@ -24,10 +29,7 @@ _UNUSUAL = 0x38
 
 def check_batch(partition: Partition, records: Buffer | None, version: int) -> BatchHeader:
     """The header of the one batch in `records` of a Produce request of `version`. Raises BrokerError with Kafka's code."""
-    if records is None or len(records) <= _MAGIC_POSITION:
-        raise BrokerError(ErrorCode.INVALID_RECORD, f"{partition}: a Produce request must carry one record batch per partition")
-    if records[_MAGIC_POSITION] != _MAGIC:
-        raise BrokerError(ErrorCode.INVALID_RECORD, f"{partition}: record batches must have magic 2, not {records[_MAGIC_POSITION]}")
+    records = _whole_batch(partition, records)
     size_bytes = len(records)
     if size_bytes > partition.limits.max_message_bytes or size_bytes > partition.limits.segment_bytes:
         raise _too_large(partition, size_bytes)
@@ -54,13 +56,28 @@ def _too_large(partition: Partition, size_bytes: int) -> BrokerError:
     return BrokerError(ErrorCode.RECORD_LIST_TOO_LARGE, text)
 
 
+def _whole_batch(partition: Partition, records: Buffer | None) -> Buffer:
+    """The records, if one whole batch of magic 2 is in front (Kafka's `ByteBufferLogInputStream`, `ProduceRequest.validateRecords`)."""
+    present_bytes = 0 if records is None else len(records)
+    if records is not None and present_bytes > _MAGIC_POSITION:
+        length = _LENGTH.unpack_from(records, BATCH_LENGTH)[0]
+        magic = records[_MAGIC_POSITION]
+        if length < _LENGTH_MIN or magic > _MAGIC:
+            raise BrokerError(ErrorCode.CORRUPT_MESSAGE, f"{partition}: {length} bytes of magic {magic} are no record batch")
+        if magic != _MAGIC:
+            raise BrokerError(ErrorCode.INVALID_RECORD, f"{partition}: record batches must have magic {_MAGIC}, not {magic}")
+        if length + LENGTH_PREFIX_BYTES <= present_bytes:
+            return records
+    text = f"{partition}: a Produce request must carry one whole record batch per partition; there are {present_bytes} bytes"
+    raise BrokerError(ErrorCode.INVALID_RECORD, text)
+
+
 def _single_header(partition: Partition, records: Buffer) -> BatchHeader:
-    if len(records) < BATCH_OVERHEAD_BYTES:
-        raise BrokerError(ErrorCode.CORRUPT_MESSAGE, f"{partition}: {len(records)} bytes are less than a batch's header")
     try:
         headers = scan(records)
     except DecodeError as error:
-        raise BrokerError(ErrorCode.CORRUPT_MESSAGE, f"{partition}: {error}") from None
+        counts = error.offset in (RECORD_COUNT, LAST_OFFSET_DELTA)
+        raise BrokerError(ErrorCode.INVALID_RECORD if counts else ErrorCode.CORRUPT_MESSAGE, f"{partition}: {error}") from None
     if len(headers) > 1:
         raise BrokerError(ErrorCode.INVALID_RECORD, f"{partition}: {len(headers)} record batches for one partition, where one is allowed")
     if not headers or headers[0].size_bytes != len(records):

@@ -15,7 +15,6 @@ from fairlead.wire import ApiKey
 
 _TRANSACTION_VERSION = "it needs transaction.version 2 (the second part of KIP-890), and this cluster is at 0"
 _SECURITY = "connections are PLAINTEXT and everyone may do everything in this release"
-_REPLICATION = "partitions have one replica in this release"
 _QUORUM = "the controller is one object, called directly, not a quorum of servers"
 _QUOTAS = "there are no quotas in this release"
 _GROUPS = "groups use the classic protocol; that of KIP-848 is not part of this release"
@@ -29,15 +28,11 @@ REFUSED_APIS: dict[ApiKey, str] = {
     ApiKey.CREATE_ACLS: _SECURITY,
     ApiKey.DELETE_ACLS: _SECURITY,
     ApiKey.ALTER_REPLICA_LOG_DIRS: _LOG_DIRS,
-    ApiKey.DESCRIBE_LOG_DIRS: _LOG_DIRS,
     ApiKey.SASL_AUTHENTICATE: _SECURITY,
     ApiKey.CREATE_DELEGATION_TOKEN: _TOKENS,
     ApiKey.RENEW_DELEGATION_TOKEN: _TOKENS,
     ApiKey.EXPIRE_DELEGATION_TOKEN: _TOKENS,
     ApiKey.DESCRIBE_DELEGATION_TOKEN: _TOKENS,
-    ApiKey.ELECT_LEADERS: _REPLICATION,
-    ApiKey.ALTER_PARTITION_REASSIGNMENTS: _REPLICATION,
-    ApiKey.LIST_PARTITION_REASSIGNMENTS: _REPLICATION,
     ApiKey.DESCRIBE_CLIENT_QUOTAS: _QUOTAS,
     ApiKey.ALTER_CLIENT_QUOTAS: _QUOTAS,
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: _SECURITY,
@@ -46,7 +41,7 @@ REFUSED_APIS: dict[ApiKey, str] = {
     ApiKey.BEGIN_QUORUM_EPOCH: _QUORUM,
     ApiKey.END_QUORUM_EPOCH: _QUORUM,
     ApiKey.DESCRIBE_QUORUM: _QUORUM,
-    ApiKey.ALTER_PARTITION: _REPLICATION,
+    ApiKey.ALTER_PARTITION: _QUORUM,
     ApiKey.UPDATE_FEATURES: "there are no feature levels: the cluster is of one release, always",
     ApiKey.ENVELOPE: _QUORUM,
     ApiKey.FETCH_SNAPSHOT: _QUORUM,
@@ -92,9 +87,13 @@ KAFKA_VERSIONS: dict[ApiKey, tuple[int, int]] = {
     ApiKey.TXN_OFFSET_COMMIT: (0, 5),
     ApiKey.DESCRIBE_CONFIGS: (1, 4),
     ApiKey.ALTER_CONFIGS: (0, 2),
+    ApiKey.DESCRIBE_LOG_DIRS: (1, 5),
     ApiKey.CREATE_PARTITIONS: (0, 3),
     ApiKey.DELETE_GROUPS: (0, 2),
+    ApiKey.ELECT_LEADERS: (0, 2),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: (0, 1),
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: (0, 1),
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: (0, 0),
     ApiKey.OFFSET_DELETE: (0, 0),
     ApiKey.DESCRIBE_CLUSTER: (0, 2),
     ApiKey.DESCRIBE_PRODUCERS: (0, 0),
@@ -135,12 +134,10 @@ class RefusedOption(NamedTuple):
 
 REFUSED_OPTIONS: tuple[RefusedOption, ...] = (
     RefusedOption(ApiKey.PRODUCE, "internal topics", ErrorCode.INVALID_TOPIC_EXCEPTION, "coordinators keep what they know there"),
-    RefusedOption(ApiKey.FETCH, "fetch sessions (KIP-227)", ErrorCode.FETCH_SESSION_ID_NOT_FOUND, "every fetch names all that it wants"),
     RefusedOption(ApiKey.OFFSET_COMMIT, "retention_time_ms", ErrorCode.INVALID_REQUEST, "offsets are kept by offsets.retention.minutes"),
     RefusedOption(
         ApiKey.FIND_COORDINATOR, "key type 2 (share group)", ErrorCode.INVALID_REQUEST, "share groups are not part of this release"
     ),
-    RefusedOption(ApiKey.CREATE_TOPICS, "replication factor above 1", ErrorCode.INVALID_REPLICATION_FACTOR, _REPLICATION),
     RefusedOption(ApiKey.CREATE_TOPICS, "configs in UNSUPPORTED", ErrorCode.INVALID_CONFIG, "each with its own reason"),
     RefusedOption(ApiKey.DELETE_TOPICS, "internal topics", ErrorCode.INVALID_TOPIC_EXCEPTION, "groups would lose their offsets"),
     RefusedOption(ApiKey.CREATE_PARTITIONS, "internal topics", ErrorCode.INVALID_TOPIC_EXCEPTION, "groups would lose their home"),

@@ -22,7 +22,7 @@ from fairlead.base.codes import ErrorCode
 from fairlead.base.errors import DecodeError, FairleadError, UnsupportedVersion
 from fairlead.base.limits import PENDING_REQUESTS_MAX, PENDING_REQUESTS_MAX_BYTES
 from fairlead.base.units import ms_to_ns
-from fairlead.broker.dispatch import REGISTRY, Api, Reply
+from fairlead.broker.dispatch import REGISTRY, Api, Reply, api_of
 from fairlead.core.effects import Buffer, Close, Hold, Write
 from fairlead.wire import ApiKey, FrameReader, Message, Request, RequestHeader, decode_request, encode_response, peek_request
 
@@ -34,10 +34,15 @@ _logger = logging.getLogger("fairlead.broker")
 
 @dataclass(slots=True)
 class Faults:
-    """What a broker does to its answers on purpose, in milliseconds; zeros: nothing."""
+    """What a broker does on purpose: answers late, by milliseconds; hears nothing of some others; has a full disk. Zeros: nothing."""
 
     produce_service_time_ms: float = 0
     latency_ms: float = 0
+    cut_from: frozenset[int] = frozenset()
+    """Ids of brokers to which it has no link."""
+    cut_from_controller: bool = False
+    disk_full: bool = False
+    """Nothing can be written: ENOSPC."""
 
 
 class _Outstanding:
@@ -140,7 +145,7 @@ class Session:
         except DecodeError as error:
             self.close(f"not a request: {error}")
             return False
-        api = REGISTRY.get(header.api_key)  # type: ignore[call-overload]
+        api = api_of(header.api_key)
         if self._outstanding and not self._may_overtake(api):
             return False
         frame = self._waiting.popleft()
@@ -159,14 +164,17 @@ class Session:
     def _call(self, api: Api, header: RequestHeader, frame: memoryview) -> None:
         outstanding = _Outstanding(header, api)
         self._outstanding.append(outstanding)
+        self.broker.serving = self
         try:
             request = _decode(frame, header)
             api.handler(self.broker, request, self, self._replier(outstanding))
         except (DecodeError, UnsupportedVersion) as error:
-            self.close(f"{ApiKey(header.api_key).name} version {header.version}: {error}")
+            self.close(f"{header.name} version {header.version}: {error}")
         except Exception:
-            _logger.exception("broker %d failed to serve %s version %d", self.broker.node_id, ApiKey(header.api_key).name, header.version)
+            _logger.exception("broker %d failed to serve %s version %d", self.broker.node_id, header.name, header.version)
             self.close("the request could not be served")
+        finally:
+            self.broker.serving = None
 
     def _replier(self, outstanding: _Outstanding) -> Reply:
         def reply(message: Message | None) -> None:
@@ -179,7 +187,7 @@ class Session:
                     outstanding.buffers = encode_response(header.api_key, header.version, header.correlation_id, message)
                 except FairleadError:
                     # Perhaps in a later step, where nobody else would catch it: one connection ends, not the broker.
-                    _logger.exception("broker %d cannot encode its answer to %s", self.broker.node_id, ApiKey(header.api_key).name)
+                    _logger.exception("broker %d cannot encode its answer to %s", self.broker.node_id, header.name)
                     self.close("the answer could not be encoded")
                     return
             self._work()

@@ -1,7 +1,10 @@
 """The partitions of an internal topic that a broker leads: each is read into a shard when its leadership comes, and dropped when it goes.
 
-    led ──read to its end──▶ loaded ──led no more, or the broker stops──▶ dropped
+    led ──read to its end──▶ loaded ──led no more, or for another epoch, or the broker stops──▶ dropped
       └──a read failed──▶ begun anew, a little later
+
+A shard belongs to one reign: a topic id and a leader epoch. A broker that loses a partition and gets it back may hear of both at once,
+and what others wrote in between is in the log alone.
 
 What a shard is, and what its records mean, is its owner's affair: the group coordinator keeps offsets in them, the transaction
 coordinator transactions.
@@ -11,12 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Generic, Protocol, TypeVar
+from uuid import UUID
 
 from fairlead.base.codes import ErrorCode
 from fairlead.base.errors import BrokerError
 from fairlead.base.ids import NO_LEADER_EPOCH
 from fairlead.base.units import ms_to_ns
-from fairlead.broker.controller import Change, Controller, LeadersChanged, TopicCreated
+from fairlead.broker.controller import Change, ClusterView, LeadersChanged, TopicCreated, TopicDeleted
 from fairlead.broker.home import home_partition
 from fairlead.broker.timers import Timer
 from fairlead.core.effects import Buffer
@@ -40,7 +44,7 @@ class ShardHost(Protocol):
 
     node_id: int
     now_ns: int
-    controller: Controller
+    controller: ClusterView
 
     def call_at(self, deadline_ns: int, function: Callable[[], None]) -> Timer:
         """Run `function` at the deadline."""
@@ -74,6 +78,8 @@ class Shards(Generic[AnyShard]):
         self._what = what
         self._keeper = keeper
         self._led: dict[int, AnyShard] = {}
+        self._reigns: dict[int, tuple[UUID, int]] = {}
+        """Topic id and leader epoch that each shard is of."""
         self._unsubscribe: Callable[[], None] = lambda: None
 
     def __iter__(self) -> Iterator[AnyShard]:
@@ -116,20 +122,24 @@ class Shards(Generic[AnyShard]):
         """Follow the controller. It calls in the step of the broker that asked for the change: files are for a step of our own."""
         if isinstance(change, TopicCreated) and change.topic.name == self._topic:
             self._follow(fresh=True)
-        elif isinstance(change, LeadersChanged) and any(topic.name == self._topic for topic, _ in change.partitions):
+        elif _concerns(change, self._topic):
             self._host.call_at(self._host.now_ns, lambda: self._follow(fresh=False))
 
     def _follow(self, fresh: bool) -> None:
         topic = self._host.controller.image.topics.get(self._topic)
-        for number, partition in enumerate(topic.partitions if topic is not None else ()):
-            if partition.leader != self._host.node_id:
-                self._drop(number)
-            elif number not in self._led:
-                shard = self._led[number] = self._keeper.new_shard(number)
-                if fresh:
-                    shard.loaded = True
-                else:
-                    self._load(shard, 0)
+        reigns: dict[int, tuple[UUID, int]] = {}
+        if topic is not None:
+            mine = ((number, one) for number, one in enumerate(topic.partitions) if one.leader == self._host.node_id)
+            reigns = {number: (topic.topic_id, one.leader_epoch) for number, one in mine}
+        for number in [number for number, reign in self._reigns.items() if reigns.get(number) != reign]:
+            self._drop(number)
+        for number in [number for number in reigns if number not in self._led]:
+            shard = self._led[number] = self._keeper.new_shard(number)
+            self._reigns[number] = reigns[number]
+            if fresh:
+                shard.loaded = True
+            else:
+                self._load(shard, 0)
 
     def _load(self, shard: AnyShard, offset: int) -> None:
         def read(error: int, batches: Sequence[Buffer], next_offset: int) -> None:
@@ -153,11 +163,18 @@ class Shards(Generic[AnyShard]):
 
     def _drop(self, partition: int) -> None:
         shard = self._led.pop(partition, None)
+        self._reigns.pop(partition, None)
         if shard is not None:
             self._keeper.shard_dropped(shard)
 
 
-def epoch_of(controller: Controller, topic: str, partition: int) -> int:
+def _concerns(change: Change, topic: str) -> bool:
+    if isinstance(change, LeadersChanged):
+        return any(one.name == topic for one, _ in change.partitions)
+    return isinstance(change, TopicDeleted) and change.topic.name == topic
+
+
+def epoch_of(controller: ClusterView, topic: str, partition: int) -> int:
     """The leader epoch of a partition, which is its coordinator's epoch; -1 if there is no such partition."""
     image = controller.image.partition(topic, partition)
     return NO_LEADER_EPOCH if image is None else image.leader_epoch

@@ -7,7 +7,7 @@ from rich.markup import escape
 
 import fairlead
 from fairlead.base.errors import FairleadError, ItemsFailed
-from fairlead.cli import cluster, demo_command, lab, perf, records, simulate, topics
+from fairlead.cli import cluster, demo_command, groups, lab, perf, records, simulate, topics
 from fairlead.cli.main import WRONG_COMMAND_LINE_EXIT_CODE
 from fairlead.cli.terminal import errors
 
@@ -18,6 +18,7 @@ app = typer.Typer(
     help="A Kafka client and an embedded Kafka cluster: start one, fill it, read it, measure it.",
 )
 app.add_typer(topics.app, name="topics")
+app.add_typer(groups.app, name="groups")
 app.add_typer(perf.app, name="perf")
 app.add_typer(lab.app, name="lab")
 app.command("up")(cluster.up)

@@ -17,6 +17,8 @@ def up(
     port: Annotated[int, typer.Option(min=0, max=65_535, help="Port of the first broker, the others follow it; 0: any free ports.")] = 9092,
     host: Annotated[str, typer.Option(help="Address to listen on, and to tell clients.")] = "127.0.0.1",
     data_dir: Annotated[Path | None, typer.Option(help="Keep topics and records here; without it they go when the cluster stops.")] = None,
+    processes: Annotated[bool, typer.Option("--processes", help="A process of its own for each broker: all cores, and `kill -9`.")] = False,
+    racks: Annotated[str, typer.Option(help="Racks, separated by commas, in which the brokers stand in turn.")] = "",
     properties: Annotated[
         list[str] | None, typer.Option("--property", "-X", metavar="KEY=VALUE", help="A broker config; may be repeated.")
     ] = None,
@@ -27,8 +29,11 @@ def up(
         signal.signal(number, lambda *_: stop.set())
     from fairlead.testing import Cluster
 
-    with Cluster(brokers=brokers, data_dir=data_dir, config=settings(properties), host=host, port=port) as cluster:
+    standing = [rack.strip() for rack in racks.split(",") if rack.strip()]
+    with Cluster(brokers, data_dir, settings(properties), port, host, processes, standing) as cluster:
         output.print(f"{brokers} {'broker' if brokers == 1 else 'brokers'} up: bootstrap.servers={cluster.bootstrap_servers}", markup=False)
+        if processes:
+            output.print("processes: " + ", ".join(f"broker {broker.node_id} is {broker.pid}" for broker in cluster.brokers), markup=False)
         kept = f"data in {data_dir}" if data_dir else "data in a temporary folder, removed at the end (--data-dir keeps it)"
         output.print(kept, markup=False)
         output.print("Ctrl-C stops it")

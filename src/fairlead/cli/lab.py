@@ -7,10 +7,13 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from fairlead.cli.lab_cluster import kip578, replication
+from fairlead.cli.lab_killstorm import killstorm
 from fairlead.cli.lab_latency import kip480, kip794
 from fairlead.cli.lab_options import JsonFile, Peers, PlotFile, Profile, Target, chosen_all, chosen_profile, run_experiment
+from fairlead.cli.lab_transcript import transcript
 from fairlead.cli.terminal import output
-from fairlead.lab.experiment import EXPERIMENTS
+from fairlead.lab.experiment import EXPERIMENTS, TRIALS
 
 app = typer.Typer(no_args_is_help=True, help="Experiments: every claim about speed, to be run again beside the peers.")
 
@@ -19,8 +22,8 @@ app = typer.Typer(no_args_is_help=True, help="Experiments: every claim about spe
 def list_experiments() -> None:
     """List the experiments."""
     table = Table("experiment", "measures", box=None, pad_edge=False)
-    for one in EXPERIMENTS.values():
-        table.add_row(one.name, one.summary)
+    for name, summary in [(one.name, one.summary) for one in EXPERIMENTS.values()] + list(TRIALS.items()):
+        table.add_row(name, summary)
     output.print(table)
 
 
@@ -122,5 +125,9 @@ def batching(
     )
 
 
+app.command()(killstorm)
 app.command()(kip480)
 app.command()(kip794)
+app.command()(kip578)
+app.command()(replication)
+app.command()(transcript)

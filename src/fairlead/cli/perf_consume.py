@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -19,7 +20,7 @@ from fairlead.base.units import MIB
 from fairlead.cli.connecting import TOPIC_S, open_consumer
 from fairlead.cli.perf_options import BootstrapServer, date_formatter, metric_lines, property_file, say, servers
 from fairlead.cli.terminal import settings
-from fairlead.client import Consumer
+from fairlead.client import Consumer, RebalanceListener
 
 CLIENT_ID = "perf-consumer-client"
 POLL_S = 0.1
@@ -37,11 +38,12 @@ COLUMNS = (
 
 @dataclass
 class Count:
-    """What was read by `at_s`, a time of the performance counter."""
+    """What was read by `at_s`, a time of the performance counter; `sharing_s` of it passed while a group shared its partitions."""
 
     at_s: float
     size_bytes: int = 0
     records: int = 0
+    sharing_s: float = 0.0
 
     def add(self, table: pa.Table) -> None:
         """Counts keys and values."""
@@ -49,11 +51,34 @@ class Count:
         self.size_bytes += sum(pc.sum(pc.binary_length(table[name])).as_py() or 0 for name in ("key", "value"))
 
     def figures(self, since: Count) -> str:
-        """Totals, then rates since then; there is no group, so no time goes into rebalancing and the rates of fetching are the same."""
+        """Totals with rates since then, then the time that went into sharing, and that of fetching with the rates by it."""
         seconds = max(self.at_s - since.at_s, 1e-9)
-        rates = f"{(self.size_bytes - since.size_bytes) / MIB / seconds:.4f}", f"{(self.records - since.records) / seconds:.4f}"
-        totals = f"{self.size_bytes / MIB:.4f}", rates[0], str(self.records), rates[1]
-        return ", ".join((*totals, "0", str(round(seconds * 1000)), *rates))
+        sharing_s = self.sharing_s - since.sharing_s
+        fetching_s = max(seconds - sharing_s, 1e-9)
+        size_mib, records = (self.size_bytes - since.size_bytes) / MIB, self.records - since.records
+        totals = f"{self.size_bytes / MIB:.4f}", f"{size_mib / seconds:.4f}", str(self.records), f"{records / seconds:.4f}"
+        fetching = str(round(fetching_s * 1000)), f"{size_mib / fetching_s:.4f}", f"{records / fetching_s:.4f}"
+        return ", ".join((*totals, str(round(sharing_s * 1000)), *fetching))
+
+
+class Sharing(RebalanceListener):
+    """Adds up the time in which a group shares its partitions."""
+
+    def __init__(self) -> None:
+        self._since_s: float | None = time.perf_counter()
+        self._ended_s = 0.0
+
+    def on_assigned(self, partitions: Sequence[TopicPartition]) -> None:
+        if self._since_s is not None:
+            self._ended_s += time.perf_counter() - self._since_s
+            self._since_s = None
+
+    def on_revoked(self, partitions: Sequence[TopicPartition]) -> None:
+        self._since_s = time.perf_counter()
+
+    def total_s(self, now_s: float) -> float:
+        """All of it, until now."""
+        return self._ended_s + (0.0 if self._since_s is None else now_s - self._since_s)
 
 
 def consume(
@@ -74,7 +99,7 @@ def consume(
         list[str] | None,
         typer.Option("--command-property", "--property", "-X", metavar="KEY=VALUE …", help="Consumer configs, one or several."),
     ] = None,
-    group: Annotated[str | None, typer.Option(help="Refused: consumer groups are not part of this release.")] = None,
+    group: Annotated[str | None, typer.Option(help="Read as a member of this group, which shares the partitions.")] = None,
 ) -> None:
     """Read records, as tables, and print throughput."""
     if (topic is None) == (include is None):
@@ -85,17 +110,23 @@ def consume(
         "max.partition.fetch.bytes": str(fetch_size),
         **property_file(config_file, "--command-config"),
         **settings(properties, "--command-property"),
-        **({"group.id": group} if group is not None else {}),
     }
+    if group is not None:
+        config |= {"group.id": group, "auto.offset.reset": "latest" if from_latest else "earliest"}
     config |= servers(bootstrap_server, config)
     with open_consumer(config) as consumer:
         partitions = _partitions(consumer, topic, include)
         if not hide_header:
             say(", ".join(("time, threadId" if show_detailed_stats else "start.time, end.time", *COLUMNS)))
-        consumer.assign(partitions)
-        consumer.seek_to_end(partitions) if from_latest else consumer.seek_to_beginning(partitions)
+        sharing = None if group is None else Sharing()
+        if sharing is None:
+            consumer.assign(partitions)
+            consumer.seek_to_end(partitions) if from_latest else consumer.seek_to_beginning(partitions)
+        else:
+            consumer.subscribe(re.compile(include) if include is not None else [str(topic)], sharing)
         started, start = datetime.now(), Count(time.perf_counter())
-        count = _read(consumer, num_records, timeout / 1000, start, reporting_interval / 1000 if show_detailed_stats else None, clock)
+        interval_s = reporting_interval / 1000 if show_detailed_stats else None
+        count = _read(consumer, num_records, timeout / 1000, start, interval_s, clock, sharing)
         if not show_detailed_stats:
             say(f"{clock(started)}, {clock(datetime.now())}, {count.figures(start)}")
         if print_metrics:
@@ -116,12 +147,15 @@ def _partitions(consumer: Consumer, topic: str | None, include: str | None) -> l
     return [TopicPartition(name, entry.partition) for name, entries in topics.items() for entry in entries]
 
 
-def _read(consumer: Consumer, records: int, timeout_s: float, start: Count, interval_s: float | None, clock: Any) -> Count:
+def _read(
+    consumer: Consumer, records: int, timeout_s: float, start: Count, interval_s: float | None, clock: Any, sharing: Sharing | None
+) -> Count:
     """Reads until there are `records`, or nothing came for `timeout_s`, saying every `interval_s` how it goes."""
     count, last, heard_s = Count(start.at_s), start, start.at_s
     while count.records < records:
         table = consumer.poll_table(POLL_S)
         count.at_s = time.perf_counter()
+        count.sharing_s = 0.0 if sharing is None else sharing.total_s(count.at_s)
         if table.num_rows:
             heard_s = count.at_s
             count.add(table)
@@ -130,5 +164,5 @@ def _read(consumer: Consumer, records: int, timeout_s: float, start: Count, inte
             break
         if interval_s is not None and count.at_s - last.at_s >= interval_s:
             say(f"{clock(datetime.now())}, 0, {count.figures(last)}")
-            last = Count(count.at_s, count.size_bytes, count.records)
+            last = Count(count.at_s, count.size_bytes, count.records, count.sharing_s)
     return count

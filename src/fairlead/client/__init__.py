@@ -40,6 +40,7 @@ from fairlead.client.admin import Admin
 from fairlead.client.admin_async import AsyncAdmin
 from fairlead.client.consumer import Consumer
 from fairlead.client.consumer_async import AsyncConsumer
+from fairlead.client.consumer_group import RebalanceListener
 from fairlead.client.delivery import RecordMetadata
 from fairlead.client.interceptors import ConsumerInterceptor, ProducerInterceptor, ProducerRecord
 from fairlead.client.producer import Producer
@@ -62,6 +63,7 @@ __all__ = [
     "Producer",
     "ProducerInterceptor",
     "ProducerRecord",
+    "RebalanceListener",
     "Record",
     "RecordMetadata",
 ]

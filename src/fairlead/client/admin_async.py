@@ -13,6 +13,8 @@ from fairlead.admin import (
     ConfigChange,
     ConfigEntry,
     ConfigResource,
+    GroupDescription,
+    GroupListing,
     NewPartitions,
     NewTopic,
     TopicDescription,
@@ -21,6 +23,7 @@ from fairlead.admin import (
 from fairlead.base.ids import TopicPartition
 from fairlead.client.admin_calls import AdminCalls
 from fairlead.client.hosting import run_async
+from fairlead.core.group_offsets import OffsetAndMetadata
 from fairlead.core.partition_offsets import OffsetAndTimestamp
 
 
@@ -86,6 +89,38 @@ class AsyncAdmin:
     async def delete_records(self, before: Mapping[TopicPartition, int], timeout_s: float | None = None) -> dict[TopicPartition, int]:
         """Delete what lies before an offset (-1: everything); {partition: where its log starts now}."""
         return await run_async(self._calls.delete_records(before, timeout_s))
+
+    async def list_groups(
+        self, states: Iterable[str] = (), types: Iterable[str] = (), timeout_s: float | None = None
+    ) -> dict[str, GroupListing]:
+        """{name: listing} of all groups, or of those in one of `states` ("Stable", "Empty", ...) and of one of `types` ("classic", ...)."""
+        return await run_async(self._calls.list_groups(states, types, timeout_s))
+
+    async def describe_groups(self, group_ids: Iterable[str], timeout_s: float | None = None) -> dict[str, GroupDescription]:
+        """{name: description}: state, coordinator, and members with what they read; ItemsFailed names groups that are not there."""
+        return await run_async(self._calls.describe_groups(group_ids, timeout_s))
+
+    async def delete_groups(self, group_ids: Iterable[str], timeout_s: float | None = None) -> dict[str, None]:
+        """Delete groups that have no members, with their offsets."""
+        return await run_async(self._calls.delete_groups(group_ids, timeout_s))
+
+    async def list_group_offsets(
+        self, group_ids: Iterable[str], require_stable: bool = False, timeout_s: float | None = None
+    ) -> dict[str, dict[TopicPartition, OffsetAndMetadata]]:
+        """{name: {partition: committed offset}}; `require_stable`: waits for open transactions that commit some (KIP-447)."""
+        return await run_async(self._calls.list_group_offsets(group_ids, require_stable, timeout_s))
+
+    async def alter_group_offsets(
+        self, group_id: str, offsets: Mapping[TopicPartition, int | OffsetAndMetadata], timeout_s: float | None = None
+    ) -> dict[TopicPartition, None]:
+        """Set the committed offsets of a group without members (UNKNOWN_MEMBER_ID if it has some): where it will go on reading."""
+        return await run_async(self._calls.alter_group_offsets(group_id, offsets, timeout_s))
+
+    async def delete_group_offsets(
+        self, group_id: str, partitions: Iterable[TopicPartition], timeout_s: float | None = None
+    ) -> dict[TopicPartition, None]:
+        """Take committed offsets back (KIP-496); while the group has members, only of topics that none of them reads."""
+        return await run_async(self._calls.delete_group_offsets(group_id, partitions, timeout_s))
 
     async def close(self) -> None:
         """Close all connections; calls under way end with UsageError. Closing again does nothing."""

@@ -14,6 +14,8 @@ from fairlead.admin import (
     ConfigChange,
     ConfigEntry,
     ConfigResource,
+    GroupDescription,
+    GroupListing,
     NewPartitions,
     NewTopic,
     Perform,
@@ -26,6 +28,7 @@ from fairlead.base.errors import UsageError
 from fairlead.base.ids import TopicPartition
 from fairlead.base.units import s_to_ns
 from fairlead.client.hosting import Steps, Wait, open_host
+from fairlead.core.group_offsets import OffsetAndMetadata
 from fairlead.core.metadata import Metadata
 from fairlead.core.partition_offsets import OffsetAndTimestamp
 from fairlead.runtime import Completion
@@ -104,6 +107,54 @@ class AdminCalls:
             return admin.delete_records(metadata, before, timeout_ms=timeout_ms)
 
         return self._perform("deleting records of", before, make, timeout_s, _topics(before))
+
+    def list_groups(self, states: Iterable[str], types: Iterable[str], timeout_s: float | None) -> Steps[dict[str, GroupListing]]:
+        """List groups."""
+        script = admin.list_groups(_distinct("list_groups", states), _distinct("list_groups", types))
+        return self._perform("listing groups", (), lambda _: script, timeout_s)
+
+    def describe_groups(self, group_ids: Iterable[str], timeout_s: float | None) -> Steps[dict[str, GroupDescription]]:
+        """Describe groups."""
+        wanted = _distinct("describe_groups", group_ids)
+        return self._perform("describing groups", wanted, lambda metadata: admin.describe_groups(metadata, wanted), timeout_s)
+
+    def delete_groups(self, group_ids: Iterable[str], timeout_s: float | None) -> Steps[dict[str, None]]:
+        """Delete groups."""
+        wanted = _distinct("delete_groups", group_ids)
+        return self._perform("deleting groups", wanted, lambda metadata: admin.delete_groups(metadata, wanted), timeout_s)
+
+    def list_group_offsets(
+        self, group_ids: Iterable[str], require_stable: bool, timeout_s: float | None
+    ) -> Steps[dict[str, dict[TopicPartition, OffsetAndMetadata]]]:
+        """List committed offsets."""
+        wanted = _distinct("list_group_offsets", group_ids)
+        return self._perform(
+            "listing offsets of groups",
+            wanted,
+            lambda metadata: admin.list_group_offsets(metadata, wanted, require_stable=require_stable),
+            timeout_s,
+        )
+
+    def alter_group_offsets(
+        self, group_id: str, offsets: Mapping[TopicPartition, int | OffsetAndMetadata], timeout_s: float | None
+    ) -> Steps[dict[TopicPartition, None]]:
+        """Set committed offsets."""
+        wanted = {of: OffsetAndMetadata(one) if isinstance(one, int) else one for of, one in offsets.items()}
+        negative = [str(of) for of, one in wanted.items() if one.offset < 0]
+        if negative:
+            raise UsageError(f"alter_group_offsets: offsets begin at 0, and {', '.join(negative)} would get a negative one")
+        return self._perform(
+            f"setting offsets of group {group_id}", (), lambda metadata: admin.alter_group_offsets(metadata, group_id, wanted), timeout_s
+        )
+
+    def delete_group_offsets(
+        self, group_id: str, partitions: Iterable[TopicPartition], timeout_s: float | None
+    ) -> Steps[dict[TopicPartition, None]]:
+        """Take committed offsets back."""
+        wanted = list(partitions)
+        return self._perform(
+            f"deleting offsets of group {group_id}", (), lambda metadata: admin.delete_group_offsets(metadata, group_id, wanted), timeout_s
+        )
 
     def close(self) -> Steps[None]:
         """Close once; again is nothing."""

@@ -1,7 +1,8 @@
-"""`Consumer`: reads assigned partitions, as records or as Arrow tables, blocking."""
+"""`Consumer`: reads partitions, assigned by hand or by its group, as records or as Arrow tables, blocking."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any
@@ -11,8 +12,10 @@ import pyarrow as pa
 from fairlead.base.errors import UsageError
 from fairlead.base.ids import TopicPartition
 from fairlead.client.consumer_calls import ConsumerCalls
+from fairlead.client.consumer_group import RebalanceListener
 from fairlead.client.hosting import run_blocking
 from fairlead.consumer import EARLIEST, LATEST, OffsetAndTimestamp, Record
+from fairlead.core.group_offsets import GroupMetadata, OffsetAndMetadata
 from fairlead.core.metadata import PartitionMetadata
 
 ITERATION_S = 1.0
@@ -20,7 +23,7 @@ ITERATION_S = 1.0
 
 
 class Consumer:
-    """A Kafka consumer of assigned partitions.
+    """A Kafka consumer: of partitions assigned by hand, or of topics whose partitions a group shares.
 
     `config` has Kafka's keys (`bootstrap.servers`, `auto.offset.reset`, ...; see docs/configuration.md); ConfigError names all that
     is wrong with it. Data is fetched ahead on a thread of its own, at most `fetch.max.bytes` per broker, and decoded in the caller's.
@@ -36,6 +39,40 @@ class Consumer:
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Read exactly these partitions from now on. Those assigned before keep their positions; an empty list stops reading."""
         run_blocking(self._calls.assign(partitions))
+
+    def subscribe(self, topics: Iterable[str] | re.Pattern[str], listener: RebalanceListener | None = None) -> None:
+        """Share the partitions of these topics (a compiled pattern: of all topics whose whole name it matches) with the group `group.id`.
+
+        Partitions come, and go, in later polls, and `listener` hears of it. Reading begins where the group has committed, else as
+        `auto.offset.reset` says. Polls raise what the group has against this consumer. Another call replaces the subscription.
+        """
+        run_blocking(self._calls.subscribe(topics, listener))
+
+    def unsubscribe(self) -> None:
+        """Leave the group, after the listener has had its say; nothing is read any more. Nothing if there is no subscription."""
+        run_blocking(self._calls.unsubscribe())
+
+    def subscription(self) -> list[str]:
+        """The topics subscribed to; of a pattern those found so far."""
+        return run_blocking(self._calls.subscription())
+
+    def commit(self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None, timeout_s: float | None = None) -> None:
+        """Commit offsets for the group (None: all positions), once the group's log has them: where whoever reads next goes on.
+
+        An offset is that of the next record to read. BrokerError if the group has gone on without this consumer (UNKNOWN_MEMBER_ID,
+        ILLEGAL_GENERATION), or is sharing anew (REBALANCE_IN_PROGRESS: poll, and commit again).
+        """
+        run_blocking(self._calls.commit(offsets, timeout_s))
+
+    def committed(
+        self, partitions: Iterable[TopicPartition], timeout_s: float | None = None
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """What the group has committed of each partition; None where it has not."""
+        return run_blocking(self._calls.committed(partitions, timeout_s))
+
+    def group_metadata(self) -> GroupMetadata:
+        """Who this is in its group, for `send_offsets_to_transaction` of a producer."""
+        return run_blocking(self._calls.group_metadata())
 
     def assignment(self) -> list[TopicPartition]:
         """The partitions assigned, in the order given."""
@@ -144,9 +181,14 @@ class Consumer:
         return run_blocking(self._calls.metrics())
 
     def close(self) -> None:
-        """Stop fetching and close all connections. A poll in another thread ends with UsageError. Closing again does nothing."""
-        run_blocking(self._calls.close())
-        self._calls.end()
+        """Leave the group, after a last commit where `enable.auto.commit` says so, stop fetching and close all connections.
+
+        A poll in another thread ends with UsageError; the group is then not told. Closing again does nothing.
+        """
+        try:
+            run_blocking(self._calls.close())
+        finally:
+            self._calls.end()
 
     def __enter__(self) -> Consumer:
         return self

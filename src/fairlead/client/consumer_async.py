@@ -1,9 +1,10 @@
-"""`AsyncConsumer`: reads assigned partitions, as records or as Arrow tables, on an event loop."""
+"""`AsyncConsumer`: reads partitions, assigned by hand or by its group, as records or as Arrow tables, on an event loop."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -12,8 +13,10 @@ import pyarrow as pa
 from fairlead.base.errors import UsageError
 from fairlead.base.ids import TopicPartition
 from fairlead.client.consumer_calls import ConsumerCalls
+from fairlead.client.consumer_group import RebalanceListener
 from fairlead.client.hosting import run_async
 from fairlead.consumer import EARLIEST, LATEST, OffsetAndTimestamp, Record
+from fairlead.core.group_offsets import GroupMetadata, OffsetAndMetadata
 from fairlead.core.metadata import PartitionMetadata
 from fairlead.runtime import Completion
 
@@ -35,8 +38,28 @@ def offload(work: Callable[[], Any]) -> Completion:
     return completion
 
 
+def await_user(coroutine: Awaitable[Any]) -> Completion:
+    """Run a coroutine of the application's on the running loop."""
+    completion = Completion()
+
+    async def run() -> None:
+        try:
+            completion.set_result(await coroutine)
+        except Exception as error:
+            completion.set_error(error)
+
+    task = asyncio.ensure_future(run())
+    _running.add(task)
+    task.add_done_callback(_running.discard)
+    return completion
+
+
+_running: set[asyncio.Future[None]] = set()
+"""An event loop alone does not keep a task alive."""
+
+
 class AsyncConsumer:
-    """A Kafka consumer of assigned partitions, with the methods of `Consumer` to await.
+    """A Kafka consumer of partitions, assigned by hand or shared by a group, with the methods of `Consumer` to await.
 
     `config` has Kafka's keys (`bootstrap.servers`, `auto.offset.reset`, ...; see docs/configuration.md); ConfigError names all that
     is wrong with it. Data is fetched ahead on a thread of its own, at most `fetch.max.bytes` per broker; large pieces are decoded on
@@ -48,11 +71,45 @@ class AsyncConsumer:
     """
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        self._calls = ConsumerCalls(config, offload)
+        self._calls = ConsumerCalls(config, offload, await_user)
 
     async def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Read exactly these partitions from now on. Those assigned before keep their positions; an empty list stops reading."""
         await run_async(self._calls.assign(partitions))
+
+    async def subscribe(self, topics: Iterable[str] | re.Pattern[str], listener: RebalanceListener | None = None) -> None:
+        """Share the partitions of these topics (a compiled pattern: of all topics whose whole name it matches) with the group `group.id`.
+
+        Partitions come, and go, in later polls, and `listener` hears of it. Reading begins where the group has committed, else as
+        `auto.offset.reset` says. Polls raise what the group has against this consumer. Another call replaces the subscription.
+        """
+        await run_async(self._calls.subscribe(topics, listener))
+
+    async def unsubscribe(self) -> None:
+        """Leave the group, after the listener has had its say; nothing is read any more. Nothing if there is no subscription."""
+        await run_async(self._calls.unsubscribe())
+
+    async def subscription(self) -> list[str]:
+        """The topics subscribed to; of a pattern those found so far."""
+        return await run_async(self._calls.subscription())
+
+    async def commit(self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None, timeout_s: float | None = None) -> None:
+        """Commit offsets for the group (None: all positions), once the group's log has them: where whoever reads next goes on.
+
+        An offset is that of the next record to read. BrokerError if the group has gone on without this consumer (UNKNOWN_MEMBER_ID,
+        ILLEGAL_GENERATION), or is sharing anew (REBALANCE_IN_PROGRESS: poll, and commit again).
+        """
+        await run_async(self._calls.commit(offsets, timeout_s))
+
+    async def committed(
+        self, partitions: Iterable[TopicPartition], timeout_s: float | None = None
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """What the group has committed of each partition; None where it has not."""
+        return await run_async(self._calls.committed(partitions, timeout_s))
+
+    async def group_metadata(self) -> GroupMetadata:
+        """Who this is in its group, for `send_offsets_to_transaction` of a producer."""
+        return await run_async(self._calls.group_metadata())
 
     def assignment(self) -> list[TopicPartition]:
         """The partitions assigned, in the order given."""
@@ -163,9 +220,14 @@ class AsyncConsumer:
         return await run_async(self._calls.metrics())
 
     async def close(self) -> None:
-        """Stop fetching and close all connections. A poll in another thread ends with UsageError. Closing again does nothing."""
-        await run_async(self._calls.close())
-        await asyncio.get_running_loop().run_in_executor(None, self._calls.end)
+        """Leave the group, after a last commit where `enable.auto.commit` says so, stop fetching and close all connections.
+
+        A poll in another thread ends with UsageError; the group is then not told. Closing again does nothing.
+        """
+        try:
+            await run_async(self._calls.close())
+        finally:
+            await asyncio.get_running_loop().run_in_executor(None, self._calls.end)
 
     async def __aenter__(self) -> AsyncConsumer:
         return self

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from fairlead.base.errors import UsageError
@@ -104,12 +105,32 @@ class ConsumerCalls(ConsumerReading):
         """Close once; again is nothing."""
         if self.closed or self._hosted.forked:
             return
+        failure: Exception | None = None
+        try:
+            yield from self._part()
+        except Exception as error:  # a listener's, told once all is closed
+            failure = error
         self.closed = True
         completion = Completion()
         self._hosted.submit(Shut(completion))
-        yield Wait(completion, CLOSE_S, lambda: None)
+        with suppress(UsageError):  # its machine has crashed: there is nothing left to shut
+            yield Wait(completion, CLOSE_S, lambda: None)
         self._pending.clear()
         self._open.clear()
+        if failure is not None:
+            raise failure
+
+    def _part(self) -> Steps[None]:
+        """Commit and leave the group; not while another thread polls, whose poll is ended instead."""
+        if not self._has_group or not self._polling.acquire(blocking=False):
+            return
+        try:
+            if self._subscribed:
+                yield from self._leave(CLOSE_S)
+            else:
+                yield from self._auto_commit_now(CLOSE_S)
+        finally:
+            self._polling.release()
 
     def end(self) -> None:
         """Stop the host, after `close`."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -20,6 +20,7 @@ from fairlead.base.config_client import CLIENT_CONFIGS
 from fairlead.base.errors import FairleadError, TimedOut, UsageError
 from fairlead.base.ids import TopicPartition
 from fairlead.base.units import MIB, NS_PER_S, s_to_ns
+from fairlead.client.consumer_group import GroupSteps
 from fairlead.client.hosting import Steps, Wait, open_host
 from fairlead.client.interceptors import consumer_interceptors
 from fairlead.consumer import (
@@ -52,15 +53,24 @@ CLOSE_S = 5.0
 """How long `close` waits for the machine and its host."""
 
 
-class ConsumerReading:
-    """The state of a face and the steps of its polls. Not for use by several threads at once, except `close`."""
+class ConsumerReading(GroupSteps):
+    """The state of a face and the steps of its polls. Not for use by several threads at once, except `close`.
 
-    def __init__(self, config: Mapping[str, Any], offload: Callable[[Callable[[], Any]], Completion] | None = None) -> None:
+    On an event loop `offload` runs work on a thread, and `await_user` a coroutine of the application's.
+    """
+
+    def __init__(
+        self,
+        config: Mapping[str, Any],
+        offload: Callable[[Callable[[], Any]], Completion] | None = None,
+        await_user: Callable[[Awaitable[Any]], Completion] | None = None,
+    ) -> None:
         self.settings = CLIENT_CONFIGS.parse("consumer", config)
+        self._begin_group(self.settings, await_user)
         self.closed = False
         self.interceptors = consumer_interceptors(self.settings["interceptor.classes"], config)
         self._offload = offload
-        self._hosted = open_host(lambda dice: ConsumerMachine(self.settings, dice), "fairlead-consumer")
+        self._hosted = open_host(lambda dice: ConsumerMachine(self.settings, dice, self._gate), "fairlead-consumer")
         self._check_crcs: bool = self.settings["check.crcs"]
         self._max_poll_records: int = self.settings["max.poll.records"]
         self._default_timeout_s: float = self.settings["default.api.timeout.ms"] / 1000
@@ -77,15 +87,25 @@ class ConsumerReading:
     def position(self, partition: TopicPartition, timeout_s: float | None) -> Steps[int]:
         """The offset of the next record to hand over."""
         partition = as_partition(partition)
-        for opened in self._open:
-            if opened.chunk.partition == partition and not opened.dropped:
-                return opened.position
-        for chunk in self._pending:
-            if chunk.partition == partition:
-                return chunk.start
+        held = self._held().get(partition)
+        if held is not None:
+            return held
         deadline_ns = self._deadline_ns(timeout_s)
         position: int = yield from self._ask(lambda completion: TellPosition(completion, deadline_ns, partition))
         return position
+
+    def _held(self) -> dict[TopicPartition, int]:
+        """The first offset of each partition that the machine has handed over and the application has not got yet."""
+        held: dict[TopicPartition, int] = {}
+        for opened in self._open:
+            if not opened.dropped:
+                held.setdefault(opened.chunk.partition, opened.position)
+        asked = self._asked
+        answered = asked.result() if asked is not None and asked.done() and asked.error() is None else ()
+        for chunk in (*self._pending, *answered):
+            if self._current(chunk):
+                held.setdefault(chunk.partition, chunk.start)
+        return held
 
     # Reading
 
@@ -97,6 +117,7 @@ class ConsumerReading:
         records: list[Record] = []
         with self._one_poll():
             deadline_ns = self._deadline_ns(timeout_s)
+            yield from self._tend()
             while len(records) < limit:
                 opened = self._more() if records else (yield from self._opened(deadline_ns))
                 if opened is None:
@@ -110,7 +131,9 @@ class ConsumerReading:
     def block(self, timeout_s: float) -> Steps[tuple[OpenChunk, list[Record]] | None]:
         """Some records of one chunk, for `hand_over`."""
         with self._one_poll():
-            opened = yield from self._opened(self._deadline_ns(timeout_s))
+            deadline_ns = self._deadline_ns(timeout_s)
+            yield from self._tend()
+            opened = yield from self._opened(deadline_ns)
         return None if opened is None else (opened, opened.records(self._max_poll_records))
 
     def hand_over(self, block: tuple[OpenChunk, list[Record]]) -> Iterator[Record]:
@@ -131,6 +154,7 @@ class ConsumerReading:
             raise UsageError(f"max_records is {max_records}; it must be at least 1")
         with self._one_poll():
             deadline_ns = self._deadline_ns(timeout_s)
+            yield from self._tend()
             batches = self._rest(names, max_records)
             if not batches and max_records is not None and (yield from self._opened(deadline_ns)) is not None:
                 batches = self._rest(names, max_records)
@@ -232,6 +256,9 @@ class ConsumerReading:
             return False
         self._asked = None
         self._pending.extend(chunk for chunk in chunks if self._current(chunk))
+        if not chunks and self._called_away():
+            yield from self._tend()
+            return True
         return bool(chunks) or (remaining_s is not None and self._hosted.now_ns() < deadline_ns)
 
     def _opened(self, deadline_ns: int) -> Steps[OpenChunk | None]:

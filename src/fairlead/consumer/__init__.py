@@ -1,9 +1,9 @@
-"""The consumer: reads assigned partitions ahead of whoever polls. Groups come later; partitions are assigned by hand.
+"""The consumer: reads assigned partitions ahead of whoever polls; they are assigned by hand, or by a group (`groups`).
 
 Theory of operation. `ConsumerMachine` keeps one `PartitionState` per assigned partition: a phase (`partition.TRANSITIONS` is the
-table) and the next offset to fetch. A partition without a position gets one from its leader by ListOffsets, as the reset policy
-or a seek to an end says. Partitions with a position are fetched (`fetcher`): one request under way per node, for all fetchable
-partitions that it leads, sent again as soon as the answer is in, whether or not anybody polls.
+table) and the next offset to fetch. A partition without a position gets one (`placing`): what its group has committed, else what its
+leader says to ListOffsets, as the reset policy or a seek to an end asks. Partitions with a position are fetched (`fetcher`): one request
+under way per node, for all fetchable partitions that are read there, sent again as soon as the answer is in, whether or not anybody polls.
 
 Back-pressure is one number per node: while `fetch.max.bytes` of fetched data wait there to be handed over, no request goes out,
 and a request never asks for more than what is left of it. Since a request names every fetchable partition, none of them waits out
@@ -27,8 +27,12 @@ go on. OFFSET_OUT_OF_RANGE resets the position by policy; without a policy, and 
 that finds it, once the data before it are handed over, and until a seek by every poll to which no other partition gives anything. A
 topic missing for a second is told to a poll that found nothing.
 
-Sources: KIP-74 (a whole batch at least), KIP-227 (fetch sessions; ours are sessionless), KIP-516 (topic ids), KIP-951 (new
-leaders in answers), Kafka's `FetchCollector`, `OffsetFetcher` and `SubscriptionState`.
+Logs that were cut. Each fetch names the leader epoch of the last record read. A leader elected uncleanly, which does not have that record,
+answers with where the two logs part (KIP-320): reading goes on there, with a warning, or ends with `LogTruncated` where positions are
+not reset.
+
+Sources: KIP-74 (a whole batch at least), KIP-227 (fetch sessions), KIP-320, KIP-392 (replicas in the rack), KIP-516 (topic ids), KIP-951
+(new leaders in answers), Kafka's `FetchCollector`, `OffsetFetcher` and `SubscriptionState`.
 """
 
 from fairlead.consumer.decoding import ALL_COLUMNS, OpenChunk, check_columns, decode_chunk, empty_table, to_batch, wanted_count

@@ -1,23 +1,27 @@
-"""Fetching ahead: one request under way per node, for every partition it leads, while less than a bound waits undelivered.
+"""Fetching ahead: one request under way per node, for every partition read there, while less than a bound waits undelivered.
 
-A request always names all fetchable partitions of its node. So none waits out another's long poll, and one budget per node
-(`fetch.max.bytes` of data not yet handed over) bounds memory. Requests are sessionless (KIP-227: session id 0, epoch -1). A
+A request always asks for all fetchable partitions of its node. So none waits out another's long poll, and one budget per node
+(`fetch.max.bytes` of data not yet handed over) bounds memory. In a fetch session it names only what changed (`fetch_session`). A
 partition that gave data goes to the end of the line, as in Kafka's `SubscriptionState.movePartitionToEnd`, so a broker that
 fills its answer from the front serves everyone in turn.
+
+Partitions are read at their leader, or at the replica that the leader prefers for `client.rack` (KIP-392): for `metadata.max.age.ms`,
+and only as long as that one answers.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from fairlead.base.codes import ErrorCode, policy
 from fairlead.base.config import Settings
 from fairlead.base.errors import BrokerError, DecodeError, UnsupportedVersion
 from fairlead.base.ids import NO_LEADER, NO_OFFSET, Node, TopicPartition
-from fairlead.consumer.partition import Chunk, PartitionState, offset_after
+from fairlead.base.units import ms_to_ns
+from fairlead.consumer.fetch_session import SESSION_ERRORS, Asked, FetchSession
+from fairlead.consumer.partition import Chunk, PartitionState, end_of_batches
 from fairlead.core.backoff import Backoff
 from fairlead.core.machine import Dice
 from fairlead.core.metadata import NO_TOPIC_ID
@@ -31,24 +35,23 @@ _REPORTED = frozenset({ErrorCode.CORRUPT_MESSAGE})
 """Retriable by the table, but reading the same bytes again brings the same bytes: the application has to know."""
 
 
-@dataclass(slots=True)
-class _Asked:
-    """A request under way: what each partition was asked for."""
-
-    generations: dict[TopicPartition, tuple[int, int]]
-    names: dict[Any, str]
-
-
 class Fetcher:
     """Sends fetch requests and gathers chunks. Part of the consumer machine; all calls come from within its step."""
 
     def __init__(
-        self, settings: Settings, network: Network, dice: Dice, isolation_level: int, out_of_range: Callable[[PartitionState], None]
+        self,
+        settings: Settings,
+        network: Network,
+        dice: Dice,
+        isolation_level: int,
+        out_of_range: Callable[[PartitionState], None],
+        truncated: Callable[[PartitionState, int, int], None],
     ) -> None:
         self._network = network
         self._isolation_level = isolation_level
         self._dice = dice
         self._out_of_range = out_of_range
+        self._truncated = truncated
         self._max_wait_ms = settings["fetch.max.wait.ms"]
         self._min_bytes = settings["fetch.min.bytes"]
         self._max_bytes = settings["fetch.max.bytes"]
@@ -59,7 +62,12 @@ class Fetcher:
         self._by_node: dict[int, dict[TopicPartition, PartitionState]] = {}
         self._grouped_version: int | None = None
         self._resting: dict[TopicPartition, PartitionState] = {}
-        self._asked: dict[int, _Asked] = {}
+        self._rack = settings["client.rack"]
+        self._replica_age_ns = ms_to_ns(settings["metadata.max.age.ms"])
+        self._redirected: dict[TopicPartition, PartitionState] = {}
+        """Partitions that are read at another replica than the leader."""
+        self._sessions: dict[int, FetchSession] = {}
+        self._under_way: set[int] = set()
         self._undelivered_bytes: dict[int, int] = {}
         self._chunks: deque[Chunk] = deque()
         self._parked: dict[TopicPartition, list[Chunk]] = {}
@@ -149,15 +157,17 @@ class Fetcher:
         metadata = self._network.metadata
         for partition in [partition for partition, state in self._resting.items() if state.retry_at_ns <= self.now_ns]:
             del self._resting[partition]
+        for state in [state for state in self._redirected.values() if not self._stays_at_replica(state)]:
+            self._to_leader(state)
         if self._grouped_version != metadata.version:
             self._grouped_version = metadata.version
             self._by_node = {}
             for partition, state in self._line.items():
-                leader = metadata.leader(*partition)
-                if leader != NO_LEADER:
-                    self._by_node.setdefault(leader, {})[partition] = state
+                node_id = metadata.leader(*partition) if state.read_replica == NO_LEADER else state.read_replica
+                if node_id != NO_LEADER:
+                    self._by_node.setdefault(node_id, {})[partition] = state
         for node_id, line in self._by_node.items():
-            if node_id in self._asked or not self._room_bytes(node_id):
+            if node_id in self._under_way or not self._room_bytes(node_id):
                 continue
             states = [state for state in line.values() if state.fetchable(self.now_ns)]
             if states and self._network.ready(node_id):
@@ -184,95 +194,142 @@ class Fetcher:
         room = self._max_bytes - self._undelivered_bytes.get(node_id, 0)
         return room if room >= max(1, self._max_bytes // 4) else 0
 
+    def _stays_at_replica(self, state: PartitionState) -> bool:
+        partition, replica = state.partition, state.read_replica
+        known = self._line.get(partition) is state and self._network.metadata.leader(*partition) not in (NO_LEADER, replica)
+        return known and self.now_ns < state.replica_until_ns and not self._network.blocked(replica)
+
+    def _to_leader(self, state: PartitionState) -> None:
+        """Read a partition at its leader again."""
+        self._redirected.pop(state.partition, None)
+        state.read_replica = NO_LEADER
+        self._grouped_version = None
+
     def _send(self, node_id: int, states: list[PartitionState]) -> None:
         metadata = self._network.metadata
-        names: dict[Any, str] = {}
-        topics: dict[str, Message] = {}
-        version: int | None = None
         try:
             version = self._network.version(node_id, ApiKey.FETCH)
         except UnsupportedVersion as error:
             for state in states:
                 state.fail(error)
             return
+        ids: dict[str, Any] = {}
         for state in states:
-            name, number = state.partition
-            if name not in topics:
+            name = state.partition.topic
+            if name not in ids:
                 topic = metadata.topic(name)
-                topic_id = topic.topic_id if topic is not None else NO_TOPIC_ID
-                if topic_id == NO_TOPIC_ID:
-                    version = min(version, LAST_VERSION_WITH_NAMES)
-                topics[name] = Message(topic=name, topic_id=topic_id, partitions=[])
-                names[topic_id] = name
-            topics[name].partitions.append(
-                Message(
-                    partition=number,
-                    current_leader_epoch=metadata.leader_epoch(name, number),
-                    fetch_offset=state.position,
-                    last_fetched_epoch=-1,
-                    log_start_offset=-1,
-                    partition_max_bytes=self._partition_max_bytes,
-                )
+                ids[name] = NO_TOPIC_ID if topic is None else topic.topic_id
+        if NO_TOPIC_ID in ids.values():
+            version = min(version, LAST_VERSION_WITH_NAMES)
+        wanted = {
+            state.partition: Asked(
+                ids[state.partition.topic], metadata.leader_epoch(*state.partition), state.position, state.generation, state.last_epoch
             )
+            for state in states
+        }
+        turn = self._sessions.setdefault(node_id, FetchSession()).begin(wanted, version > LAST_VERSION_WITH_NAMES)
+        topics: dict[str, Message] = {}
+        for partition in turn.named:
+            row = _of_topic(topics, partition.topic, ids[partition.topic])
+            row.partitions.append(self._ask(partition.partition, wanted[partition]))
+        forgotten: dict[str, Message] = {}
+        for partition, topic_id in turn.forgotten:
+            _of_topic(forgotten, partition.topic, topic_id).partitions.append(partition.partition)
         message = Message(
             replica_id=-1,
             max_wait_ms=self._max_wait_ms,
             min_bytes=self._min_bytes,
             max_bytes=self._room_bytes(node_id),
             isolation_level=self._isolation_level,
-            session_id=0,
-            session_epoch=-1,
+            session_id=turn.session_id,
+            session_epoch=turn.epoch,
             topics=list(topics.values()),
-            forgotten_topics_data=[],
-            rack_id="",
+            forgotten_topics_data=list(forgotten.values()),
+            rack_id=self._rack,
         )
-        self._asked[node_id] = _Asked({state.partition: (state.generation, state.position) for state in states}, names)
+        self._under_way.add(node_id)
         self.requests += 1
         self._network.send(node_id, ApiKey.FETCH, message, self._on_answer(node_id), timeout_ms=self._timeout_ms, version=version)
 
+    def _ask(self, number: int, asked: Asked) -> Message:
+        return Message(
+            partition=number,
+            current_leader_epoch=asked.leader_epoch,
+            fetch_offset=asked.position,
+            last_fetched_epoch=asked.last_epoch,
+            log_start_offset=-1,
+            partition_max_bytes=self._partition_max_bytes,
+        )
+
     def _on_answer(self, node_id: int) -> Callable[[Message | None, Exception | None], None]:
+        session = self._sessions[node_id]
+
         def on_answer(response: Message | None, error: Exception | None) -> None:
-            asked = self._asked.pop(node_id)
-            states = [
-                self._line[partition]
-                for partition, (generation, _) in asked.generations.items()
-                if partition in self._line and self._line[partition].generation == generation
-            ]
-            if isinstance(error, (UnsupportedVersion, DecodeError)):
-                for state in states:
-                    state.fail(error)
-            elif error is not None or response is None or response.error_code:
-                self._network.metadata.request_update()
-                for state in states:
-                    self.back_off(state)
-            else:
-                self._read(node_id, asked, response)
+            self._under_way.remove(node_id)
+            if error is None and response is not None and not response.error_code:
+                self._read(node_id, session, response)
+                session.answered(response.session_id)
+                return
+            code = ErrorCode.NONE if response is None else response.error_code
+            mended = code in SESSION_ERRORS and session.incremental
+            session.failed(code)
+            if not mended:
+                self._give_up(session, node_id, error)
 
         return on_answer
 
-    def _read(self, node_id: int, asked: _Asked, response: Message) -> None:
+    def _give_up(self, session: FetchSession, node_id: int, error: Exception | None) -> None:
+        """A request came to nothing: what it asked for rests for a while, or has failed for good."""
+        lasting = error if isinstance(error, (UnsupportedVersion, DecodeError)) else None
+        if lasting is None:
+            self._network.metadata.request_update()
+        for partition, asked in session.asked.items():
+            state = self._line.get(partition)
+            if state is None or state.generation != asked.generation:
+                continue
+            if state.read_replica == node_id:
+                self._to_leader(state)
+            elif lasting is not None:
+                state.fail(lasting)
+            else:
+                self.back_off(state)
+
+    def _read(self, node_id: int, session: FetchSession, response: Message) -> None:
         if response.node_endpoints:  # KIP-951: the addresses of the leaders that this answer names
             self._network.metadata.saw_nodes(Node(node.node_id, node.host, node.port, node.rack) for node in response.node_endpoints)
+        names = {asked.topic_id: partition.topic for partition, asked in session.asked.items()}
         filled = sum(1 for topic in response.responses for part in topic.partitions if part.records)
         for topic in response.responses:
-            name = topic.topic or asked.names.get(topic.topic_id, "")
+            name = topic.topic or names.get(topic.topic_id, "")
             for part in topic.partitions:
                 partition = TopicPartition(name, part.partition_index)
-                state = self._line.get(partition)
-                if state is not None and asked.generations.get(partition) == (state.generation, state.position):
+                state, asked = self._line.get(partition), session.asked.get(partition)
+                if state is not None and asked is not None and asked[2:4] == (state.position, state.generation):
                     self._read_partition(node_id, state, part, alone=filled == 1)
 
     def _read_partition(self, node_id: int, state: PartitionState, part: Message, *, alone: bool) -> None:
         if part.error_code:
-            self._read_error(state, part)
+            if state.read_replica == node_id:
+                self._to_leader(state)
+            else:
+                self._read_error(state, part)
             return
         state.failures = 0
+        if part.preferred_read_replica not in (NO_LEADER, node_id):
+            state.read_replica, state.replica_until_ns = part.preferred_read_replica, self.now_ns + self._replica_age_ns
+            self._redirected[state.partition] = state
+            self._grouped_version = None
+            return
+        diverging = part.diverging_epoch
+        if diverging is not None and diverging.end_offset != NO_OFFSET:
+            self._truncated(state, diverging.epoch, diverging.end_offset)
+            return
         committed = self._isolation_level == READ_COMMITTED
         state.readable_end = part.last_stable_offset if committed and part.last_stable_offset != NO_OFFSET else part.high_watermark
         if not part.records or state.paused:
             return
         data = memoryview(part.records)
-        next_offset = offset_after(data, state.position)
+        next_offset, epoch = end_of_batches(data, state.position)
         if next_offset == state.position:
             # A batch cut short: the partition keeps its place in line, and who comes first in an answer gets a whole batch (KIP-74).
             if alone:
@@ -285,7 +342,7 @@ class Fetcher:
         self._chunks.append(chunk)
         self._undelivered_bytes[node_id] = self._undelivered_bytes.get(node_id, 0) + len(data)
         self.fetched_bytes += len(data)
-        state.position = next_offset
+        state.position, state.last_epoch = next_offset, epoch
         for line in (self._line, self._by_node.get(node_id, {})):
             if line.pop(state.partition, None) is not None:
                 line[state.partition] = state
@@ -307,3 +364,11 @@ class Fetcher:
             self.back_off(state)
         else:
             state.fail(BrokerError(code, f"fetching {state.partition} at offset {state.position}"))
+
+
+def _of_topic(topics: dict[str, Message], name: str, topic_id: Any) -> Message:
+    """The row of a topic, a new one if there is none yet."""
+    row = topics.get(name)
+    if row is None:
+        row = topics[name] = Message(topic=name, topic_id=topic_id, partitions=[])
+    return row

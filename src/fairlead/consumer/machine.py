@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from typing import Any
 
 from fairlead.base.codes import ErrorCode
 from fairlead.base.config import Settings
-from fairlead.base.errors import BrokerError, FairleadError, OffsetOutOfRange, UsageError
-from fairlead.base.ids import NO_OFFSET, TopicPartition
+from fairlead.base.errors import BrokerError, FairleadError, UsageError
+from fairlead.base.ids import NO_LEADER_EPOCH, NO_OFFSET, TopicPartition
 from fairlead.base.units import ms_to_ns
 from fairlead.consumer.fetcher import Fetcher
+from fairlead.consumer.groups import Gate, GroupDesk, Membership
 from fairlead.consumer.operations import (
     NO_END,
     Assign,
@@ -28,6 +29,7 @@ from fairlead.consumer.operations import (
     TellPosition,
 )
 from fairlead.consumer.partition import PartitionState, Phase, Signal, failure_to_tell
+from fairlead.consumer.placing import Placing
 from fairlead.consumer.topics import describe_topics
 from fairlead.core.backoff import Backoff
 from fairlead.core.effects import Effect, Resolve
@@ -38,35 +40,41 @@ from fairlead.core.partition_offsets import (
     EARLIEST,
     ISOLATION_LEVELS,
     LATEST,
-    READ_UNCOMMITTED,
     OffsetAndTimestamp,
     leader_problem,
-    list_offsets,
 )
 from fairlead.core.script import Scripts, late
 
 MISSING_GRACE_MS = 1_000
 """How long a topic must have been missing before a poll that found nothing says so: one just created may not be known yet."""
-_POLICIES = {"earliest": EARLIEST, "latest": LATEST, "none": None}
 
 
 class ConsumerMachine:
-    """Reads assigned partitions ahead of its face. The operations it takes are in `consumer.operations`."""
+    """Reads assigned partitions ahead of its face. The operations it takes are in `consumer.operations` and `consumer.groups.operations`.
 
-    def __init__(self, settings: Settings, dice: Dice) -> None:
+    `gate`: shared with the face of a consumer that has a group.
+    """
+
+    def __init__(self, settings: Settings, dice: Dice, gate: Gate | None = None) -> None:
         self._settings = settings
-        self._policy: int | None = _POLICIES[settings["auto.offset.reset"]]
         isolation_level = ISOLATION_LEVELS[settings["isolation.level"]]
-        self._network = Network(settings, dice, max_in_flight=3)  # one fetch, and room for look-ups beside it
+        numbers = itertools.count(1)
+        self._network = Network(settings, dice, max_in_flight=3, numbers=numbers)  # one fetch, and room for look-ups beside it
+        self._gate = gate or Gate()
+        self._group = None if settings["group.id"] is None else Membership(settings, dice, numbers, self._gate, self)
         self._scripts = Scripts(self._network, dice, Backoff(settings["retry.backoff.ms"], settings["retry.backoff.max.ms"]))
-        self._fetcher = Fetcher(settings, self._network, dice, isolation_level, self._on_out_of_range)
-        self._list_offsets = partial(list_offsets, self._network.metadata, isolation_level=isolation_level)
         self._partitions: dict[TopicPartition, PartitionState] = {}
+        committed = None if self._group is None else self._group.committed
+        self._placing = Placing(
+            settings, self._network.metadata, self._scripts, self._partition, lambda state: self._fetcher.back_off(state), committed
+        )
+        self._fetcher = Fetcher(settings, self._network, dice, isolation_level, self._placing.out_of_range, self._placing.truncated)
         self._generation = 0
         self._moved: list[PartitionState] = []
         self._failed: list[PartitionState] = []
         self._ranged = False
         self._events: list[Event] = []
+        self._stepping: list[Event] = []
         self._effects: list[Effect] = []
         self._takes: deque[Take] = deque()
         self._askers: list[TellPosition] = []
@@ -83,8 +91,9 @@ class ConsumerMachine:
             TellPosition: self._tell_position,
             FindOffsets: self._find_offsets,
             DescribeTopics: self._describe_topics,
-            TellMetrics: lambda operation: self._resolve(operation, self.metrics()),
+            TellMetrics: lambda operation: self.answer(operation, self.metrics()),
             Shut: self._shut,
+            **GroupDesk(self, self._group).serve,
         }
 
     def receive(self, event: Event) -> None:
@@ -93,14 +102,18 @@ class ConsumerMachine:
 
     def step(self, now_ns: int, wall_ms: int) -> Sequence[Effect]:
         """Work on what arrived: answers first, then operations, then what follows from both."""
-        self._now_ns = self._fetcher.now_ns = now_ns
-        events, self._events = self._events, []
-        for event in events:
+        self._now_ns = self._fetcher.now_ns = self._placing.now_ns = now_ns
+        self._stepping, self._events = self._events, []
+        for event in self._stepping:
             if isinstance(event, Submitted):
                 self._submitted(event.operation)
             elif isinstance(event, (Connected, Disconnected, Received)):
                 self._network.handle(event, now_ns, wall_ms)
+                if self._group is not None:  # whose connection it is not ignores it
+                    self._group.handle(event, now_ns, wall_ms)
         self._network.advance(now_ns, wall_ms)
+        if self._group is not None:
+            self._group.advance(now_ns, wall_ms)
         self._watch_metadata()
         self._place()
         self._scripts.advance(now_ns)
@@ -109,23 +122,38 @@ class ConsumerMachine:
         self._answer_askers()
         self._fetcher.advance()
         self._effects.extend(self._network.take_effects())
+        if self._group is not None:
+            self._effects.extend(self._group.take_effects())
         effects, self._effects = self._effects, []
         return effects
 
     def deadline_ns(self) -> int | None:
         """When to step if nothing arrives."""
         times = [self._network.deadline_ns(), self._scripts.deadline_ns(), self._fetcher.deadline_ns()]
+        if self._group is not None:
+            times.append(self._group.deadline_ns())
         times += [take.deadline_ns for take in self._takes]
         times += [asker.deadline_ns for asker in self._askers]
         return min((at_ns for at_ns in times if at_ns is not None), default=None)
 
+    def crashed(self, error: Exception) -> Sequence[Effect]:
+        """The host will not step this machine any more: fail what its face waits for."""
+        self._closed = True
+        submitted = [event.operation for event in (*self._stepping, *self._events) if isinstance(event, Submitted)]
+        for operation in [*submitted, *self._takes, *self._askers]:
+            self.answer(operation, error=error)
+        self._scripts.close(error)
+        if self._group is not None:
+            self._group.close(error)
+        effects, self._effects = self._effects, []
+        return [effect for effect in effects if isinstance(effect, Resolve)]
+
     def metrics(self) -> dict[str, Any]:
         """Counters since the start, and what waits now; `lag`: {partition: records behind the end that was seen last, as may be read}."""
-        positions = self._fetcher.positions()
         lags = {
-            partition: max(0, state.readable_end - positions.get(partition, state.position))
-            for partition, state in self._partitions.items()
-            if state.readable_end != NO_OFFSET and state.position != NO_OFFSET
+            partition: max(0, self._partitions[partition].readable_end - position)
+            for partition, position in self.positions().items()
+            if self._partitions[partition].readable_end != NO_OFFSET
         }
         return {
             "fetch_requests": self._fetcher.requests,
@@ -139,25 +167,28 @@ class ConsumerMachine:
 
     def _submitted(self, operation: Operation) -> None:
         if self._closed:
-            self._resolve(operation, error=UsageError("the consumer is closed; make a new one"))
+            self.answer(operation, error=UsageError("the consumer is closed; make a new one"))
             return
         try:
             self._serve[type(operation)](operation)
         except FairleadError as error:
-            self._resolve(operation, error=error)
+            self.answer(operation, error=error)
 
-    def _resolve(self, operation: Operation, value: Any = None, error: Exception | None = None) -> None:
+    def answer(self, operation: Any, value: Any = None, error: Exception | None = None) -> None:
+        """Resolve an operation."""
         self._effects.append(Resolve(operation.completion, value, error))
 
     def _assign(self, operation: Assign) -> None:
-        kept = {partition: self._partitions.get(partition) for partition in operation.partitions}
-        self._replace({partition: state or self._new(partition) for partition, state in kept.items()})
-        for state in self._partitions.values():
-            if state.end != NO_END or not state.resets:  # it was a range: an ordinary partition again
-                state.end, state.resets = NO_END, True
-        self._resolve(operation, self._generations())
+        self._check_unsubscribed()
+        self.adopt(operation.partitions)
+        self.answer(operation, self.generations())
+
+    def _check_unsubscribed(self) -> None:
+        if self._group is not None and self._group.subscribed:
+            raise UsageError("the group assigns the partitions; call unsubscribe first")
 
     def _assign_range(self, operation: AssignRange) -> None:
+        self._check_unsubscribed()
         if not 0 <= operation.start <= operation.end:
             raise UsageError(f"range {operation.start} to {operation.end} of {operation.partition}: needs 0 <= start <= end")
         state = self._new(operation.partition)
@@ -167,14 +198,14 @@ class ConsumerMachine:
         state.signal(Signal.SEEK)
         self._replace({operation.partition: state})
         self._ranged = True
-        self._resolve(operation, self._generations())
+        self.answer(operation, self.generations())
 
     def _seek(self, operation: Seek) -> None:
         states = [self._state(partition) for partition in operation.positions]
         for state, position in zip(states, operation.positions.values(), strict=True):
             self._generation += 1
             state.generation = self._generation
-            state.error = None
+            state.error, state.last_epoch = None, NO_LEADER_EPOCH
             state.retry_at_ns = state.failures = 0
             if position in (EARLIEST, LATEST):
                 state.position, state.target = NO_OFFSET, position
@@ -183,18 +214,18 @@ class ConsumerMachine:
                 state.position = position
                 state.signal(Signal.SEEK)
         self._fetcher.drop_stale()
-        self._resolve(operation, self._generations())
+        self.answer(operation, self.generations())
 
     def _set_paused(self, operation: SetPaused) -> None:
         for state in [self._state(partition) for partition in operation.partitions]:
             if state.paused != operation.paused:
                 state.paused = operation.paused
                 (self._fetcher.park if operation.paused else self._fetcher.unpark)(state)
-        self._resolve(operation)
+        self.answer(operation)
 
     def _take(self, operation: Take) -> None:
-        if not self._partitions:
-            raise UsageError("no partition is assigned; call assign first")
+        if not self._partitions and (self._group is None or not self._group.subscribed):
+            raise UsageError("no partition is assigned; call assign first, or subscribe")
         self._takes.append(operation)
 
     def _tell_position(self, operation: TellPosition) -> None:
@@ -204,7 +235,7 @@ class ConsumerMachine:
     def _find_offsets(self, operation: FindOffsets) -> None:
         def done(found: dict[TopicPartition, OffsetAndTimestamp | BrokerError | None] | None, error: Exception | None) -> None:
             wrong = next((value for value in (found or {}).values() if isinstance(value, BrokerError)), error)
-            self._resolve(operation, found, wrong)
+            self.answer(operation, found, wrong)
             self._looked_up.subtract(topics)
             self._forget(topics)
 
@@ -213,7 +244,7 @@ class ConsumerMachine:
         for topic in topics:
             self._network.metadata.want(topic, self._now_ns)
         names = ", ".join(map(str, list(operation.targets)[:3])) + (", ..." if len(operation.targets) > 3 else "")
-        self._scripts.start(f"looking up offsets of {names}", self._list_offsets(operation.targets), operation.deadline_ns, done)
+        self._scripts.start(f"looking up offsets of {names}", self._placing.list_offsets(operation.targets), operation.deadline_ns, done)
 
     def _describe_topics(self, operation: DescribeTopics) -> None:
         create = bool(self._settings["allow.auto.create.topics"])
@@ -221,7 +252,7 @@ class ConsumerMachine:
             "listing topics" if operation.topics is None else f"describing topics {', '.join(operation.topics)}",
             describe_topics(operation.topics, allow_auto_topic_creation=create),
             operation.deadline_ns,
-            lambda value, error: self._resolve(operation, value, error),
+            lambda value, error: self.answer(operation, value, error),
         )
 
     def _shut(self, operation: Shut) -> None:
@@ -229,28 +260,52 @@ class ConsumerMachine:
         closed = UsageError("the consumer was closed")
         waiting: list[Operation] = [*self._takes, *self._askers]
         for other in waiting:
-            self._resolve(other, error=closed)
+            self.answer(other, error=closed)
         self._takes.clear()
         self._askers.clear()
         self._replace({})
         self._scripts.close(closed)
         self._network.close()
-        self._resolve(operation)
+        if self._group is not None:
+            self._group.close(closed)
+        self.answer(operation)
 
-    # Positions
+    # The assignment, for the group and for ourselves
+
+    def assigned(self) -> Sequence[TopicPartition]:
+        """What is assigned now."""
+        return list(self._partitions)
+
+    def adopt(self, partitions: Sequence[TopicPartition]) -> None:
+        """Read exactly these from now on; those assigned before keep their positions."""
+        kept = {partition: self._partitions.get(partition) for partition in partitions}
+        self._replace({partition: state or self._new(partition) for partition, state in kept.items()})
+        for state in self._partitions.values():
+            if state.end != NO_END or not state.resets:  # it was a range: an ordinary partition again
+                state.end, state.resets = NO_END, True
+
+    def generations(self) -> dict[TopicPartition, int]:
+        """The generation of each partition assigned."""
+        return {partition: state.generation for partition, state in self._partitions.items()}
+
+    def positions(self) -> dict[TopicPartition, int]:
+        """The position of each partition assigned that has one: the offset of the next record to hand over."""
+        waiting = self._fetcher.positions()
+        placed = ((partition, state) for partition, state in self._partitions.items() if state.position != NO_OFFSET)
+        return {partition: waiting.get(partition, state.position) for partition, state in placed}
 
     def _new(self, partition: TopicPartition) -> PartitionState:
         self._generation += 1
         return PartitionState(partition, self._generation, self._moved)
+
+    def _partition(self, partition: TopicPartition) -> PartitionState | None:
+        return self._partitions.get(partition)
 
     def _state(self, partition: TopicPartition) -> PartitionState:
         state = self._partitions.get(partition)
         if state is None:
             raise UsageError(f"{partition} is not assigned; call assign first")
         return state
-
-    def _generations(self) -> dict[TopicPartition, int]:
-        return {partition: state.generation for partition, state in self._partitions.items()}
 
     def _replace(self, partitions: dict[TopicPartition, PartitionState]) -> None:
         before, self._partitions = self._partitions, partitions
@@ -290,81 +345,26 @@ class ConsumerMachine:
         """Look at partitions whose phase changed: ask for the positions of those that have none, and note who failed."""
         if not self._moved:
             return
-        targets: dict[TopicPartition, int] = {}
-        for state in [state for state in self._moved if state.phase is Phase.UNPLACED and self._partitions.get(state.partition) is state]:
-            if state.phase is not Phase.UNPLACED:  # it moved twice, and was dealt with
-                continue
-            target = state.target if state.target is not None else self._policy
-            if target is None:
-                what = f"{state.partition} has no position, and auto.offset.reset is none; seek to an offset first"
-                state.fail(UsageError(what))
-                continue
-            state.signal(Signal.ASK)
-            targets[state.partition] = target
-        if targets:
-            generations = {partition: self._partitions[partition].generation for partition in targets}
-
-            def on_found(partition: TopicPartition, result: OffsetAndTimestamp | BrokerError | None) -> None:
-                self._placed(partition, generations[partition], result)
-
-            def done(_: Any, error: Exception | None) -> None:
-                for partition in generations if error is not None else ():
-                    self._placed(partition, generations[partition], error)
-
-            self._scripts.start("looking up positions", self._list_offsets(targets, on_found), NO_END, done)
+        unplaced = [state for state in self._moved if state.phase is Phase.UNPLACED and self._partitions.get(state.partition) is state]
+        self._placing.place(unplaced)
         self._moved.clear()
         self._failed = [state for state in self._partitions.values() if state.error is not None]
-
-    def _placed(self, partition: TopicPartition, generation: int, result: OffsetAndTimestamp | Exception | None) -> None:
-        state = self._partitions.get(partition)
-        if state is None or state.generation != generation or state.phase is not Phase.PLACING:
-            return
-        if isinstance(result, OffsetAndTimestamp):
-            state.position, state.target = result.offset, None
-            state.signal(Signal.PLACED)
-        else:
-            state.fail(result or BrokerError(ErrorCode.OFFSET_NOT_AVAILABLE, f"no offset of {partition} was told"))
-
-    def _on_out_of_range(self, state: PartitionState) -> None:
-        if state.resets and self._policy is not None:
-            state.position, state.target = NO_OFFSET, None
-            state.signal(Signal.RESET)
-            return
-        state.signal(Signal.OUT_OF_RANGE)
-        partition, generation = state.partition, state.generation
-
-        def script() -> Any:
-            start = yield from self._list_offsets({partition: EARLIEST})
-            end = yield from self._list_offsets({partition: LATEST}, isolation_level=READ_UNCOMMITTED)
-            return start[partition], end[partition]
-
-        def done(bounds: Any, error: Exception | None) -> None:
-            if state.generation != generation or state.phase is not Phase.CHECKING:
-                return
-            start, end = bounds if error is None else (None, None)
-            low = start.offset if isinstance(start, OffsetAndTimestamp) else NO_OFFSET
-            high = end.offset if isinstance(end, OffsetAndTimestamp) else NO_OFFSET
-            if low != NO_OFFSET and low <= state.position <= high:  # a new leader that was behind: it has caught up
-                state.signal(Signal.PLACED)
-                self._fetcher.back_off(state)
-            else:
-                state.fail(OffsetOutOfRange(partition, state.position, low, high))
-
-        deadline_ns = self._now_ns + ms_to_ns(self._settings["default.api.timeout.ms"])
-        self._scripts.start(f"looking up what {partition} holds", script(), deadline_ns, done)
 
     # Answers
 
     def _answer_takes(self) -> None:
+        error = None if self._group is None else self._group.error
+        while self._takes and (error is not None or self._gate.change is not None):  # the face has something to do first
+            self.answer(self._takes.popleft(), [], error)
         while self._takes:
             failed = self._failure()
             chunks = self._fetcher.take(self._takes[0].max_bytes) if failed is None else []
             if failed is None and not chunks and not self._finished():
                 break
-            self._resolve(self._takes.popleft(), chunks, failed)
+            self.answer(self._takes.popleft(), chunks, failed)
         for take in [take for take in self._takes if self._now_ns >= take.deadline_ns]:
             self._takes.remove(take)
-            self._resolve(take, [], self._failure(late=True) or self._missing())
+            self.answer(take, [], self._failure(late=True) or self._missing())
 
     def _failure(self, late: bool = False) -> Exception | None:
         telling = [state for state in self._failed if not state.paused and not self._fetcher.waits(state.partition)]
@@ -387,14 +387,14 @@ class ConsumerMachine:
         for asker in self._askers:
             state = self._partitions.get(asker.partition)
             if state is None:
-                self._resolve(asker, error=UsageError(f"{asker.partition} is not assigned any more"))
+                self.answer(asker, error=UsageError(f"{asker.partition} is not assigned any more"))
             elif state.error is not None:
-                self._resolve(asker, error=state.error)
+                self.answer(asker, error=state.error)
             elif state.position != NO_OFFSET:
-                self._resolve(asker, self._fetcher.position(state))
+                self.answer(asker, self._fetcher.position(state))
             elif self._now_ns >= asker.deadline_ns:
                 problem = leader_problem(self._network.metadata, asker.partition)
-                self._resolve(asker, error=late(f"position of {asker.partition}", problem, self._network))
+                self.answer(asker, error=late(f"position of {asker.partition}", problem, self._network))
             else:
                 waiting.append(asker)
         self._askers = waiting

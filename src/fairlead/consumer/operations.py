@@ -101,6 +101,7 @@ class Shut:
 
 
 Operation = Assign | AssignRange | Seek | SetPaused | Take | TellPosition | FindOffsets | DescribeTopics | TellMetrics | Shut
+"""Those of every consumer; `groups.operations` has those of consumers with a group."""
 
 NO_END = 2**63 - 1
 """An end that no offset reaches."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import NamedTuple
 
-from fairlead.base.ids import NO_OFFSET, TopicPartition
+from fairlead.base.ids import NO_LEADER, NO_LEADER_EPOCH, NO_OFFSET, TopicPartition
 from fairlead.consumer.operations import NO_END
 from fairlead.records.layout import HEADER_SIZE_BYTES, LAST_OFFSET_DELTA, LENGTH_PREFIX_BYTES
 
@@ -81,10 +81,14 @@ class PartitionState:
     phase: Phase = Phase.UNPLACED
     position: int = NO_OFFSET
     """The next offset to fetch."""
+    last_epoch: int = NO_LEADER_EPOCH
+    """The leader epoch of the last record fetched, as long as the position follows from it."""
     target: int | None = None
     """Where to look for a position: EARLIEST or LATEST; None: the reset policy."""
     resets: bool = True
     """A position out of range is reset by policy; False: it is an error."""
+    reset: bool = False
+    """It was out of range: what the group has committed is of no use."""
     end: int = NO_END
     """Do not fetch at or above this offset."""
     paused: bool = False
@@ -93,6 +97,9 @@ class PartitionState:
     """A poll has raised `error`: the next one lets records of other partitions go first."""
     readable_end: int = NO_OFFSET
     """The offset after the last one that may be read: the high watermark, with read_committed the last stable offset."""
+    read_replica: int = NO_LEADER
+    """The broker that the leader prefers it to be read at; NO_LEADER: the leader itself."""
+    replica_until_ns: int = 0
     retry_at_ns: int = 0
     failures: int = 0
     missing_since_ns: int | None = None
@@ -128,10 +135,11 @@ def failure_to_tell(failed: Iterable[PartitionState], again: bool) -> Exception 
 
 _PREFIX = struct.Struct(">qi")
 _DELTA = struct.Struct(">i")
+_EPOCH = struct.Struct(">i")
 
 
-def offset_after(data: memoryview, start: int) -> int:
-    """The offset after the last whole batch in `data`; `start` if it holds none.
+def end_of_batches(data: memoryview, start: int) -> tuple[int, int]:
+    """The offset after the last whole batch in `data` and that batch's leader epoch; (`start`, -1) if it holds none.
 
     A walk over base offsets and lengths: what is in the batches is checked when they are decoded. A broker may cut the last batch short.
     """
@@ -143,7 +151,8 @@ def offset_after(data: memoryview, start: int) -> int:
             break
         last, position = position, after
     if last < 0:
-        return start
+        return start, NO_LEADER_EPOCH
     base_offset, _ = _PREFIX.unpack_from(data, last)
+    (epoch,) = _EPOCH.unpack_from(data, last + LENGTH_PREFIX_BYTES)
     (delta,) = _DELTA.unpack_from(data, last + LAST_OFFSET_DELTA)
-    return max(start, int(base_offset) + int(delta) + 1)
+    return max(start, int(base_offset) + int(delta) + 1), int(epoch)

@@ -17,7 +17,7 @@ from fairlead.base.codes import ErrorCode
 from fairlead.base.errors import BrokerError, DecodeError, UsageError
 from fairlead.base.limits import FRAME_SIZE_MAX_BYTES
 from fairlead.core.effects import Buffer
-from fairlead.wire import ApiKey, FrameReader, Message, decode_response, encode_request, negotiate, response_correlation_id
+from fairlead.wire import ApiKey, FrameReader, Message, PrivateApi, decode_response, encode_request, negotiate, response_correlation_id
 
 API_VERSIONS_FIRST = 3
 """The version of ApiVersions that negotiation starts with; a broker that lacks it answers in version 0 (KIP-511)."""
@@ -75,7 +75,7 @@ class InFlight:
     """One request that was written and whose answer is awaited."""
 
     correlation_id: int
-    api_key: ApiKey
+    api_key: ApiKey | PrivateApi
     version: int
     on_done: OnDone
     timeout_ns: int
@@ -111,7 +111,7 @@ class Connection:
             raise UsageError(f"connection {self.number} to {self.peer}: {trigger.value} cannot happen while {self.state.value}")
         self.state = target
 
-    def version(self, api_key: ApiKey) -> int:
+    def version(self, api_key: ApiKey | PrivateApi) -> int:
         """The version to speak. UnsupportedVersion if there is none in common."""
         version = self._versions.get(api_key)
         if version is None:

@@ -5,7 +5,8 @@ Knows peers and bytes; what is asked of whom, and the metadata, are `Network`'s 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import itertools
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
 from fairlead.base.errors import BrokerError, ConnectionFailed, DecodeError, TimedOut, UnsupportedVersion, UsageError
@@ -17,7 +18,7 @@ from fairlead.core.effects import Buffer, Close, Connect, Effect, Write
 from fairlead.core.events import Connected, Disconnected, Received
 from fairlead.core.machine import Dice
 from fairlead.core.peers import Peer, Peers
-from fairlead.wire import ApiKey, Message
+from fairlead.wire import ApiKey, Message, PrivateApi
 
 NEVER_NS = 2**63 - 1
 
@@ -39,7 +40,11 @@ class Traffic(Protocol):
 
 
 class Connections:
-    """Peers and their connections. `now_ns` is the time of the owner's step as far as it is known (`tick`)."""
+    """Peers and their connections. `now_ns` is the time of the owner's step as far as it is known (`tick`).
+
+    A machine that has several of these gives them the same `numbers`, for its connections are numbered once. Who knows what the other end
+    speaks, and names the version of each request, need not negotiate.
+    """
 
     def __init__(
         self,
@@ -48,6 +53,8 @@ class Connections:
         max_in_flight: int,
         on_lost: Callable[[Peer], None],
         traffic: Traffic | None = None,
+        numbers: Iterator[int] | None = None,
+        negotiates: bool = True,
     ) -> None:
         self.peers = Peers(settings["bootstrap.servers"], dice)
         self.effects: list[Effect] = []
@@ -69,7 +76,8 @@ class Connections:
         idle_ms = settings["connections.max.idle.ms"]
         self._idle_ns = NEVER_NS if idle_ms < 0 else ms_to_ns(idle_ms)
         self._by_number: dict[int, Peer] = {}
-        self._last_number = 0
+        self._negotiates = negotiates
+        self._numbers = itertools.count(1) if numbers is None else numbers
         self._fresh: list[InFlight] = []
 
     def tick(self, now_ns: int) -> None:
@@ -99,18 +107,18 @@ class Connections:
         """Begin to connect, unless that has begun or the peer is in back-off."""
         if not peer.connectable:
             return
-        self._last_number += 1
+        number = next(self._numbers)
         setup_ns = self._setup.wait_ns(peer.slow_setups, self._dice)
-        peer.connection = Connection(self._last_number, str(peer), self._client_id, self.now_ns + setup_ns, self.now_ns)
+        peer.connection = Connection(number, str(peer), self._client_id, self.now_ns + setup_ns, self.now_ns)
         peer.tried_ns = self.now_ns
-        self._by_number[self._last_number] = peer
-        self.effects.append(Connect(self._last_number, peer.host, peer.port))
+        self._by_number[number] = peer
+        self.effects.append(Connect(number, peer.host, peer.port))
         self.next_ns = min(self.next_ns, peer.connection.setup_deadline_ns)
 
     def send(
         self,
         connection: Connection,
-        api_key: ApiKey,
+        api_key: ApiKey | PrivateApi,
         message: Message,
         on_done: OnDone,
         timeout_ms: float | None,
@@ -151,7 +159,11 @@ class Connections:
             peer.slow_setups = 0
             if self._traffic is not None:
                 self._traffic.connected(peer.node_id)
-            self._ask_versions(peer.connection)
+            if self._negotiates:
+                self._ask_versions(peer.connection)
+            else:
+                peer.connection.fire(Trigger.NEGOTIATED)
+                self._usable(peer)
         elif type(event) is Disconnected:
             self.lose(peer, Trigger.LOST, event.reason)
 
@@ -168,7 +180,7 @@ class Connections:
             try:
                 if connection.state is State.NEGOTIATING:
                     if connection.hear_versions(frame):
-                        peer.failures, peer.reason, self.changed = 0, "", True
+                        self._usable(peer)
                     else:
                         self._ask_versions(connection)
                     continue
@@ -182,6 +194,9 @@ class Connections:
             request.on_done(response, None)
             if connection.state is State.CLOSED:
                 return  # the callback closed it
+
+    def _usable(self, peer: Peer) -> None:
+        peer.failures, peer.reason, self.changed = 0, "", True
 
     def _ask_versions(self, connection: Connection) -> None:
         deadline_ns = self.now_ns + ms_to_ns(self._request_timeout_ms)

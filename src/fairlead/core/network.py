@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,12 +51,21 @@ class Network:
     In each step the owner hands over its connection events (`handle`), calls `advance`, does its own work, and carries
     `take_effects` out with its own effects; `advance` may come before or after that work, or both. `deadline_ns` is to be taken
     into the owner's own. `settings`: parsed client configs (`base.config_client`). `traffic`: who counts what goes over the wire.
+    `numbers`: where the numbers of connections come from, for a machine that has more than one of these.
     """
 
-    def __init__(self, settings: Mapping[str, Any], dice: Dice, *, max_in_flight: int, traffic: Traffic | None = None) -> None:
+    def __init__(
+        self,
+        settings: Mapping[str, Any],
+        dice: Dice,
+        *,
+        max_in_flight: int,
+        traffic: Traffic | None = None,
+        numbers: Iterator[int] | None = None,
+    ) -> None:
         self.metadata = Metadata(settings, dice, self._stir)
         self._max_in_flight = max_in_flight
-        self._connections = Connections(settings, dice, max_in_flight, self._on_lost, traffic)
+        self._connections = Connections(settings, dice, max_in_flight, self._on_lost, traffic, numbers)
         self._peers = self._connections.peers
         self._peers_by_id = self._peers.by_id
         self._metadata_version = self.metadata.version

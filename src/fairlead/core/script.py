@@ -35,12 +35,14 @@ class Ask:
     """One request; `node_id` None: whichever node is least busy, `core.network.CONTROLLER`: the controller.
 
     With `fails_fast` a node that is gone, or cannot be connected to, is the answer: for one that may have been replaced.
+    `timeout_ms`: how long the answer may take, None: `request.timeout.ms`.
     """
 
     api_key: ApiKey
     message: Message
     node_id: int | None = None
     fails_fast: bool = False
+    timeout_ms: float | None = None
 
 
 @dataclass(slots=True)
@@ -162,6 +164,7 @@ class Scripts:
                 node_id=ask.node_id,
                 deadline_ns=run.deadline_ns,
                 fails_fast=ask.fails_fast,
+                timeout_ms=ask.timeout_ms,
             )
 
     def _on_answer(self, run: _Run, answers: list[Any], index: int) -> Callable[[Message | None, Exception | None], None]:

@@ -124,6 +124,33 @@ class ApacheKafka:
             self._processes[node_id] = self._launch(node_id)
             self._wait_until_up(node_id)
 
+    def stop_all(self) -> None:
+        """Stop all brokers in good order, the controller last."""
+        for node_id, process in enumerate(self._processes):
+            if process is not None:
+                process.terminate()
+                process.wait()
+                self._processes[node_id] = None
+
+    def start_all(self) -> None:
+        """Start all brokers that do not run, at once; returns when all listen and the controller knows them."""
+        stopped = [node_id for node_id, process in enumerate(self._processes) if process is None]
+        for node_id in stopped:
+            self._processes[node_id] = self._launch(node_id)
+        for node_id in stopped:
+            self._wait_until_up(node_id)
+        self._wait_until_known(len(self._processes))
+
+    @property
+    def process_ids(self) -> list[int]:
+        """Of the brokers that run."""
+        return [process.pid for process in self._processes if process is not None]
+
+    @property
+    def data_folders(self) -> list[Path]:
+        """Of each broker, where its logs are."""
+        return [self._folder / f"data-{node_id}" for node_id in range(len(self._processes))]
+
     def _configure(self, advertised: list[int], properties: dict[str, Any]) -> None:
         """Write each broker's configuration, and format its folder."""
         controller_id, controller_port = len(advertised) - 1, _free_port()

@@ -57,10 +57,20 @@ EXPERIMENTS: Mapping[str, Experiment] = {
             "kip794", "Latency and evenness while one broker of three is slow, as in KIP-794, beside the peers.", "fairlead.lab.kip794"
         ),
         Experiment(
+            "kip578", "What 10 to 30,000 partitions cost: throughput, creation, deletion, restart, as in KIP-578.", "fairlead.lab.kip578"
+        ),
+        Experiment(
             "isolation", "One broker of three goes slow or dies: what the other two still get, beside the peers.", "fairlead.lab.isolation"
         ),
     )
 }
+
+TRIALS: Mapping[str, str] = {
+    "replication": "What a partition, a producer and a consumer go through when replicas are lost, step by step.",
+    "killstorm": "`kill -9` over and over on brokers under load from three clients: is anything lost, or there twice?",
+    "transcript": "The same requests to Apache Kafka and to our cluster, the answers compared field by field.",
+}
+"""What is right or wrong rather than fast or slow, by name: commands of the lab that have nothing to draw."""
 
 
 def environment() -> Row:

@@ -7,7 +7,8 @@ buffers, `columns_from_lists` lets Arrow build them. Nothing here holds a Python
 On the way out, `sizes_bytes` measures every record at once; `cut` turns a limit in bytes into positions where batches
 end; `encode_many` writes all those batches in one kernel call into one buffer, then fills in each CRC. `encode` writes
 one batch out of slices of several column sets, and compresses. A record that brings no timestamp (-1) gets the create
-time. `restamp` gives a finished batch another producer id, epoch and sequence; `assign` stamps what a broker stamps.
+time. `restamp` gives a finished batch another producer id, epoch and sequence; `assign` stamps what a broker stamps; `recompress` and
+`keep` make a batch of another, compressed otherwise or with fewer records.
 
 On the way in, `scan` reads batch headers and no record: it is what a broker needs. `decode` turns all batches of a
 fetch answer into one set of columns: it scans, checks the CRCs, drops control batches and aborted transactions, inflates,
@@ -36,6 +37,7 @@ from fairlead.records.decoder import DecodedRecords, decode
 from fairlead.records.encoder import bounds_of, cut, encode, encode_many
 from fairlead.records.gather import gather
 from fairlead.records.layout import AbortedTransaction, BatchHeader, Compression, Data, EncodedBatch, TimestampType
+from fairlead.records.rewrite import keep, recompress
 
 __all__ = [
     "MESSAGE_SCHEMA",
@@ -68,6 +70,8 @@ __all__ = [
     "encode_many",
     "gather",
     "end_marker",
+    "keep",
+    "recompress",
     "restamp",
     "scan",
     "verify",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from fairlead.base.kernel import (
+    READ_BOOL,
     READ_BYTES,
     WRITE_BOOL,
     WRITE_BYTES,
@@ -181,6 +182,23 @@ def check_records(source: Bytes, start: int, stop: int, count: int) -> tuple[int
     if position != stop:
         return _BATCH_REST, position
     return 0, position
+
+
+@kernel(signature(_FAULT_AND_POSITION, READ_BYTES, "int64", "int64", READ_BOOL, WRITE_BYTES), plain=decode_plain.keep_records)
+def keep_records(source: Bytes, start: int, stop: int, keep: Bools, target: Bytes) -> tuple[int, int]:
+    """Assumes 0 <= start <= stop <= source.size and target.size >= stop - start. Copies those of the first keep.size records that
+    are to be kept, byte for byte; returns (0, bytes copied) or a fault and its position."""
+    position = start
+    written = 0
+    for index in range(keep.size):
+        after, fault, _, _, _, _, _, _, _, _, _, _ = _read_record(source, position, stop)
+        if fault != 0:
+            return fault, after
+        if keep[index]:
+            copy_bytes(target, written, source, position, after - position)
+            written += after - position
+        position = after
+    return 0, written
 
 
 @kernel(signature("UniTuple(int64, 3)", READ_BYTES, "int64", WRITE_TABLE), plain=decode_plain.scan_batches)

@@ -115,6 +115,22 @@ def check_records(source: Bytes, start: int, stop: int, count: int) -> tuple[int
     return (faults.BATCH_REST if reader.position != stop else faults.NONE), reader.position
 
 
+def keep_records(source: Bytes, start: int, stop: int, keep: Bools, target: Bytes) -> tuple[int, int]:
+    """Twin of `decode_kernels.keep_records`."""
+    reader = _Reader(source[:stop].tobytes(), start, stop)
+    written = 0
+    try:
+        for kept in keep:
+            record = reader.record()
+            if kept:
+                size = record.stop - record.start
+                target[written : written + size] = source[record.start : record.stop]
+                written += size
+    except _Fault as fault:
+        return fault.code, fault.position
+    return faults.NONE, written
+
+
 def scan_batches(source: Bytes, position: int, rows: Table) -> tuple[int, int, int]:
     """Twin of `decode_kernels.scan_batches`."""
     filled, view = 0, as_view(source)

@@ -245,6 +245,10 @@ def _replace_file(path: str, buffers: Sequence[Buffer]) -> None:
     try:
         _write_all(descriptor, buffers)
         os.fsync(descriptor)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)  # on a full disk it only takes room
+        raise
     finally:
         os.close(descriptor)
     os.replace(temporary, path)

@@ -16,8 +16,13 @@ the same story, event by event; a violation prints the seed, the plan and the co
 
 Model brokers are not `broker`: they are a second, smaller reading of Kafka's rules for producers, some 40 microseconds per request, made
 for the lab's experiments in virtual time and for thousands of seeds. They may do what real ones rarely do: take back what nobody was
-told of, name a leader that is not there, forget producers, answer late and out of date. World `producer` uses them; world `cluster` has
-real brokers, which are killed and lose power, over what `VirtualDisk` kept.
+told of, name a leader that is not there, forget producers, answer late and out of date. World `producer` uses them.
+
+World `cluster` has real brokers (`real_cluster`) that replicate, one to four of them, and one real controller, called directly or over
+the network. They are killed, stopped, cut from each other and from the controller; their disks tear, forget and fill up; the power
+goes between any two operations of a disk (`cluster_faults`). While it lives, `Watcher` reads what consumers would be given, compares
+replicas below their high watermarks, and sees that these never go back; `Committer` commits offsets. In the end the cluster has to
+become whole by itself, all replicas equal to the last byte (`replica_logs`), be killed whole, and be whole once more.
 
 The judge asks what can be promised, and no more. Without idempotence a record may be there twice; without flushing, a power cut takes
 what was acknowledged; brokers that forget a producer while its batches are under way cannot know duplicates. What is promised is

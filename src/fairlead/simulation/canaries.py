@@ -12,6 +12,9 @@ from fairlead.base.errors import TimedOut
 from fairlead.base.ids import NO_SEQUENCE
 from fairlead.broker.log.producers import ProducerStates
 from fairlead.broker.log.writer import Writer
+from fairlead.broker.replication.feed import Feed
+from fairlead.broker.replication.led import Led
+from fairlead.broker.replication.rules import UNKNOWN_EPOCH
 from fairlead.producer.coordinators import Coordinators
 from fairlead.producer.handover import Handover
 from fairlead.producer.identity import PartitionSequences
@@ -33,6 +36,8 @@ class Canary:
     name: str
     world: str
     patches: tuple[Patch, ...]
+    first_seed: int = 0
+    """Where to begin to look: a seed that noticed it once most likely notices it again."""
 
     @contextmanager
     def planted(self) -> Iterator[None]:
@@ -153,6 +158,15 @@ def _forgetting_producers(_: Any) -> Any:
     return lambda states, *arguments: None
 
 
+def _ignoring_epochs(judged: Any) -> Any:
+    """As Kafka before KIP-101: a follower is cut where its leader's log ends, whatever epochs its own last records are of."""
+    return lambda feed, led, meeting: judged(feed, led, meeting._replace(last_epoch=UNKNOWN_EPOCH))
+
+
+def _counting_only_the_leader(_: Any) -> Any:
+    return lambda led, now_ns, lag_max_ns: max(led.partition.high_watermark, led.partition.written_end)
+
+
 CANARIES = (
     Canary("retry renumbers sequences", "producer", ((PartitionQueue, "put_back", _renumbering),)),
     Canary("ack without an answer", "producer", ((Sender, "_lost", _acknowledging_what_was_lost),)),
@@ -166,10 +180,12 @@ CANARIES = (
     Canary("abort commits", "producer", ((Coordinators, "end", _always_committing),)),
     Canary("broker takes duplicates", "producer", ((ModelPartition, "judge", _taking_duplicates),)),
     Canary("broker answers without writing", "producer", ((ModelBroker, "_append", _answering_without_writing),)),
-    Canary("broker acknowledges before it has written", "cluster", ((Writer, "when_written", _acknowledging_before_writing),)),
-    Canary("broker forgets to flush", "cluster", ((Writer, "append", _never_syncing),)),
-    Canary("broker remembers no producers", "cluster", ((ProducerStates, "record", _forgetting_producers),)),
-    Canary("lost requests count as delivered", "cluster", ((Sender, "_lost", _acknowledging_what_was_lost),)),
+    Canary("broker acknowledges before it has written", "cluster", ((Writer, "when_written", _acknowledging_before_writing),), 1),
+    Canary("broker forgets to flush", "cluster", ((Writer, "append", _never_syncing),), 4),
+    Canary("follower is not cut by epoch", "cluster", ((Feed, "_judged", _ignoring_epochs),), 16),
+    Canary("acknowledged before it is replicated", "cluster", ((Led, "reachable_mark", _counting_only_the_leader),), 32),
+    Canary("broker remembers no producers", "cluster", ((ProducerStates, "record", _forgetting_producers),), 8),
+    Canary("lost requests count as delivered", "cluster", ((Sender, "_lost", _acknowledging_what_was_lost),), 16),
 )
 """All planted bugs."""
 

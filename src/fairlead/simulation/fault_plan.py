@@ -85,7 +85,7 @@ class Drawing:
         at_ms = dice.random() * (self._until_ms if dice.random() < 0.8 else EARLY_MS)
         lasts_ms = min(-log(1.0 - dice.random()) * 0.25 * self._until_ms, self._until_ms - at_ms)
         what = getattr(self, f"_{kind.replace(' ', '_')}")()
-        momentary = kind in ("reset", "move", "forget", "grow")
+        momentary = kind in ("reset", "move", "forget", "grow", "prefer", "reassign")
         return Fault(round(at_ms, 1), kind, tuple(what.items()), 0.0 if momentary else round(lasts_ms, 1))
 
     def _client(self) -> int:
@@ -104,10 +104,11 @@ class Drawing:
         return {"client": self._client(), "broker": self._broker()}
 
     def _weather(self) -> dict[str, Any]:
+        return {"client": self._client(), "broker": self._broker(), **self._conditions()}
+
+    def _conditions(self) -> dict[str, Any]:
         dice = self._dice
         return {
-            "client": self._client(),
-            "broker": self._broker(),
             "latency_ms": round(dice.choice([0.1, 1.0, 20.0, 150.0]) * dice.random(), 2),
             "jitter_ms": round(dice.choice([0.0, 1.0, 30.0]) * dice.random(), 2),
             "loss": round(dice.choice([0.0, 0.05, 0.4]) * dice.random(), 3),
@@ -128,6 +129,45 @@ class Drawing:
 
     def _power(self) -> dict[str, Any]:
         return {"broker": self._broker()}
+
+    def _stop(self) -> dict[str, Any]:
+        return {"broker": self._broker()}
+
+    def _prefer(self) -> dict[str, Any]:
+        return {}
+
+    def _reassign(self) -> dict[str, Any]:
+        topic, partition = self._dice.choice(list(self._place.partitions))
+        return {"topic": topic, "partition": partition}
+
+    def _full(self) -> dict[str, Any]:
+        return {"broker": self._broker()}
+
+    def _torn(self) -> dict[str, Any]:
+        return {"broker": self._broker(), "effects": 1 + self._dice.randrange(self._dice.choice([2, 20]))}
+
+    def _blackout(self) -> dict[str, Any]:
+        return {}
+
+    def _pair(self) -> dict[str, Any]:
+        one = self._broker()
+        return {"broker": one, "other": (one + 1 + self._dice.randrange(self._place.brokers - 1)) % self._place.brokers}
+
+    def _between(self) -> dict[str, Any]:
+        return {**self._pair(), "way": self._dice.choice(["both", "to one", "to other"]), "lost": self._dice.random() < 0.5}
+
+    def _isolate(self) -> dict[str, Any]:
+        return {"broker": self._broker(), "from controller": self._dice.random() < 0.5, "lost": self._dice.random() < 0.5}
+
+    def _cut_off(self) -> dict[str, Any]:
+        way = self._dice.choice(["both", "to broker", "to controller"])
+        return {"broker": self._broker(), "way": way, "lost": self._dice.random() < 0.5}
+
+    def _bad_line(self) -> dict[str, Any]:
+        return {**self._pair(), **self._conditions()}
+
+    def _clock(self) -> dict[str, Any]:
+        return {"broker": self._broker(), "ms": self._dice.choice([-600_000, -3_000, 3_000, 600_000])}
 
     def _move(self) -> dict[str, Any]:
         topic, partition = self._dice.choice(list(self._place.partitions))

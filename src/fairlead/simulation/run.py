@@ -77,12 +77,13 @@ def simulate(
     }
 
 
-def catch(canary: Canary, seeds: Iterable[int] = range(CANARY_SEEDS)) -> int | None:
-    """The first seed in which a planted bug is noticed; None: in none of `seeds`.
+def catch(canary: Canary, seeds: Iterable[int] | None = None) -> int | None:
+    """The first seed in which a planted bug is noticed; None: in none of `seeds` (default: so many from `Canary.first_seed` on).
 
     A machine that raises counts, but not with an error that would be the planting's own (`PLANTING_ERRORS`).
     """
     run = WORLDS[canary.world]
+    seeds = range(canary.first_seed, canary.first_seed + CANARY_SEEDS) if seeds is None else seeds
     with canary.planted(), _quiet():
         return next((seed for seed in seeds if _noticed(run(seed))), None)
 

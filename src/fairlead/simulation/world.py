@@ -38,13 +38,15 @@ class World:
     name = ""
     faults_max = 14
     producers_max = 3
+    latencies_ms = (0.1, 1.0, 10.0)
+    """How long a healthy network takes one way at most; one of these."""
     idle_steps_max = 200
     """Steps of all machines together in `IDLE_MS` without anything to do."""
 
     def __init__(self, seed: int) -> None:
         dice = self.dice = Random(seed)
         self.outcome = Outcome(self.name, seed)
-        self.calm = Conditions(latency_ms=round(dice.choice([0.1, 1.0, 10.0]) * dice.random(), 3))
+        self.calm = Conditions(latency_ms=round(dice.choice(self.latencies_ms) * dice.random(), 3))
         chunk_bytes = dice.choice([None, None, None, 37])
         self.host = VirtualHost(latency_ms=self.calm.latency_ms, chunk_bytes=chunk_bytes, dice=self.new_dice())
         self.host.steps_max = STEPS_MAX
@@ -90,6 +92,10 @@ class World:
         """The topics whose acknowledged records survive everything in the plan."""
         return [name for name, _ in self.topics()]
 
+    def lasting_acks(self) -> Sequence[int]:
+        """`acks` of which what is acknowledged is not lost with a leader, so that no offset is given out twice."""
+        return (-1, 1)
+
     def committed_offsets(self) -> dict[str, dict[tuple[str, int], int]] | None:
         """Group → offsets of committed transactions; None: not judged."""
         return None
@@ -133,7 +139,7 @@ class World:
                 settles_within_ms=settings.delivery_timeout_ms,
                 durable=settings.acks == -1,
                 once=settings.idempotent,
-                ordered=settings.acks != 0 and settings.max_in_flight == 1,
+                ordered=settings.acks in self.lasting_acks() and settings.max_in_flight == 1,
                 one_order=config["partitioner.class"] not in LATE,
             )
         )

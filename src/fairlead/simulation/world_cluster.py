@@ -1,100 +1,86 @@
-"""World `cluster`: real producers and real brokers, on a network and a disk that fail: kills, power cuts, restarts, slowness, cuts.
+"""World `cluster`: real producers and real brokers, replicating, on networks and disks that fail.
 
-Everything is flushed before it is acknowledged (`log.flush.interval.messages=1`), the coordinators' own topics too, and nothing of it
-may be lost whatever happens; only the topic "clicks" is not flushed, and must survive everything but a power cut.
+Brokers are killed, stopped, cut from power between a write and its sync, cut from each other; their clocks go wrong. Partitions have three
+replicas and `min.insync.replicas` is 2 (a world of one broker has one of each, and flushes). One world in two flushes before it
+acknowledges (`log.flush.interval.messages=1`), and nothing acknowledged may be lost whatever happens, but for the topic "clicks", which is
+not flushed; the others flush nothing, and stand on their replicas.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from random import Random
 
-from fairlead.runtime import Conditions, Handle, VirtualHost
-from fairlead.simulation.fault_plan import Fault
-from fairlead.simulation.faults import End, Faults
+from fairlead.broker.controller import CreateTopics, NewTopic
+from fairlead.simulation.cluster_faults import ALONE, APPEND_MS, DISTANT, SYNC_MS, TOGETHER, ClusterFaults
+from fairlead.simulation.committer import Committer
+from fairlead.simulation.faults import Faults
 from fairlead.simulation.model_log import ModelLog
 from fairlead.simulation.outcome import Outcome
-from fairlead.simulation.real_cluster import RealBroker, RealCluster
-from fairlead.simulation.script import Script
-from fairlead.simulation.workload import Sender
+from fairlead.simulation.real_cluster import RealCluster
+from fairlead.simulation.replica_logs import differences, ends_apart, read_log, whole
+from fairlead.simulation.transactional import TransactionalSender
+from fairlead.simulation.watcher import Watcher
 from fairlead.simulation.world import World
 
-KINDS = ("cut", "reset", "weather", "slow", "kill", "kill", "power", "power", "disk", "disk")
-BROKERS_MAX = 3
-PARTITIONS_MAX = 4
-CONFIG = {"offsets.topic.num.partitions": 2, "transaction.state.log.num.partitions": 2, "log.flush.interval.messages": 1}
-SYNC_MS = 3.0
-APPEND_MS = 0.05
-"""How long a healthy disk takes."""
-UNFLUSHED = {"flush.messages": str(2**63 - 1)}
-
-
-class ClusterFaults(Faults):
-    """The ill will of world `cluster`."""
-
-    def __init__(
-        self, host: VirtualHost, script: Script, cluster: RealCluster, senders: Sequence[Sender], calm: Conditions, dice: Random
-    ) -> None:
-        super().__init__(host, script, senders, calm, dice)
-        self._cluster = cluster
-
-    def broker_handles(self) -> Sequence[Handle]:
-        """The brokers in their present lives."""
-        return [broker.handle for broker in self._cluster.brokers]
-
-    def heal(self) -> None:
-        """Everything is well again."""
-        super().heal()
-        self._disk_heals()
-        for broker in self._cluster.brokers:
-            broker.slow()
-            broker.start()
-
-    def _broker(self, fault: Fault) -> RealBroker:
-        number: int = fault["broker"]
-        return self._cluster.brokers[number]
-
-    def _slow(self, fault: Fault) -> End:
-        broker = self._broker(fault)
-        broker.slow(*((fault["ms"], 0.0) if fault["fault"] == "serial" else (0.0, fault["ms"])))
-        return broker.slow
-
-    def _kill(self, fault: Fault) -> End:
-        broker = self._broker(fault)
-        broker.kill()
-        return broker.start
-
-    def _power(self, fault: Fault) -> End:
-        broker = self._broker(fault)
-        broker.kill(power=True)
-        return broker.start
-
-    def _disk(self, fault: Fault) -> End:
-        disk = self._host.disk
-        disk.sync_ms, disk.append_ms = fault["sync_ms"], fault["append_ms"]
-        return self._disk_heals
-
-    def _disk_heals(self) -> None:
-        self._host.disk.sync_ms, self._host.disk.append_ms = SYNC_MS, APPEND_MS
+BROKERS = (1, 3, 3, 3, 3, 3, 4)
+PARTITIONS_MAX = 3
+REPLICAS = 3
+LAGS_MS = (150, 600, 3_000)
+CONVERGENCE_MS = 15_000.0
+"""Within this, all being well, every replica is in sync with its leader."""
+NEVER = str(2**63 - 1)
 
 
 class ClusterWorld(World):
     """One seed of the world."""
 
     name = "cluster"
-    faults_max = 8
+    faults_max = 9
     producers_max = 2
+    latencies_ms = (0.1, 1.0, 3.0)
+    """A record goes back and forth twice before it is acknowledged, and some producers send a dozen one by one within half a second."""
+    idle_steps_max = 2_000
+    """Followers and consumers ask again and again, though nothing happens."""
 
     def build(self) -> int:
-        """Real brokers, running, and two topics."""
-        brokers = 1 + self.dice.randrange(BROKERS_MAX)
+        """Real brokers, running, and two topics; who watches them, and who commits offsets."""
+        dice = self.dice
+        brokers = dice.choice(BROKERS)
+        self._flushed = brokers == 1 or dice.random() < 0.5
         self.host.disk.sync_ms, self.host.disk.append_ms = SYNC_MS, APPEND_MS
-        self.cluster = RealCluster(self.host, brokers, CONFIG, self.new_dice)
+        replicas = min(REPLICAS, brokers)
+        config = {
+            "offsets.topic.num.partitions": 2,
+            "transaction.state.log.num.partitions": 2,
+            "offsets.topic.replication.factor": replicas,
+            "transaction.state.log.replication.factor": replicas,
+            "transaction.state.log.min.isr": min(2, replicas),
+            "default.replication.factor": replicas,
+            "min.insync.replicas": min(2, replicas),
+            "replica.lag.time.max.ms": dice.choice(LAGS_MS),
+            "log.cleaner.backoff.ms": 3_600_000,  # replicas compact each in its own time, and would not be equal to the last byte
+            "broker.session.timeout.ms": 600,
+            "broker.heartbeat.interval.ms": 150,
+        }
+        if self._flushed:
+            config["log.flush.interval.messages"] = 1
+        self._distant = brokers > 1 and dice.random() < 0.5
+        self.cluster = RealCluster(self.host, brokers, config, self.new_dice, self._distant)
         self.cluster.start()
-        self._partitions = {name: 1 + self.dice.randrange(PARTITIONS_MAX) for name in ("orders", "clicks")}
+        self._partitions = {name: 1 + dice.randrange(PARTITIONS_MAX) for name in ("orders", "clicks")}
         for name, count in self._partitions.items():
-            self.cluster.controller.create_topic(name, count, configs=UNFLUSHED if name == "clicks" else {})
+            configs = {"flush.messages": NEVER} if name == "clicks" else {}
+            self.cluster.controller.decide(CreateTopics([NewTopic(name, count, replicas, configs=configs)]), self._created)
+        self.watcher = Watcher(self.script, self.cluster, self._partitions, self.durable_topics, self.outcome.violated)
+        self.watcher.begin()
+        self.committer = Committer(self.host, self.script, [broker.address for broker in self.cluster.brokers], self.new_dice())
+        self.committer.begin()
         return brokers
+
+    def _created(self, result: object, error: Exception | None) -> None:
+        failed = error or next((one for one in result if isinstance(one, Exception)), None)  # type: ignore[attr-defined]
+        if failed is not None:
+            raise failed
 
     def bootstrap_servers(self) -> str:
         """See `World`."""
@@ -106,23 +92,64 @@ class ClusterWorld(World):
 
     def faults(self) -> Faults:
         """See `World`."""
-        return ClusterFaults(self.host, self.script, self.cluster, self.senders, self.calm, self.new_dice())
+        return ClusterFaults(self.host, self.script, self.cluster, self.senders, self.calm, self.new_dice(), self._flushed)
 
     def kinds(self) -> Sequence[str]:
         """See `World`."""
-        return KINDS
+        if len(self.cluster.brokers) == 1:
+            return ALONE
+        return DISTANT if self._distant else TOGETHER
 
     def durable_topics(self) -> Sequence[str]:
         """See `World`."""
-        return ["orders"] if any(fault.kind == "power" for fault in self.plan) else ["orders", "clicks"]
+        return ["orders"] if self._flushed and self.cluster.power_cuts else ["orders", "clicks"]
+
+    def lasting_acks(self) -> Sequence[int]:
+        """See `World`: a leader that dies takes with it what no follower had yet."""
+        return (-1, 1) if len(self.cluster.brokers) == 1 else (-1,)
 
     def log(self) -> ModelLog:
         """What the brokers have on disk: they are killed and started once more, so nothing they only remember counts."""
+        self.committer.finish()
+        self._converge("once all was well again")
         for broker in self.cluster.brokers:
             broker.kill()
-        self.host.advance(1.0)
+        self.host.run_until(lambda: not self.cluster.controller.image.alive(), CONVERGENCE_MS)
         self.cluster.start()
-        return self.cluster.read(self._partitions)
+        self._converge("after all brokers were killed and started once more")
+        for difference in differences(self.cluster):
+            self.outcome.violated(difference)
+        log = read_log(self.cluster, self._partitions)
+        for violation in [*self.watcher.forgotten(log), *self.committer.judge()]:
+            self.outcome.violated(violation)
+        self.outcome.note(f"{self.watcher.read} {self.committer.acknowledged}")
+        return log
+
+    def committed_offsets(self) -> dict[str, dict[tuple[str, int], int]]:
+        """See `World`: as the coordinators have them, after the brokers were started once more."""
+        offsets = {}
+        for sender in self.senders:
+            if isinstance(sender, TransactionalSender):
+                offset = self.committer.committed(sender.group)
+                if offset is None:
+                    self.outcome.violated(f"the committed offset of group {sender.group!r} could not be read, though all is well")
+                else:
+                    offsets[sender.group] = {("orders", 0): offset}
+        return offsets
+
+    def _converge(self, when: str) -> None:
+        """Let time go on until every replica is in sync and has what the others have."""
+        waited_ms = 0.0
+        while apart := self._apart():
+            if waited_ms >= CONVERGENCE_MS:
+                self.outcome.violated(f"{CONVERGENCE_MS:g} ms {when}, replicas are apart: {'; '.join(apart[:4])}")
+                return
+            self.host.advance(100.0)
+            waited_ms += 100.0
+
+    def _apart(self) -> list[str]:
+        images = self.cluster.controller.image.partitions()
+        return [f"{topic.name}-{number}: {image}" for topic, number, image in images if not whole(image)] or ends_apart(self.cluster)
 
 
 def run_seed(seed: int) -> Outcome:

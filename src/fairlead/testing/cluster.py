@@ -1,39 +1,44 @@
-"""`Cluster`: a Kafka cluster inside this process, for tests, laptops and CI."""
+"""`Cluster`: a Kafka cluster for tests, laptops and CI, inside this process or with a process for each broker."""
 
 from __future__ import annotations
 
 import atexit
 import json
-import logging
 import os
+import secrets
 import shutil
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from fairlead.base.config import Settings
 from fairlead.base.config_broker import BROKER_CONFIGS
-from fairlead.base.errors import ConfigError, ConnectionFailed, FairleadError, UsageError
-from fairlead.broker import Broker, Controller, Faults, KillBroker, SetFaults, StartBroker, StopBroker
+from fairlead.base.errors import BrokerError, ConfigError, UsageError
+from fairlead.broker import Controller
+from fairlead.broker.control import ControllerServer, Decide
+from fairlead.broker.controller import CreateTopics, DeleteTopics, NewTopic
 from fairlead.runtime import Completion, Handle, SelectorHost, compile_kernels_in_background, system_dice
 from fairlead.testing.folder import FolderLock, MetadataFile
+from fairlead.testing.handles import TIMEOUT_S, BrokerHandle, Where
+from fairlead.testing.in_process import BrokerInProcess, Processes, check_config
+from fairlead.testing.in_thread import BrokerInThread
 
-_logger = logging.getLogger("fairlead.testing")
-
-_TIMEOUT_S = 60.0
 _PORTS_NAME = "cluster.json"
 
 
 class Cluster:
-    """A cluster of `brokers` brokers in one thread of this process; any Kafka client can use it at `bootstrap_servers`.
+    """A cluster of `brokers` brokers, any Kafka client can use it at `bootstrap_servers`.
 
     `data_dir`: where the data is kept; None: in a temporary folder that is removed by `close`. A cluster opened again over the same
     folder has its topics, records, committed offsets and id, and its ports if they are free.
     `config`: broker configs by Kafka's names, the same for all brokers (`docs/configuration.md`).
     `port`: of the first broker, the next ones follow; 0: any free ports. `host`: the address to listen on.
+    `processes`: a process of its own for each broker, with the controller in this one; otherwise all live in one thread of this process.
+    `racks`: where brokers stand (`broker.rack`), given out in turn: replicas are spread over them (KIP-36), and with
+    `replica.selector.class` consumers read in their own (KIP-392).
 
     Raises ConfigError for what is wrong with the arguments, UsageError if another cluster uses `data_dir`, ConnectionFailed if a port is
     taken, FairleadError if the data on disk is damaged. All methods may be called from any thread.
@@ -46,43 +51,58 @@ class Cluster:
         config: Mapping[str, Any] | None = None,
         port: int = 0,
         host: str = "127.0.0.1",
+        processes: bool = False,
+        racks: Sequence[str] = (),
     ) -> None:
         settings = BROKER_CONFIGS.parse("broker", dict(config or {}))
         _check_arguments(brokers, port, host)
+        self._racks = tuple(racks)
         self._temporary = data_dir is None
         self._folder = Path(tempfile.mkdtemp(prefix="fairlead-")) if data_dir is None else Path(data_dir).absolute()
         self._lock = FolderLock(self._folder)
         self._host: SelectorHost | None = None
         self._metadata: MetadataFile | None = None
+        self._processes: Processes | None = None
+        self._server: Handle
         self._brokers: list[BrokerHandle] = []
         self._closed = False
         self._closing = threading.Lock()
         self._process = os.getpid()
         atexit.register(self.close)
         try:
-            self._open(brokers, settings, port, host)
+            self._open(brokers, settings, port, host, check_config(config or {}) if processes else None)
         except BaseException:
             self.close()
             raise
 
-    def _open(self, brokers: int, settings: Settings, port: int, host: str) -> None:
+    def _open(self, brokers: int, settings: Settings, port: int, host: str, crossing: dict[str, Any] | None) -> None:
         ports = _ports_of(self._folder, brokers)
         self._metadata = MetadataFile(self._folder / "metadata.log", durable=not self._temporary)
-        self._controller = Controller(settings, system_dice(), self._metadata.append)
+        self._controller = Controller(settings, system_dice(), self._metadata.append, self._metadata.replace)
         self._metadata.replay(self._controller)
-        self._host = SelectorHost("fairlead-cluster")
-        self._brokers = [
-            BrokerHandle(self._host, self._controller, node_id, str(self._folder / f"broker-{node_id}"), host, port and port + node_id)
-            for node_id in range(brokers)
-        ]
-        self._host.start()
+        self._controller.await_brokers(range(brokers))
+        self._host = loop = SelectorHost("fairlead-cluster")
+        loop.start()
+        token = secrets.token_hex(16)
+        server = ControllerServer(self._controller, token)
+        self._server = handle = loop.add(server)
+        server.wake = lambda: loop.wake(handle)
+        if crossing is not None:
+            self._processes = Processes(loop, handle, token, crossing)
+        for node_id in range(brokers):
+            rack = self._racks[node_id % len(self._racks)] if self._racks else None
+            where = Where(node_id, str(self._folder / f"broker-{node_id}"), host, rack)
+            shared = self._processes
+            runner = BrokerInThread(loop, self._controller, where) if shared is None else BrokerInProcess(shared, where)
+            self._brokers.append(BrokerHandle(where, runner, port and port + node_id, lambda: self._brokers))
         begun = [broker._begin(ports[broker.node_id] if not port else 0) for broker in self._brokers]
-        for broker, completion in zip(self._brokers, begun, strict=True):
-            broker._finish_start(completion)
+        for broker, start in zip(self._brokers, begun, strict=True):
+            broker._finish_start(start)
         if not self._temporary:
             text = json.dumps({"version": 1, "ports": [broker.port for broker in self._brokers]})
             (self._folder / _PORTS_NAME).write_text(text)
-        compile_kernels_in_background()
+        if self._processes is None:
+            compile_kernels_in_background()
 
     @property
     def bootstrap_servers(self) -> str:
@@ -105,6 +125,36 @@ class Cluster:
             raise UsageError(f"there is no broker {node_id}; this cluster has 0 to {len(self._brokers) - 1}")
         return self._brokers[node_id]
 
+    def create_topic(
+        self, name: str, partitions: int = -1, replication_factor: int = -1, configs: Mapping[str, str | None] | None = None
+    ) -> None:
+        """Create a topic without a client; -1: as `num.partitions` and `default.replication.factor` have it. BrokerError: it cannot be."""
+        self._decide_one(CreateTopics([NewTopic(name, partitions, replication_factor, None, dict(configs or {}))]))
+
+    def has_topic(self, name: str) -> bool:
+        """True if there is a topic of this name."""
+        return name in self._controller.image.topics
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic without a client. BrokerError: it cannot be."""
+        self._decide_one(DeleteTopics([name]))
+
+    def _decide_one(self, decision: CreateTopics | DeleteTopics) -> None:
+        if self._host is None or self._closed:
+            raise UsageError("the cluster is closed")
+        completion = Completion()
+        self._host.submit(self._server, Decide(decision, completion))
+        (result,) = completion.result(TIMEOUT_S)
+        if isinstance(result, BrokerError):
+            raise result
+
+    def restore(self) -> None:
+        """Heal all brokers, and start those that do not run: the cluster is whole again, whatever a test did to it."""
+        for broker in self._brokers:
+            broker.heal()
+        for broker in self._brokers:
+            broker.start()
+
     def close(self) -> None:
         """Stop all brokers; data in a temporary folder is removed, other data is synced to disk. Idempotent."""
         with self._closing:
@@ -115,9 +165,12 @@ class Cluster:
             if os.getpid() != self._process:
                 return  # a forked child: the brokers and the folder are its parent's
             if self._host is not None:
+                self._controller.cluster_stopping()
                 for broker in self._brokers:
                     broker._end(abruptly=self._temporary)
                 self._host.close()
+            if self._processes is not None:
+                self._processes.nursery.close()
             if self._metadata is not None:
                 self._metadata.close()
             self._lock.release()
@@ -132,111 +185,6 @@ class Cluster:
 
     def __repr__(self) -> str:
         return f"<Cluster {'closed' if self._closed else self.bootstrap_servers}>"
-
-
-class BrokerHandle:
-    """One broker of a `Cluster`: its faults, and its life. It keeps its port from start to start."""
-
-    def __init__(self, host: SelectorHost, controller: Controller, node_id: int, folder: str, address: str, port: int) -> None:
-        self.node_id = node_id
-        self.host = address
-        self.port = port
-        self._loop = host
-        self._controller = controller
-        self._folder = folder
-        self._faults = Faults()
-        self._handle: Handle | None = None
-        self._changing = threading.Lock()
-
-    @property
-    def running(self) -> bool:
-        """True between a start and the next stop or kill."""
-        return self._handle is not None and not self._handle.ended
-
-    @property
-    def address(self) -> str:
-        """`host:port`, as clients take it in `bootstrap.servers`."""
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
-
-    def slow(self, produce_service_time_ms: float = 0, latency_ms: float = 0) -> None:
-        """Make the broker slow until further notice; without arguments, or with zeros, it is healed.
-
-        `produce_service_time_ms`: the answer to each Produce request is held back so long, and the connection meanwhile serves nothing
-        else: one request after another, as in KIP-794's experiment. `latency_ms`: every answer arrives so much later, all concurrently.
-        Raises ConfigError for a negative time. The faults survive a restart of the broker.
-        """
-        if produce_service_time_ms < 0 or latency_ms < 0:
-            raise ConfigError(f"times must be 0 or more, got produce_service_time_ms={produce_service_time_ms}, latency_ms={latency_ms}")
-        with self._changing:
-            self._faults = Faults(produce_service_time_ms, latency_ms)
-            if self.running:
-                self._submit(SetFaults(self._faults, Completion()))
-
-    def stop(self) -> None:
-        """Stop in good order: connections closed, everything written and synced. Nothing if it does not run."""
-        with self._changing:
-            if self.running:
-                self._submit(StopBroker(Completion()))
-            self._drop()
-
-    def kill(self) -> None:
-        """Stop as `kill -9` does: connections reset, nothing synced, all that was in memory gone. Nothing if it does not run."""
-        with self._changing:
-            if self.running:
-                self._submit(KillBroker(Completion()))
-            self._drop()
-
-    def start(self) -> None:
-        """Start again on the same port, from what is on disk. Nothing if it runs."""
-        with self._changing:
-            if not self.running:
-                self._drop()
-                self._finish_start(self._begin(self.port))
-
-    def _begin(self, port: int) -> Completion:
-        broker = Broker(self.node_id, self._controller, self._folder, system_dice(), self.host, self.port or port)
-        broker.faults = self._faults
-        handle = self._handle = self._loop.add(broker)
-        broker.wake = lambda: self._loop.wake(handle)
-        completion = Completion()
-        self._loop.submit(handle, StartBroker(completion))
-        return completion
-
-    def _finish_start(self, completion: Completion) -> None:
-        try:
-            self.port = completion.result(_TIMEOUT_S)
-        except ConnectionFailed:
-            # A port that was only remembered may have gone to somebody else meanwhile.
-            self._drop()
-            if self.port:
-                raise
-            self.port = self._begin(0).result(_TIMEOUT_S)
-        except BaseException:
-            self._drop()
-            raise
-
-    def _submit(self, operation: StopBroker | KillBroker | SetFaults) -> None:
-        assert self._handle is not None
-        self._loop.submit(self._handle, operation)
-        operation.completion.result(_TIMEOUT_S)
-
-    def _drop(self) -> None:
-        handle, self._handle = self._handle, None
-        if handle is not None:
-            self._loop.remove(handle)
-
-    def _end(self, abruptly: bool) -> None:
-        """Stop or kill, and go on with the others whatever happens."""
-        try:
-            if abruptly:
-                self.kill()
-            else:
-                self.stop()
-        except FairleadError:
-            _logger.exception("%r did not stop in good order", self)
-
-    def __repr__(self) -> str:
-        return f"<broker {self.node_id} at {self.address}{'' if self.running else ', stopped'}>"
 
 
 def _check_arguments(brokers: int, port: int, host: str) -> None:

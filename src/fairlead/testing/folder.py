@@ -62,16 +62,26 @@ class MetadataFile:
                 controller.replay(self._path.read_bytes())
             except (FairleadError, KeyError) as error:
                 raise FairleadError(f"{self._path}: {error}") from error
+        self.replace(controller.snapshot())
+
+    def replace(self, data: bytes) -> None:
+        """Put `data` in the place of all that is there, at once; OSError, and everything as before, if that fails."""
         fresh = self._path.with_suffix(".new")
         with open(fresh, "wb") as file:
-            file.write(controller.snapshot())
+            file.write(data)
             file.flush()
             if self._durable:
                 os.fsync(file.fileno())
-        os.replace(fresh, self._path)
+        descriptor = os.open(fresh, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        try:
+            os.replace(fresh, self._path)
+        except OSError:
+            os.close(descriptor)
+            raise
+        self.close()
+        self._descriptor = descriptor
         if self._durable:
             _sync_folder(self._path.parent)
-        self._descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
 
     def append(self, data: bytes) -> None:
         """Write one decision; OSError if that fails."""

@@ -22,7 +22,7 @@ that are not what they should be. Error codes pass through as numbers. An encode
 
 Headers. Flexible versions have request header 2 and response header 1, the others 1 and 0; an ApiVersions response always has
 header 0, because its reader does not yet know what its broker speaks (KIP-511). `peek_request` reads what all request headers
-share, so that a broker can answer even a version it has never heard of.
+share, so that a broker can answer even a version it has never heard of. Private requests (`private`) have header 1 and 0.
 
 `import fairlead.wire` does not import kio: the first message of an API does, and only the version at hand.
 """
@@ -36,12 +36,14 @@ from fairlead.wire.codec import (
     encode_request,
     encode_response,
     peek_request,
+    prepare,
     response_correlation_id,
 )
 from fairlead.wire.frames import FrameReader
 from fairlead.wire.kio_bridge import versions_of
 from fairlead.wire.message import Message
 from fairlead.wire.primitives import Buffer
+from fairlead.wire.private import PRIVATE_FIRST, PrivateApi
 
 __all__ = [
     "ApiKey",
@@ -49,6 +51,8 @@ __all__ = [
     "CLIENT_VERSIONS",
     "FrameReader",
     "Message",
+    "PRIVATE_FIRST",
+    "PrivateApi",
     "Request",
     "RequestHeader",
     "decode_request",
@@ -57,6 +61,7 @@ __all__ = [
     "encode_response",
     "negotiate",
     "peek_request",
+    "prepare",
     "response_correlation_id",
     "versions_of",
 ]

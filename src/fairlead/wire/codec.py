@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from enum import IntEnum
 from functools import cache
 from typing import Any
 
@@ -14,21 +15,30 @@ from fairlead.wire.compile_encoder import compile_encoder
 from fairlead.wire.kio_bridge import REQUEST, RESPONSE, load_schema
 from fairlead.wire.message import Message
 from fairlead.wire.primitives import Buffer, decode_varint, skip_tags
+from fairlead.wire.private import PRIVATE_FIRST, PrivateApi, decode_body, encode_body
 
 _REQUEST_HEADER = struct.Struct(">hhih")  # key, version, correlation id, length of the client id
 _CORRELATION_ID = struct.Struct(">i")
-_API_KEYS: dict[int, ApiKey] = {int(api_key): api_key for api_key in ApiKey}
+_API_KEYS: dict[int, ApiKey | PrivateApi] = {int(api_key): api_key for api_key in (*ApiKey, *PrivateApi)}
 
 
 @dataclass(slots=True)
 class RequestHeader:
-    """Who asks what. `api_key` is an `ApiKey` where the number is known; `size_bytes` is where the part common to all headers ends."""
+    """Who asks what: `api_key` is an `ApiKey` or `PrivateApi` where the number is known.
+
+    `size_bytes` is where the part common to all headers ends.
+    """
 
     api_key: int
     version: int
     correlation_id: int
     client_id: str | None
     size_bytes: int
+
+    @property
+    def name(self) -> str:
+        """The API's name, or its number if that is not known."""
+        return self.api_key.name if isinstance(self.api_key, IntEnum) else f"API key {self.api_key}"
 
 
 @dataclass(slots=True)
@@ -44,14 +54,25 @@ class Request:
 
 @cache
 def _encoder(api_key: int, version: int, direction: str) -> tuple[Any, int]:
+    if api_key >= PRIVATE_FIRST:
+        return encode_body, 0
     schema = load_schema(api_key, version, direction)
     return compile_encoder(schema), schema.header_version
 
 
 @cache
 def _decoder(api_key: int, version: int, direction: str) -> tuple[Any, int]:
+    if api_key >= PRIVATE_FIRST:
+        return decode_body, 0
     schema = load_schema(api_key, version, direction)
     return compile_decoder(schema), schema.header_version
+
+
+def prepare(api_key: int, version: int) -> None:
+    """Make the codecs of a request and its response now; otherwise that is done when one is first needed."""
+    for direction in (REQUEST, RESPONSE):
+        _encoder(api_key, version, direction)
+        _decoder(api_key, version, direction)
 
 
 def encode_request(api_key: int, version: int, correlation_id: int, client_id: str | None, message: Message) -> list[Buffer]:

@@ -1,22 +1,29 @@
 """Fetch (1): record batches from an offset on, at once or when enough of them are there.
 
 Versions 4-18, consumers and debugging clients alike. Topics by name up to 12, by id from 13 on. At least one whole batch is given even
-above max_bytes (KIP-74). Fetch sessions (KIP-227) are declined, as Kafka does when its cache is full: the answer's session id
-is 0, and a session id in a request is FETCH_SESSION_ID_NOT_FOUND. With isolation level 1 (read_committed) nothing beyond the last
-stable offset is given, and the aborted transactions among what is given are listed, by first offset. Not done: preferred replicas
-(KIP-392; one replica), rack ids, fetches of followers (replica id >= 0 is refused with NOT_LEADER_OR_FOLLOWER per partition).
+above max_bytes (KIP-74). Fetch sessions (KIP-227, from 7 on) are in `broker.fetch_sessions`: a session's fetch names, and is
+answered, only what changed. With isolation level 1 (read_committed) nothing beyond the last stable offset is given, and the aborted
+transactions among what is given are listed, by first offset.
+
+From 11 on a consumer may read from any replica, up to the high watermark that it knows (KIP-392). If `replica.selector.class` is
+Kafka's `RackAwareReplicaSelector` and the consumer names its rack, a leader elsewhere sends it to the replica in sync there that has
+most. Fetches of followers in Kafka's protocol (replica id >= 0) are refused with NOT_LEADER_OR_FOLLOWER per partition: our brokers
+follow each other on streams of their own (`replication`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fairlead.base.codes import ErrorCode
+from fairlead.base.errors import BrokerError
 from fairlead.base.units import ms_to_ns
 from fairlead.broker.controller import TopicImage
 from fairlead.broker.dispatch import Reply, serves
+from fairlead.broker.fetch_sessions import FINAL_EPOCH, FULL_EPOCH, NO_SESSION, FetchSession, Wanted
 from fairlead.broker.log import Location, Partition
+from fairlead.broker.read_replica import THIS_ONE, preferred_replica
 from fairlead.core.effects import Buffer
 from fairlead.wire import ApiKey, Message, Request
 
@@ -25,6 +32,7 @@ if TYPE_CHECKING:
     from fairlead.broker.sessions import Session
 
 _NAMES_UNTIL_VERSION = 12
+_ANY_REPLICA_FROM_VERSION = 11
 _MANY = 8
 _SMALL_BATCH_BYTES = 4096
 _CONSUMER = -1
@@ -32,26 +40,29 @@ _READ_COMMITTED = 1
 _DEBUGGER = -2
 
 
-@dataclass(slots=True)
-class _Want:
-    """One partition of a request."""
+class _Planned(NamedTuple):
+    """What would be answered for one partition."""
 
-    topic: TopicImage | None
-    data: Any
-    missing_code: int
+    want: Wanted
+    row: Message
+    partition: Partition | None
+    new: bool
+    """It has records, or says something other than watermarks."""
+    settled: bool
+    """There is nothing more to read for now."""
 
 
 @dataclass(slots=True)
 class _Plan:
     """What would be answered now: rows without records, and where the records lie."""
 
-    rows: list[list[Message]]
+    rows: list[_Planned]
     locations: list[Location]
     counts: list[tuple[Message, int]]
     """(row, how many of the locations are its own), in order."""
     size_bytes: int
     final: bool
-    """There is an error or a diverging epoch, which is answered without waiting."""
+    """There is an error, a diverging epoch or another replica to go to, which is answered without waiting."""
     hints: list[Message]
 
 
@@ -59,80 +70,60 @@ class _Plan:
 def fetch(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
     """Answer now if there is reason to, else when there is."""
     message = request.message
-    refused = _session_error(message)
-    if refused:
-        reply(Message(throttle_time_ms=0, error_code=refused, session_id=0, responses=[]))
+    try:
+        wanted = broker.fetch_sessions.of(message, by_id=request.version > _NAMES_UNTIL_VERSION)
+    except BrokerError as error:
+        reply(Message(throttle_time_ms=0, error_code=error.code, session_id=NO_SESSION, responses=[]))
         return
-    waiting = _Fetch(broker, request, session, reply)
+    waiting = _Fetch(broker, request, wanted, session, reply)
     plan = waiting.plan()
-    if message.max_wait_ms <= 0 or not waiting.count or plan.final or plan.size_bytes >= message.min_bytes:
+    if message.max_wait_ms <= 0 or not wanted.wants or plan.final or plan.size_bytes >= message.min_bytes:
         waiting.answer(plan)
     else:
-        waiting.park()
-
-
-def _session_error(message: Any) -> int:
-    """Sessions are declined; whoever claims to have one is told to do without."""
-    if message.session_id != 0:
-        return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
-    return ErrorCode.INVALID_FETCH_SESSION_EPOCH if message.session_epoch > 0 else ErrorCode.NONE
+        waiting.park(plan)
 
 
 class _Fetch:
     """One request, perhaps waiting in the purgatory."""
 
-    def __init__(self, broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+    def __init__(self, broker: Broker, request: Request, wanted: FetchSession, session: Session, reply: Reply) -> None:
         self._broker = broker
         self._message = request.message
+        self._wanted = wanted
         self._session = session
         self._reply = reply
-        self._by_id = request.version > _NAMES_UNTIL_VERSION
+        self._full = request.message.session_epoch in (FULL_EPOCH, FINAL_EPOCH)
+        self._any_replica = request.version >= _ANY_REPLICA_FROM_VERSION
         self._committed = request.message.isolation_level == _READ_COMMITTED
-        self._wants = [(topic, self._wants_of(topic)) for topic in request.message.topics]
-        self._watched: dict[Partition, tuple[int, int]] = {}
-        self._available: dict[Partition, int] = {}
+        self._available: dict[Wanted, int] = {}
         self._gathered_bytes = 0
-        self.count = sum(len(wants) for _topic, wants in self._wants)
-
-    def _wants_of(self, asked: Any) -> list[_Want]:
-        image = self._broker.controller.image
-        if self._by_id:
-            topic = image.topics_by_id.get(asked.topic_id)
-            missing = ErrorCode.UNKNOWN_TOPIC_ID
-        else:
-            topic = image.topics.get(asked.topic)
-            missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        return [_Want(topic, data, missing) for data in asked.partitions]
 
     # --- What would be answered now
 
     def plan(self) -> _Plan:
-        """Choose batches for every partition, in the order of the request, within its limits."""
+        """Choose batches for every partition that may have news, in order, within the request's limits."""
         plan = _Plan([], [], [], 0, False, [])
         room_bytes = self._message.max_bytes
-        for _asked, wants in self._wants:
-            rows = []
-            for want in wants:
-                row = self._plan_partition(plan, want, room_bytes - plan.size_bytes)
-                plan.final = plan.final or row.error_code != ErrorCode.NONE
-                rows.append(row)
-            plan.rows.append(rows)
+        for want in list(self._wanted.wants.values() if self._full else self._wanted.ready):
+            plan.rows.append(self._plan_partition(plan, want, room_bytes - plan.size_bytes))
         return plan
 
-    def _plan_partition(self, plan: _Plan, want: _Want, room_bytes: int) -> Message:
+    def _plan_partition(self, plan: _Plan, want: Wanted, room_bytes: int) -> _Planned:
         data = want.data
-        partition = self._find(want)
+        topic = self._topic(want)
+        partition = self._find(topic, data)
         if isinstance(partition, int):
-            row = _row(data.partition, partition, -1, -1)
+            refused = self._refuse(plan, want, None, partition)
             if partition in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):
-                row.current_leader = self._broker.partitions.leader_hint(want.topic, data.partition)
-                plan.hints.append(row.current_leader)
-            return row
+                refused.row.current_leader = self._broker.partitions.leader_hint(topic, data.partition)
+                plan.hints.append(refused.row.current_leader)
+            return refused
+        if self._wanted.session_id != NO_SESSION:
+            self._wanted.watch(want, partition)
         offset = data.fetch_offset
         if not partition.log_start <= offset <= partition.log_end:
             # As Kafka's `KafkaApis`: unknown watermarks with OFFSET_OUT_OF_RANGE, so that nobody trusts them.
-            return _row(data.partition, ErrorCode.OFFSET_OUT_OF_RANGE, -1, -1)
-        limit = self._limit(partition)
+            return self._refuse(plan, want, partition, ErrorCode.OFFSET_OUT_OF_RANGE)
         row = _row(data.partition, ErrorCode.NONE, partition.high_watermark, partition.log_start)
         row.last_stable_offset = partition.last_stable_offset
         if self._committed:
@@ -140,36 +131,70 @@ class _Fetch:
         if data.last_fetched_epoch >= 0:
             epoch = self._broker.partitions.leader_epoch(partition)
             known_epoch, end_offset = partition.epochs.end_offset(data.last_fetched_epoch, epoch, partition.log_end)
+            if known_epoch < 0:  # it is older or newer than all that is known here: see `ReplicaManager.readFromLog`
+                return self._refuse(plan, want, partition, ErrorCode.OFFSET_OUT_OF_RANGE)
             if known_epoch < data.last_fetched_epoch or end_offset < offset:
                 row.diverging_epoch = Message(epoch=known_epoch, end_offset=end_offset)
                 plan.final = True
-                return row
-        if offset < limit and (room_bytes > 0 or not plan.locations):
-            limit_bytes = min(room_bytes, data.partition_max_bytes)
-            chosen = partition.select(offset, limit, limit_bytes, at_least_one=not plan.locations)
-            if chosen:
-                if self._committed:
-                    row.aborted_transactions = _aborted(partition, offset, len(chosen))
-                plan.counts.append((row, len(chosen)))
-                plan.locations.extend(chosen)
-                plan.size_bytes += sum(location.size_bytes for location in chosen)
-        return row
+                return _Planned(want, row, partition, True, False)
+        if self._any_replica:
+            row.preferred_read_replica = preferred_replica(self._broker, partition, self._message.rack_id, offset)
+        if row.preferred_read_replica != THIS_ONE:
+            plan.final = True
+            return _Planned(want, row, partition, True, False)
+        return self._choose(plan, _Planned(want, row, partition, False, True), partition, room_bytes)
+
+    def _choose(self, plan: _Plan, planned: _Planned, partition: Partition, room_bytes: int) -> _Planned:
+        """Batches from the fetch offset on, as far as there is room."""
+        data, limit = planned.want.data, self._limit(partition)
+        if data.fetch_offset >= limit:
+            return planned
+        if room_bytes <= 0 and plan.locations:
+            return planned._replace(settled=False)
+        limit_bytes = min(room_bytes, data.partition_max_bytes)
+        chosen = partition.select(data.fetch_offset, limit, limit_bytes, at_least_one=not plan.locations)
+        if chosen:
+            if self._committed:
+                planned.row.aborted_transactions = _aborted(partition, data.fetch_offset, len(chosen))
+            plan.counts.append((planned.row, len(chosen)))
+            plan.locations.extend(chosen)
+            plan.size_bytes += sum(location.size_bytes for location in chosen)
+        return planned._replace(new=bool(chosen), settled=False)
+
+    def _refuse(self, plan: _Plan, want: Wanted, partition: Partition | None, code: int) -> _Planned:
+        """A partition that cannot be read."""
+        plan.final = True
+        row = _row(want.data.partition, code, -1, -1)
+        if code in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID):
+            row.aborted_transactions = []  # as Kafka's `FetchResponse.partitionResponse`
+        return _Planned(want, row, partition, True, False)
 
     def _limit(self, partition: Partition) -> int:
         """Where reading ends: the high watermark, or for readers of committed records the last stable offset."""
         return partition.last_stable_offset if self._committed else partition.high_watermark
 
-    def _find(self, want: _Want) -> Partition | int:
-        if want.topic is None or self._broker.controller.image.topics_by_id.get(want.topic.topic_id) is not want.topic:
-            return want.missing_code
-        if self._message.replica_id not in (_CONSUMER, _DEBUGGER):
+    def _topic(self, want: Wanted) -> TopicImage | None:
+        image = self._broker.controller.image
+        topics: Any = image.topics_by_id if self._wanted.by_id else image.topics
+        topic: TopicImage | None = topics.get(want.topic)
+        return topic
+
+    def _find(self, topic: TopicImage | None, data: Any) -> Partition | int:
+        if topic is None:
+            return ErrorCode.UNKNOWN_TOPIC_ID if self._wanted.by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if self._message.replica_id not in (_CONSUMER, _DEBUGGER) or self._message.replica_state.replica_id != _CONSUMER:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
-        return self._broker.partitions.find(want.topic, want.data.partition, want.data.current_leader_epoch)
+        found = self._broker.partitions.find(topic, data.partition, data.current_leader_epoch)
+        if found == ErrorCode.NOT_LEADER_OR_FOLLOWER and self._any_replica:
+            found = self._broker.partitions.find_followed(topic, data.partition)
+        return found
 
     # --- Answering
 
     def answer(self, plan: _Plan) -> None:
         """Read the planned batches and reply."""
+        answered = self._wanted.answered
+        said = [one for one in plan.rows if answered(one.want, one.row, one.new, one.settled) or self._full]
 
         def read(batches: list[Buffer] | None) -> None:
             position = 0
@@ -179,46 +204,48 @@ class _Fetch:
                 else:
                     row.records = _joined(batches[position : position + count])
                     position += count
-            self._send(plan)
+            self._send(said, plan.hints)
 
         self._broker.logs.read(plan.locations, read)
 
-    def _send(self, plan: _Plan) -> None:
-        responses = [
-            Message(topic_id=asked.topic_id, partitions=rows) if self._by_id else Message(topic=asked.topic, partitions=rows)
-            for (asked, _wants), rows in zip(self._wants, plan.rows, strict=True)
-        ]
-        answer = Message(throttle_time_ms=0, error_code=ErrorCode.NONE, session_id=0, responses=responses)
-        if plan.hints:
-            answer.node_endpoints = self._broker.partitions.endpoints(plan.hints)
+    def _send(self, said: list[_Planned], hints: list[Message]) -> None:
+        by_topic: dict[Any, list[Message]] = {}
+        for planned in said:
+            by_topic.setdefault(planned.want.topic, []).append(planned.row)
+        name = "topic_id" if self._wanted.by_id else "topic"
+        responses = [Message(**{name: topic, "partitions": rows}) for topic, rows in by_topic.items()]
+        answer = Message(throttle_time_ms=0, error_code=ErrorCode.NONE, session_id=self._wanted.session_id, responses=responses)
+        if hints:
+            answer.node_endpoints = self._broker.partitions.endpoints(hints)
         self._reply(answer)
 
     # --- Waiting
 
-    def park(self) -> None:
+    def park(self, plan: _Plan) -> None:
         """Wait for min_bytes, or max_wait_ms."""
-        broker = self._broker
+        broker, wanted = self._broker, self._wanted
+        if wanted.waiting is not None:
+            wanted.waiting.complete()
+        wanted.waiting = self
         self._timer = broker.call_at(broker.now_ns + ms_to_ns(self._message.max_wait_ms), self.complete)
         self._session.on_close(self._leave)
-        for _asked, wants in self._wants:
-            for want in wants:
-                partition = self._find(want)
-                if isinstance(partition, Partition):
-                    self._watched[partition] = (want.data.fetch_offset, want.data.partition_max_bytes)
-                    self._count(partition)
-                    broker.purgatory.watch(partition, self)
+        for planned in plan.rows:
+            if planned.partition is not None:
+                wanted.watch(planned.want, planned.partition)
+                self._count(planned.partition, planned.want)
 
-    def advanced(self, partition: Partition) -> None:
+    def advanced(self, partition: Partition, want: Wanted) -> None:
         """More can be read; answer if that is enough."""
-        self._count(partition)
+        self._count(partition, want)
         if self._gathered_bytes >= self._message.min_bytes:
             self.complete()
 
-    def _count(self, partition: Partition) -> None:
-        offset, limit_bytes = self._watched[partition]
-        available_bytes = min(limit_bytes, partition.available_bytes(offset, self._limit(partition), self._message.min_bytes))
-        self._gathered_bytes += available_bytes - self._available.get(partition, 0)
-        self._available[partition] = available_bytes
+    def _count(self, partition: Partition, want: Wanted) -> None:
+        data = want.data
+        available_bytes = partition.available_bytes(data.fetch_offset, self._limit(partition), self._message.min_bytes)
+        available_bytes = min(data.partition_max_bytes, available_bytes)
+        self._gathered_bytes += available_bytes - self._available.get(want, 0)
+        self._available[want] = available_bytes
 
     def complete(self) -> None:
         """Answer with what is there."""
@@ -228,8 +255,10 @@ class _Fetch:
     def _leave(self) -> None:
         self._timer.cancel()
         self._session.forget_on_close(self._leave)
-        for partition in self._watched:
-            self._broker.purgatory.forget(partition, self)
+        if self._wanted.waiting is self:
+            self._wanted.waiting = None
+        if self._wanted.session_id == NO_SESSION:
+            self._wanted.end()
 
 
 def _joined(batches: list[Buffer]) -> Buffer | list[Buffer]:
@@ -242,7 +271,7 @@ def _joined(batches: list[Buffer]) -> Buffer | list[Buffer]:
 def _aborted(partition: Partition, offset: int, batch_count: int) -> list[Message]:
     """The aborted transactions in `batch_count` batches from `offset` on."""
     index = partition.index
-    stop = index.last_offsets[index.first_reaching(offset) + batch_count - 1] + 1
+    stop = index.last_offset(index.first_reaching(offset) + batch_count - 1) + 1
     return [Message(producer_id=each.producer_id, first_offset=each.first_offset) for each in partition.aborted(offset, stop)]
 
 
@@ -254,6 +283,6 @@ def _row(number: int, error_code: int, high_watermark: int, log_start: int) -> M
         last_stable_offset=high_watermark,
         log_start_offset=log_start,
         aborted_transactions=None,
-        preferred_read_replica=-1,
+        preferred_read_replica=THIS_ONE,
         records=b"",
     )

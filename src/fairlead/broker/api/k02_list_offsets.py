@@ -2,7 +2,8 @@
 
 Versions 1-10. Times: a timestamp in ms (the first record at or after it), -1 latest (where the reader's view ends), -2 earliest, -3 the
 record with the greatest timestamp (version 7), -4 earliest local (8; as earliest), -5 latest tiered (9; none: there is no tiered
-storage). With isolation level 1 (read_committed) the view ends at the last stable offset, else at the high watermark. Not served: 0
+storage). With isolation level 1 (read_committed) the view ends at the last stable offset, else at the high watermark; after
+an election nobody can say where until the high watermark has come to this leader's epoch: OFFSET_NOT_AVAILABLE (KIP-207). Not served: 0
 (lists of segments' offsets), 11 (earliest pending upload).
 """
 
@@ -12,7 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from fairlead.base.codes import ErrorCode
-from fairlead.broker.api.common import Gathering
+from fairlead.broker.api.common import Gathering, repeated
 from fairlead.broker.controller import TopicImage
 from fairlead.broker.dispatch import Reply, serves
 from fairlead.broker.log import Partition
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from fairlead.broker.sessions import Session
 
 _READ_COMMITTED = 1
+_OFFSET_NOT_AVAILABLE_FROM_VERSION = 5
 LATEST, EARLIEST, NEWEST, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4, -5
 _FROM_VERSION = {LATEST: 1, EARLIEST: 1, NEWEST: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9}
 
@@ -38,10 +40,14 @@ def list_offsets(broker: Broker, request: Request, session: Session, reply: Repl
     for asked in request.message.topics:
         topic = broker.controller.image.topics.get(asked.name)
         rows: list[Message] = []
-        for data in asked.partitions:
+        twice = repeated(data.partition_index for data in asked.partitions)
+        for data in {data.partition_index: data for data in asked.partitions}.values():
             row = _row(data.partition_index)
             rows.append(row)
-            _look_up(broker, topic, data, request.version, committed, row, gathering)
+            if data.partition_index in twice:
+                row.error_code = ErrorCode.INVALID_REQUEST
+            else:
+                _look_up(broker, topic, data, request.version, committed, row, gathering)
         answer.topics.append(Message(name=asked.name, partitions=rows))
     gathering.done()
 
@@ -77,8 +83,11 @@ def _look_up(
         return
     index, epoch = partition.index, broker.partitions.leader_epoch(partition)
     end = partition.last_stable_offset if committed else partition.high_watermark
+    end_known = broker.replication.leading(partition).end_known
     first, stop = index.first_reaching(partition.log_start), index.below(end)
-    if timestamp == LATEST:
+    if timestamp == LATEST and not end_known:
+        row.error_code = _unknown_end(version)
+    elif timestamp == LATEST:
         row.offset, row.leader_epoch = end, epoch
     elif timestamp in (EARLIEST, EARLIEST_LOCAL):
         row.offset, row.leader_epoch = partition.log_start, epoch
@@ -93,6 +102,13 @@ def _look_up(
         if number < stop:
             log_start = partition.log_start
             _read(broker, partition, number, row, gathering, lambda batch: _first_at(batch, timestamp, log_start))
+        elif not end_known:
+            row.error_code = _unknown_end(version)
+
+
+def _unknown_end(version: int) -> int:
+    """The leader is new, and does not know yet how much the one before had acknowledged (KIP-207)."""
+    return ErrorCode.OFFSET_NOT_AVAILABLE if version >= _OFFSET_NOT_AVAILABLE_FROM_VERSION else ErrorCode.LEADER_NOT_AVAILABLE
 
 
 def _newest_in(batch: Buffer) -> tuple[int, int]:

@@ -2,7 +2,8 @@
 
 Versions 2-10, topics by id from 10 on. Generation -1 commits for a group without members (an assigned consumer, an admin). Refused:
 a retention time of the commit's own (versions 2-4, INVALID_REQUEST): offsets are kept by `offsets.retention.minutes`; topics that are
-not there (UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID).
+not there (UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID); members of groups that are not there (ILLEGAL_GENERATION, from 9 on
+GROUP_ID_NOT_FOUND).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from fairlead.broker.sessions import Session
 
 _IDS_FROM_VERSION = 10
+_KNOWS_MISSING_FROM_VERSION = 9
 _BROKER_RETENTION = -1
 
 
@@ -64,7 +66,8 @@ def offset_commit(broker: Broker, request: Request, session: Session, reply: Rep
             lambda errors: answer(errors, ErrorCode.NONE),
         )
     except BrokerError as error:
-        answer({}, error.code)
+        gone = error.code == ErrorCode.ILLEGAL_GENERATION and broker.coordinator.describe(message.group_id) is None
+        answer({}, ErrorCode.GROUP_ID_NOT_FOUND if gone and request.version >= _KNOWS_MISSING_FROM_VERSION else error.code)
 
 
 def _image(broker: Broker, topic: Any, by_id: bool) -> TopicImage | None:

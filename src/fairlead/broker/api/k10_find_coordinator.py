@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from fairlead.base.codes import ErrorCode
 from fairlead.base.errors import BrokerError
 from fairlead.base.ids import NO_LEADER, Node
-from fairlead.broker.api.common import reason
+from fairlead.broker.api.common import have_internal_topic, reason
+from fairlead.broker.controller import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from fairlead.broker.coordinator import home_partition
 from fairlead.broker.dispatch import Reply, serves
 from fairlead.wire import ApiKey, Message, Request
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
     from fairlead.broker.sessions import Session
 
 _SEVERAL_FROM_VERSION = 4
-_KEY_GROUP = 0
-_KEY_TRANSACTION = 1
+_TOPICS = {0: OFFSETS_TOPIC, 1: TRANSACTIONS_TOPIC}
+"""Key type → the topic whose partitions groups, or transactional ids, are at home in."""
 _REFUSED_KEYS = {2: "share groups are not part of this release"}
 _NOBODY = Node(NO_LEADER, "", -1)
 
@@ -32,38 +33,46 @@ _NOBODY = Node(NO_LEADER, "", -1)
 def find_coordinator(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
     """Find the coordinator of each key."""
     message = request.message
-    if request.version >= _SEVERAL_FROM_VERSION:
-        reply(Message(throttle_time_ms=0, coordinators=[_row(broker, message.key_type, key) for key in message.coordinator_keys]))
-        return
-    found = _row(broker, message.key_type, message.key)
-    reply(
-        Message(
-            throttle_time_ms=0,
-            error_code=found.error_code,
-            error_message=found.error_message,
-            node_id=found.node_id,
-            host=found.host,
-            port=found.port,
+    several = request.version >= _SEVERAL_FROM_VERSION
+    keys = list(message.coordinator_keys) if several else [message.key]
+
+    def answer(error: BrokerError | None) -> None:
+        found = [_row(broker, message.key_type, key, error) for key in keys]
+        if several:
+            reply(Message(throttle_time_ms=0, coordinators=found))
+            return
+        (row,) = found
+        reply(
+            Message(
+                throttle_time_ms=0,
+                error_code=row.error_code,
+                error_message=row.error_message,
+                node_id=row.node_id,
+                host=row.host,
+                port=row.port,
+            )
         )
-    )
+
+    if message.key_type in _TOPICS:
+        have_internal_topic(broker, _TOPICS[message.key_type], lambda _topic, error: answer(error))
+    else:
+        answer(None)
 
 
-def _row(broker: Broker, key_type: int, key: str) -> Message:
+def _row(broker: Broker, key_type: int, key: str, missing: BrokerError | None) -> Message:
     try:
-        node, error_code, error_message = _find(broker, key_type, key), ErrorCode.NONE, None
+        node, error_code, error_message = _find(broker, key_type, key, missing), ErrorCode.NONE, None
     except BrokerError as error:
         node, error_code, error_message = _NOBODY, error.code, reason(error)
     return Message(key=key, node_id=node.node_id, host=node.host, port=node.port, error_code=error_code, error_message=error_message)
 
 
-def _find(broker: Broker, key_type: int, key: str) -> Node:
-    if key_type not in (_KEY_GROUP, _KEY_TRANSACTION):
+def _find(broker: Broker, key_type: int, key: str, missing: BrokerError | None) -> Node:
+    if key_type not in _TOPICS:
         raise BrokerError(ErrorCode.INVALID_REQUEST, _REFUSED_KEYS.get(key_type, f"there is no key type {key_type}"))
-    controller = broker.controller
-    try:
-        topic = controller.create_offsets_topic() if key_type == _KEY_GROUP else controller.create_transactions_topic()
-    except BrokerError as error:
-        raise BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"the coordinator's topic cannot be created: {reason(error)}") from None
+    if missing is not None:
+        raise BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"the coordinator's topic cannot be created: {reason(missing)}")
+    topic = broker.controller.topic(_TOPICS[key_type])
     leader = topic.partitions[home_partition(key, len(topic.partitions))].leader
     if not broker.controller.image.is_alive(leader):
         raise BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"the coordinator of {key!r} is down")

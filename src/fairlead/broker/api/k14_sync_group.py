@@ -1,13 +1,14 @@
 """SyncGroup (14): a member of the new generation asks for its assignment; the leader brings everyone's.
 
 Versions 0-5. Answered when the leader's has come. From version 5 on the member's protocol type and name are held against the
-group's (INCONSISTENT_GROUP_PROTOCOL).
+group's, and must be there (INCONSISTENT_GROUP_PROTOCOL).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fairlead.base.codes import ErrorCode
 from fairlead.base.errors import BrokerError
 from fairlead.broker.coordinator import SyncOutcome
 from fairlead.broker.dispatch import Reply, serves
@@ -16,6 +17,8 @@ from fairlead.wire import ApiKey, Message, Request
 if TYPE_CHECKING:
     from fairlead.broker.machine import Broker
     from fairlead.broker.sessions import Session
+
+_NAMES_PROTOCOL_FROM_VERSION = 5
 
 
 @serves(ApiKey.SYNC_GROUP, versions=(0, 5))
@@ -35,6 +38,8 @@ def sync_group(broker: Broker, request: Request, session: Session, reply: Reply)
         )
 
     try:
+        if request.version >= _NAMES_PROTOCOL_FROM_VERSION and None in (message.protocol_type, message.protocol_name):
+            raise BrokerError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "a member names the group's protocol type and protocol")
         broker.coordinator.sync(
             message.group_id,
             message.generation_id,

@@ -1,7 +1,7 @@
 """DescribeGroups (15): a group's state, protocol and members.
 
-Versions 0-6. Metadata and assignments are told of a stable group only, as Kafka does. A group that is not there is Dead (from 6 on
-with GROUP_ID_NOT_FOUND). Authorized operations are not told (there is no authorizer).
+Versions 0-6. Metadata are told of a stable group only, as Kafka does. A group that is not there is Dead (from 6 on
+with GROUP_ID_NOT_FOUND). Authorized operations, if asked for, are all there are: there is no authorizer.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from fairlead.base.codes import ErrorCode
 from fairlead.base.errors import BrokerError
-from fairlead.broker.api.common import NO_OPERATIONS, reason
+from fairlead.broker.api.common import GROUP_OPERATIONS, NO_OPERATIONS, reason
 from fairlead.broker.coordinator import Group, GroupState, Member
 from fairlead.broker.dispatch import Reply, serves
 from fairlead.wire import ApiKey, Message, Request
@@ -26,6 +26,9 @@ _MISSING_IS_ERROR_FROM_VERSION = 6
 def describe_groups(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
     """Describe each group."""
     groups = [_describe(broker, group_id, request.version) for group_id in request.message.groups]
+    if request.message.include_authorized_operations:
+        for group in groups:
+            group.authorized_operations = NO_OPERATIONS if group.error_code else GROUP_OPERATIONS
     reply(Message(throttle_time_ms=0, groups=groups))
 
 
@@ -55,7 +58,7 @@ def _member(group: Group, member: Member, stable: bool) -> Message:
         client_id=member.client_id,
         client_host=member.client_host,
         member_metadata=member.metadata(group.protocol_name or "") if stable else b"",
-        member_assignment=member.assignment if stable else b"",
+        member_assignment=member.assignment,
     )
 
 

@@ -30,4 +30,4 @@ def list_groups(broker: Broker, request: Request, session: Session, reply: Reply
         if (not states or group.state.value.lower() in states) and (not types or _TYPE in types)
     ]
     error_code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if loading else ErrorCode.NONE
-    reply(Message(throttle_time_ms=0, error_code=error_code, groups=rows))
+    reply(Message(throttle_time_ms=0, error_code=error_code, groups=[] if loading else rows))

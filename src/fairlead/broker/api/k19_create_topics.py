@@ -1,10 +1,9 @@
 """CreateTopics (19): topics that are there, with their leaders, when the answer is sent.
 
-Versions 2-7. Any broker serves it, the controller is reached directly. -1 for partitions or replication factor means the broker's
-defaults from version 4 on (KIP-464). Refused with Kafka's codes: a replication factor above 1 (INVALID_REPLICATION_FACTOR:
-partitions have one replica in this release), unknown or unsupported configs (INVALID_CONFIG, with the nearest right name), names
-that differ in '.' and '_' alone (INVALID_TOPIC_EXCEPTION), a name that comes twice in a request (INVALID_REQUEST). `timeout_ms` has
-nothing to bound: nothing is waited for.
+Versions 2-7. Any broker serves it and has the controller decide. -1 for partitions or replication factor means the broker's
+defaults (KIP-464; Kafka takes it in older versions too). Refused with Kafka's codes: unknown or unsupported configs
+(INVALID_CONFIG, with the nearest right name), names that differ in '.' and '_' alone (INVALID_TOPIC_EXCEPTION), a name that comes
+twice in a request (INVALID_REQUEST). `timeout_ms` has nothing to bound: nothing is waited for.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from fairlead.base.codes import ErrorCode
 from fairlead.base.errors import BrokerError
 from fairlead.broker.api.common import NO_ID, reason, repeated
-from fairlead.broker.controller import NewTopic, TopicImage
+from fairlead.broker.controller import CreateTopics, NewTopic, TopicImage
 from fairlead.broker.dispatch import Reply, serves
 from fairlead.wire import ApiKey, Message, Request
 
@@ -22,30 +21,29 @@ if TYPE_CHECKING:
     from fairlead.broker.machine import Broker
     from fairlead.broker.sessions import Session
 
-_DEFAULTS_FROM_VERSION = 4
-
 
 @serves(ApiKey.CREATE_TOPICS, versions=(2, 7))
 def create_topics(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
     """Create each topic, or say why not; one failing does not stop the others."""
     validate_only = request.message.validate_only
     twice = repeated(topic.name for topic in request.message.topics)
-    checked = {asked.name: _check(asked, request.version, asked.name in twice) for asked in request.message.topics}
+    checked = {asked.name: _check(asked, asked.name in twice) for asked in request.message.topics}
     wanted = [new for new in checked.values() if isinstance(new, NewTopic)]
-    try:
-        created = {new.name: one for new, one in zip(wanted, broker.controller.create_topics(wanted, validate_only), strict=True)}
-    except BrokerError as error:
-        created = dict.fromkeys((new.name for new in wanted), error)
-    outcomes = {name: one if isinstance(one, BrokerError) else created[name] for name, one in checked.items()}
-    rows = [_failed(name, one) if isinstance(one, BrokerError) else _created(broker, one, validate_only) for name, one in outcomes.items()]
-    reply(Message(throttle_time_ms=0, topics=rows))
+
+    def decided(results: Any, error: BrokerError | None) -> None:
+        created = {new.name: result for new, result in zip(wanted, results or [error] * len(wanted), strict=True)}
+        outcomes = {name: one if isinstance(one, BrokerError) else created[name] for name, one in checked.items()}
+        rows = [
+            _failed(name, one) if isinstance(one, BrokerError) else _created(broker, one, validate_only) for name, one in outcomes.items()
+        ]
+        reply(Message(throttle_time_ms=0, topics=rows))
+
+    broker.controller.decide(CreateTopics(wanted, validate_only), decided)
 
 
-def _check(asked: Any, version: int, twice: bool) -> NewTopic | BrokerError:
+def _check(asked: Any, twice: bool) -> NewTopic | BrokerError:
     if twice:
         return BrokerError(ErrorCode.INVALID_REQUEST, "the topic comes more than once in the request")
-    if version < _DEFAULTS_FROM_VERSION and not asked.assignments and -1 in (asked.num_partitions, asked.replication_factor):
-        return BrokerError(ErrorCode.INVALID_PARTITIONS, "the broker's defaults can be asked for from version 4 on")
     configs = repeated(config.name for config in asked.configs)
     if configs:
         return BrokerError(ErrorCode.INVALID_REQUEST, f"configs named more than once: {', '.join(sorted(map(str, configs)))}")

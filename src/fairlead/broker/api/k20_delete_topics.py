@@ -12,6 +12,7 @@ from uuid import UUID
 from fairlead.base.codes import ErrorCode
 from fairlead.base.errors import BrokerError
 from fairlead.broker.api.common import NO_ID, reason, repeated
+from fairlead.broker.controller import DeleteTopics
 from fairlead.broker.dispatch import Reply, serves
 from fairlead.wire import ApiKey, Message, Request
 
@@ -32,11 +33,12 @@ def delete_topics(broker: Broker, request: Request, session: Session, reply: Rep
     twice = repeated(asked)
     checked = {one: _check(one, one in twice) for one in dict.fromkeys(asked)}
     wanted = {one: topic for one, topic in checked.items() if not isinstance(topic, BrokerError)}
-    try:
-        deleted = dict(zip(wanted, broker.controller.delete_topics(list(wanted.values())), strict=True))
-    except BrokerError as error:
-        deleted = dict.fromkeys(wanted, error)
-    reply(Message(throttle_time_ms=0, responses=[_row(one, deleted[one] if one in deleted else checked[one]) for one in checked]))
+
+    def decided(results: Any, error: BrokerError | None) -> None:
+        deleted = dict(zip(wanted, results or [error] * len(wanted), strict=True))
+        reply(Message(throttle_time_ms=0, responses=[_row(one, deleted[one] if one in deleted else checked[one]) for one in checked]))
+
+    broker.controller.decide(DeleteTopics(list(wanted.values())), decided)
 
 
 def _check(asked: tuple[str | None, UUID], twice: bool) -> str | UUID | BrokerError:

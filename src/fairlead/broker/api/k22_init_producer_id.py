@@ -35,10 +35,16 @@ def init_producer_id(broker: Broker, request: Request, session: Session, reply: 
         producer = NO_PRODUCER if error else producer
         reply(Message(throttle_time_ms=0, error_code=code, producer_id=producer.producer_id, producer_epoch=producer.epoch))
 
+    def at_hand(error: BrokerError | None) -> None:
+        if error is not None:
+            answer(error.code, NO_PRODUCER)
+        else:
+            answer(ErrorCode.NONE, ProducerIdentity(broker.producer_ids.take(), 0))
+
+    if message.transactional_id is None:
+        broker.producer_ids.when_at_hand(at_hand)
+        return
     try:
-        if message.transactional_id is None:
-            answer(ErrorCode.NONE, ProducerIdentity(broker.next_producer_id(), 0))
-            return
         expected = _expected(ProducerIdentity(message.producer_id, message.producer_epoch))
         broker.transactions.init_producer_id(message.transactional_id, message.transaction_timeout_ms, expected, answer)
     except BrokerError as error:

@@ -1,6 +1,7 @@
 """OffsetForLeaderEpoch (23): where a leader epoch ended, so that a client can tell whether its log was cut (KIP-101, KIP-320).
 
-Versions 2-4. Followers' requests are answered like consumers': with one replica there is no difference.
+Versions 2-4, served by the partition's leader. Anyone's request is answered like a follower's, as Kafka does: the present epoch ends where
+the log ends. Our own followers do not ask here: they meet their leaders on the stream (`replication`).
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def offset_for_leader_epoch(broker: Broker, request: Request, session: Session, 
                 row.error_code = partition
             else:
                 epoch = broker.partitions.leader_epoch(partition)
-                row.leader_epoch, row.end_offset = partition.epochs.end_offset(data.leader_epoch, epoch, partition.high_watermark)
+                row.leader_epoch, row.end_offset = partition.epochs.end_offset(data.leader_epoch, epoch, partition.log_end)
             rows.append(row)
         topics.append(Message(topic=asked.topic, partitions=rows))
     reply(Message(throttle_time_ms=0, topics=topics))

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from fairlead.base.codes import ErrorCode
 from fairlead.base.errors import BrokerError
 from fairlead.base.ids import TopicPartition
-from fairlead.broker.api.common import told_fenced
+from fairlead.broker.api.common import have_internal_topic, told_fenced
+from fairlead.broker.controller import OFFSETS_TOPIC, TopicImage
 from fairlead.broker.dispatch import Reply, serves
 from fairlead.broker.home import home_partition
 from fairlead.broker.internal import ProducerIdentity
@@ -29,14 +30,15 @@ def add_offsets_to_txn(broker: Broker, request: Request, session: Session, reply
     def answer(error: int) -> None:
         reply(Message(throttle_time_ms=0, error_code=told_fenced(error, request.version >= 2)))
 
-    try:
-        topic = broker.controller.create_offsets_topic()
-    except BrokerError:
-        answer(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        return
-    of = TopicPartition(topic.name, home_partition(message.group_id, len(topic.partitions)))
-    producer = ProducerIdentity(message.producer_id, message.producer_epoch)
-    try:
-        broker.transactions.add_partitions(message.transactional_id, producer, [of], answer)
-    except BrokerError as error:
-        answer(error.code)
+    def add(topic: TopicImage | None, _error: BrokerError | None) -> None:
+        if topic is None:
+            answer(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            return
+        of = TopicPartition(topic.name, home_partition(message.group_id, len(topic.partitions)))
+        producer = ProducerIdentity(message.producer_id, message.producer_epoch)
+        try:
+            broker.transactions.add_partitions(message.transactional_id, producer, [of], answer)
+        except BrokerError as error:
+            answer(error.code)
+
+    have_internal_topic(broker, OFFSETS_TOPIC, add)

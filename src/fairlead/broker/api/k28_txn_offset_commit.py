@@ -69,7 +69,10 @@ def txn_offset_commit(broker: Broker, request: Request, session: Session, reply:
         except BrokerError as refused:
             answer({}, refused.code)
 
-    _verify(broker, message.transactional_id, message.group_id, producer, verified)
+    if offsets:
+        _verify(broker, message.transactional_id, message.group_id, producer, verified)
+    else:
+        answer({})
 
 
 _VERIFY_ERRORS = {

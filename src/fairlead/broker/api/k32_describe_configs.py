@@ -14,6 +14,7 @@ from fairlead.base.config import ConfigType
 from fairlead.base.errors import BrokerError
 from fairlead.broker.api.common import reason
 from fairlead.broker.controller import DescribedConfig
+from fairlead.broker.controller.names import check_topic_name
 from fairlead.broker.dispatch import Reply, serves
 from fairlead.wire import ApiKey, Message, Request
 
@@ -64,10 +65,17 @@ def _describe(broker: Broker, message: Message, resource: Any) -> Message:
 
 def _configs_of(broker: Broker, resource: Any) -> list[DescribedConfig]:
     if resource.resource_type == RESOURCE_TOPIC:
+        check_topic_name(resource.resource_name)
         return broker.controller.describe_topic_configs(resource.resource_name, broker.node_id)
     if resource.resource_type == RESOURCE_BROKER:
         return broker.controller.describe_broker_configs(resource.resource_name)
     raise refuse_resource(resource.resource_type)
+
+
+def resource_row(resource: Any, error: BrokerError | None) -> Message:
+    """What came of altering a resource's configs, in both requests that do."""
+    code, text = (ErrorCode.NONE, None) if error is None else (error.code, reason(error))
+    return Message(error_code=code, error_message=text, resource_type=resource.resource_type, resource_name=resource.resource_name)
 
 
 def _result(resource: Any, error_code: int, error_message: str | None, rows: list[Message]) -> Message:
@@ -81,7 +89,8 @@ def _result(resource: Any, error_code: int, error_message: str | None, rows: lis
 
 
 def _row(config: DescribedConfig, with_synonyms: bool, with_documentation: bool) -> Message:
-    synonyms = [Message(name=one.key, value=one.value, source=int(one.source)) for one in config.synonyms if with_synonyms]
+    told = [one for one in config.synonyms if with_synonyms and one.value is not None]
+    synonyms = [Message(name=one.key, value=one.value, source=int(one.source)) for one in told]
     return Message(
         name=config.key.name,
         value=config.value,

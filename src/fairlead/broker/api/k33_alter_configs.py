@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from fairlead.base.codes import ErrorCode
 from fairlead.base.errors import BrokerError
-from fairlead.broker.api.common import reason, repeated
-from fairlead.broker.api.k32_describe_configs import RESOURCE_BROKER, RESOURCE_TOPIC, refuse_resource
-from fairlead.broker.controller import changeable_configs, replacing
+from fairlead.broker.api.common import Gathering, repeated
+from fairlead.broker.api.k32_describe_configs import RESOURCE_BROKER, RESOURCE_TOPIC, refuse_resource, resource_row
+from fairlead.broker.controller import AlterBrokerConfigs, AlterTopicConfigs, ClusterView, changeable_configs, replacing
 from fairlead.broker.dispatch import Reply, serves
 from fairlead.wire import ApiKey, Message, Request
 
@@ -24,23 +24,28 @@ if TYPE_CHECKING:
 def alter_configs(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
     """Alter each resource, all of its configs or none."""
     message = request.message
-    reply(Message(throttle_time_ms=0, responses=[_alter(broker, resource, message.validate_only) for resource in message.resources]))
-
-
-def _alter(broker: Broker, resource: Any, validate_only: bool) -> Message:
-    controller, name = broker.controller, resource.resource_name
-    wanted = {config.name: config.value for config in resource.configs}
-    error_code, error_message = ErrorCode.NONE, None
-    try:
-        if repeated(config.name for config in resource.configs):
-            raise BrokerError(ErrorCode.INVALID_REQUEST, "a config is named more than once")
-        if resource.resource_type == RESOURCE_TOPIC:
-            controller.alter_topic_configs(name, replacing(changeable_configs(controller.topic(name)), wanted), validate_only)
-        elif resource.resource_type == RESOURCE_BROKER:
-            current = controller.image.broker_configs.get(name, {})
-            controller.alter_broker_configs(name, replacing(current, wanted), validate_only)
+    outcomes: dict[int, BrokerError | None] = {}
+    resources = list(enumerate(message.resources))
+    answer = Gathering(
+        lambda: reply(Message(throttle_time_ms=0, responses=[resource_row(resource, outcomes[number]) for number, resource in resources]))
+    )
+    for number, resource in resources:
+        try:
+            decision = _decision(broker.controller, resource, message.validate_only)
+        except BrokerError as error:
+            outcomes[number] = error
         else:
-            raise refuse_resource(resource.resource_type)
-    except BrokerError as error:
-        error_code, error_message = error.code, reason(error)
-    return Message(error_code=error_code, error_message=error_message, resource_type=resource.resource_type, resource_name=name)
+            broker.controller.decide(decision, answer.into(outcomes, number))
+    answer.done()
+
+
+def _decision(view: ClusterView, resource: Any, validate_only: bool) -> AlterTopicConfigs | AlterBrokerConfigs:
+    name = resource.resource_name
+    if repeated(config.name for config in resource.configs):
+        raise BrokerError(ErrorCode.INVALID_REQUEST, "a config is named more than once")
+    wanted = {config.name: config.value for config in resource.configs}
+    if resource.resource_type == RESOURCE_TOPIC:
+        return AlterTopicConfigs(name, replacing(changeable_configs(view.topic(name)), wanted), validate_only)
+    if resource.resource_type == RESOURCE_BROKER:
+        return AlterBrokerConfigs(name, replacing(view.image.broker_configs.get(name, {}), wanted), validate_only)
+    raise refuse_resource(resource.resource_type)

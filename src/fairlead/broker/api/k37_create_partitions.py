@@ -7,11 +7,12 @@ Versions 0-3. Any broker serves it. Refused: a number that is not larger than no
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fairlead.base.codes import ErrorCode
 from fairlead.base.errors import BrokerError
-from fairlead.broker.api.common import reason, repeated
+from fairlead.broker.api.common import Gathering, reason, repeated
+from fairlead.broker.controller import CreatePartitions
 from fairlead.broker.dispatch import Reply, serves
 from fairlead.wire import ApiKey, Message, Request
 
@@ -26,16 +27,19 @@ def create_partitions(broker: Broker, request: Request, session: Session, reply:
     message = request.message
     twice = repeated(topic.name for topic in message.topics)
     by_name = {topic.name: topic for topic in message.topics}
-    results = [_grow(broker, topic, topic.name in twice, message.validate_only) for topic in by_name.values()]
-    reply(Message(throttle_time_ms=0, results=results))
+    outcomes: dict[str, BrokerError | None] = {}
+    answer = Gathering(lambda: reply(Message(throttle_time_ms=0, results=[_row(name, outcomes[name]) for name in by_name])))
+    for name, asked in by_name.items():
+        if name in twice:
+            outcomes[name] = BrokerError(ErrorCode.INVALID_REQUEST, f"{name!r} comes more than once in the request")
+            continue
+        assignments = None if asked.assignments is None else [list(one.broker_ids) for one in asked.assignments]
+        grow = CreatePartitions(name, asked.count, assignments, message.validate_only)
+        broker.controller.decide(grow, answer.into(outcomes, name))
+    answer.done()
 
 
-def _grow(broker: Broker, asked: Any, twice: bool, validate_only: bool) -> Message:
-    assignments = None if asked.assignments is None else [list(one.broker_ids) for one in asked.assignments]
-    try:
-        if twice:
-            raise BrokerError(ErrorCode.INVALID_REQUEST, f"{asked.name!r} comes more than once in the request")
-        broker.controller.create_partitions(asked.name, asked.count, assignments, validate_only)
-    except BrokerError as error:
-        return Message(name=asked.name, error_code=error.code, error_message=reason(error))
-    return Message(name=asked.name, error_code=ErrorCode.NONE, error_message=None)
+def _row(name: str, error: BrokerError | None) -> Message:
+    if error is not None:
+        return Message(name=name, error_code=error.code, error_message=reason(error))
+    return Message(name=name, error_code=ErrorCode.NONE, error_message=None)

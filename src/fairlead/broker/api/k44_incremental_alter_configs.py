@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from fairlead.base.codes import ErrorCode
 from fairlead.base.errors import BrokerError
-from fairlead.broker.api.common import reason
-from fairlead.broker.api.k32_describe_configs import RESOURCE_BROKER, RESOURCE_TOPIC, refuse_resource
-from fairlead.broker.controller import AlterOperation, ConfigAlteration
+from fairlead.broker.api.common import Gathering
+from fairlead.broker.api.k32_describe_configs import RESOURCE_BROKER, RESOURCE_TOPIC, refuse_resource, resource_row
+from fairlead.broker.controller import AlterBrokerConfigs, AlterOperation, AlterTopicConfigs, ConfigAlteration
 from fairlead.broker.dispatch import Reply, serves
 from fairlead.wire import ApiKey, Message, Request
 
@@ -27,23 +27,28 @@ if TYPE_CHECKING:
 def incremental_alter_configs(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
     """Alter each resource, all of its configs or none."""
     message = request.message
-    reply(Message(throttle_time_ms=0, responses=[_alter(broker, resource, message.validate_only) for resource in message.resources]))
-
-
-def _alter(broker: Broker, resource: Any, validate_only: bool) -> Message:
-    name = resource.resource_name
-    error_code, error_message = ErrorCode.NONE, None
-    try:
-        alterations = [ConfigAlteration(one.name, _operation(one.config_operation), one.value) for one in resource.configs]
-        if resource.resource_type == RESOURCE_TOPIC:
-            broker.controller.alter_topic_configs(name, alterations, validate_only)
-        elif resource.resource_type == RESOURCE_BROKER:
-            broker.controller.alter_broker_configs(name, alterations, validate_only)
+    outcomes: dict[int, BrokerError | None] = {}
+    resources = list(enumerate(message.resources))
+    answer = Gathering(
+        lambda: reply(Message(throttle_time_ms=0, responses=[resource_row(resource, outcomes[number]) for number, resource in resources]))
+    )
+    for number, resource in resources:
+        try:
+            decision = _decision(resource, message.validate_only)
+        except BrokerError as error:
+            outcomes[number] = error
         else:
-            raise refuse_resource(resource.resource_type)
-    except BrokerError as error:
-        error_code, error_message = error.code, reason(error)
-    return Message(error_code=error_code, error_message=error_message, resource_type=resource.resource_type, resource_name=name)
+            broker.controller.decide(decision, answer.into(outcomes, number))
+    answer.done()
+
+
+def _decision(resource: Any, validate_only: bool) -> AlterTopicConfigs | AlterBrokerConfigs:
+    alterations = [ConfigAlteration(one.name, _operation(one.config_operation), one.value) for one in resource.configs]
+    if resource.resource_type == RESOURCE_TOPIC:
+        return AlterTopicConfigs(resource.resource_name, alterations, validate_only)
+    if resource.resource_type == RESOURCE_BROKER:
+        return AlterBrokerConfigs(resource.resource_name, alterations, validate_only)
+    raise refuse_resource(resource.resource_type)
 
 
 def _operation(number: int) -> AlterOperation:

@@ -41,6 +41,8 @@ def offset_delete(broker: Broker, request: Request, session: Session, reply: Rep
         reply(Message(error_code=ErrorCode.NONE, throttle_time_ms=0, topics=topics))
 
     try:
+        if not message.group_id:
+            raise BrokerError(ErrorCode.INVALID_GROUP_ID, "a group needs a name")
         broker.coordinator.delete_offsets(message.group_id, known, answer)
     except BrokerError as error:
         reply(Message(error_code=error.code, throttle_time_ms=0, topics=[]))

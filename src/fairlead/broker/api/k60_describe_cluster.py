@@ -2,7 +2,7 @@
 
 Versions 0-2. The controller named is the live broker with the lowest id; requests for it may go to any broker. Brokers that are down
 are told from version 2 on if asked for (fenced, in Kafka's words). Refused: the controllers' endpoints (MISMATCHED_ENDPOINT_TYPE):
-there is no quorum to connect to. Authorized operations are not told (there is no authorizer).
+there is no quorum to connect to. Authorized operations, if asked for, are all there are: there is no authorizer.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairlead.base.codes import ErrorCode
-from fairlead.broker.api.common import NO_OPERATIONS
+from fairlead.base.ids import NO_LEADER
+from fairlead.broker.api.common import CLUSTER_OPERATIONS, NO_OPERATIONS
 from fairlead.broker.dispatch import Reply, serves
 from fairlead.wire import ApiKey, Message, Request
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from fairlead.broker.machine import Broker
     from fairlead.broker.sessions import Session
 
-_ENDPOINT_BROKERS = 1
+_ENDPOINT_BROKERS, _ENDPOINT_CONTROLLERS = 1, 2
 
 
 @serves(ApiKey.DESCRIBE_CLUSTER, versions=(0, 2))
@@ -28,7 +29,8 @@ def describe_cluster(broker: Broker, request: Request, session: Session, reply: 
     error_code, error_message = ErrorCode.NONE, None
     infos = [image.brokers[node_id] for node_id in sorted(image.brokers)]
     if message.endpoint_type != _ENDPOINT_BROKERS:
-        error_code, infos = ErrorCode.MISMATCHED_ENDPOINT_TYPE, []
+        known = message.endpoint_type == _ENDPOINT_CONTROLLERS
+        error_code, infos = ErrorCode.MISMATCHED_ENDPOINT_TYPE if known else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, []
         error_message = f"endpoint type {message.endpoint_type}: a broker was asked, and knows brokers ({_ENDPOINT_BROKERS}) only"
     brokers = [
         Message(broker_id=info.node.node_id, host=info.node.host, port=info.node.port, rack=info.node.rack, is_fenced=not info.alive)
@@ -41,9 +43,9 @@ def describe_cluster(broker: Broker, request: Request, session: Session, reply: 
             error_code=error_code,
             error_message=error_message,
             endpoint_type=_ENDPOINT_BROKERS,
-            cluster_id=image.cluster_id,
-            controller_id=image.controller_id(),
+            cluster_id="" if error_code else image.cluster_id,
+            controller_id=NO_LEADER if error_code else image.controller_id(),
             brokers=brokers,
-            cluster_authorized_operations=NO_OPERATIONS,
+            cluster_authorized_operations=CLUSTER_OPERATIONS if message.include_cluster_authorized_operations else NO_OPERATIONS,
         )
     )

@@ -28,7 +28,8 @@ def describe_producers(broker: Broker, request: Request, session: Session, reply
             partition = broker.log_of(asked.name, number)
             error = partition if isinstance(partition, int) else ErrorCode.NONE
             active = [] if isinstance(partition, int) else _producers(partition)
-            rows.append(Message(partition_index=number, error_code=error, error_message=None, active_producers=active))
+            text = f"{asked.name}-{number} is not led by broker {broker.node_id}" if error else None
+            rows.append(Message(partition_index=number, error_code=error, error_message=text, active_producers=active))
         topics.append(Message(name=asked.name, partitions=rows))
     reply(Message(throttle_time_ms=0, topics=topics))
 

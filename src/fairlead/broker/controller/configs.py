@@ -70,6 +70,10 @@ _FIXED_ON_INTERNAL_TOPICS = ("cleanup.policy", "retention.ms", "retention.bytes"
 """Committed offsets must not fall to retention, so these cannot be changed on internal topics."""
 
 
+_NO_TOPIC = ""
+"""Stands for all topics that have no configs of their own."""
+
+
 class Configs:
     """What an image's configs amount to. Parsed settings are kept until something below them changes."""
 
@@ -97,8 +101,8 @@ class Configs:
         return settings
 
     def topic_settings(self, topic: TopicImage, name: str = CLUSTER_WIDE) -> Settings:
-        """Settings (scope "topic") of a topic on the broker `name`: its own, over the broker's."""
-        by_broker = self._topics.setdefault(topic.name, {})
+        """Settings (scope "topic") of a topic on the broker `name`: its own, over the broker's. Topics with none of their own share one."""
+        by_broker = self._topics.setdefault(topic.name if topic.configs else _NO_TOPIC, {})
         settings = by_broker.get(name)
         if settings is None:
             settings = by_broker[name] = topic_settings(self.broker_settings(name), topic_overrides(topic.internal, topic.configs))
@@ -157,6 +161,8 @@ def _parsed(scope: str, configs: Mapping[str, str]) -> dict[str, Any]:
 
 def check_topic_configs(configs: Mapping[str, str | None]) -> dict[str, str]:
     """The configs of a topic to be created, if they are all right; BrokerError(INVALID_CONFIG) that says all that is wrong."""
+    if not configs:
+        return {}
     missing = [key for key, value in configs.items() if value is None]
     if missing:
         raise BrokerError(ErrorCode.INVALID_CONFIG, f"a value is needed for {', '.join(missing)}")
@@ -211,8 +217,10 @@ def _check(scope: str, configs: Mapping[str, str]) -> None:
 
 
 def _check_known(scope: str, key: str) -> None:
+    """What Kafka has and this release has not is never set: it may be deleted (kafka-reassign-partitions does, for its throttles)."""
     known = BROKER_CONFIGS.keys.get(key)
-    if known is None or scope not in known.scopes:
+    refused = any(key == name or (name.endswith(".") and key.startswith(name)) for name in BROKER_CONFIGS.unsupported)
+    if not refused and (known is None or scope not in known.scopes):
         _check(scope, {key: ""})
 
 

@@ -1,16 +1,16 @@
 """Metadata records and their one meaning: `apply` writes a record into an image, live and on replay alike.
 
-A record is a JSON object with a `type`. Partitions are written as lists to keep a log of many short:
-`[replicas, isr, leader, leader_epoch]`. Topic ids are hexadecimal text.
+A record is a JSON object with a `type`. Topic ids are hexadecimal text; partitions are written as columns (`packed`).
 
 | type | fields |
 |---|---|
 | cluster | cluster_id |
-| broker | node_id, host, port, rack, alive |
-| topic | topic_id, name, partitions, configs |
+| broker | node_id, host, port, rack, alive, epoch, stopping |
+| topic | topic_id, name, partitions (columns), configs |
 | topic_removed | topic_id |
-| partitions_added | topic_id, partitions |
-| leaders | changes: list of [topic_id, partition, isr, leader, leader_epoch] |
+| partitions_added | topic_id, partitions (columns) |
+| leaders | topics: list of {topic_id, numbers, and columns}: leader or leader epoch changed |
+| partitions | likewise: replicas, those in sync or those on the move changed, under the same leader in the same epoch |
 | topic_configs | topic_id, configs (null: no longer set) |
 | broker_configs | name, configs (null: no longer set) |
 | producer_ids | next |
@@ -18,7 +18,7 @@ A record is a JSON object with a `type`. Partitions are written as lists to keep
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 from uuid import UUID
 
@@ -32,13 +32,17 @@ from fairlead.broker.controller.image import (
     LeadersChanged,
     PartitionImage,
     PartitionsAdded,
+    PartitionsChanged,
     TopicConfigsChanged,
     TopicCreated,
     TopicDeleted,
     TopicImage,
 )
+from fairlead.broker.controller.packed import pack, rows, unpack
 
 MetadataRecord = dict[str, Any]
+ChangedPartition = tuple[TopicImage, int, PartitionImage]
+"""A partition (its topic and number), and what it is to become."""
 
 
 def apply(image: ClusterImage, record: MetadataRecord) -> Change | None:
@@ -50,8 +54,7 @@ def snapshot_records(image: ClusterImage) -> Iterator[MetadataRecord]:
     """The fewest records whose fold gives `image`."""
     yield {"type": "cluster", "cluster_id": image.cluster_id}
     for node_id in sorted(image.brokers):
-        broker = image.brokers[node_id]
-        yield broker_record(broker.node, broker.alive)
+        yield broker_record(image.brokers[node_id])
     for topic in image.topics.values():
         yield topic_record(topic)
     for name in sorted(image.broker_configs):
@@ -59,9 +62,19 @@ def snapshot_records(image: ClusterImage) -> Iterator[MetadataRecord]:
     yield {"type": "producer_ids", "next": image.next_producer_id}
 
 
-def broker_record(node: Node, alive: bool) -> MetadataRecord:
-    """The record of a broker that starts or stops."""
-    return {"type": "broker", "node_id": node.node_id, "host": node.host, "port": node.port, "rack": node.rack, "alive": alive}
+def broker_record(broker: BrokerInfo) -> MetadataRecord:
+    """The record of a broker as it is."""
+    node = broker.node
+    return {
+        "type": "broker",
+        "node_id": node.node_id,
+        "host": node.host,
+        "port": node.port,
+        "rack": node.rack,
+        "alive": broker.alive,
+        "epoch": broker.epoch,
+        "stopping": broker.stopping,
+    }
 
 
 def topic_record(topic: TopicImage) -> MetadataRecord:
@@ -70,21 +83,36 @@ def topic_record(topic: TopicImage) -> MetadataRecord:
         "type": "topic",
         "topic_id": topic.topic_id.hex,
         "name": topic.name,
-        "partitions": partition_lists(topic.partitions),
+        "partitions": pack(topic.partitions),
         "configs": dict(topic.configs),
     }
 
 
-def partition_lists(partitions: list[PartitionImage]) -> list[list[Any]]:
-    """Partitions in the form that records hold."""
-    return [[list(one.replicas), list(one.isr), one.leader, one.leader_epoch] for one in partitions]
+def partitions_added_record(topic: TopicImage, partitions: list[PartitionImage]) -> MetadataRecord:
+    """The record of partitions that a topic gets after those it has."""
+    return {"type": "partitions_added", "topic_id": topic.topic_id.hex, "partitions": pack(partitions)}
 
 
-def _partition_images(lists: list[list[Any]]) -> list[PartitionImage]:
-    return [PartitionImage(tuple(replicas), tuple(isr), leader, epoch) for replicas, isr, leader, epoch in lists]
+def changed_records(changes: Iterable[ChangedPartition]) -> list[MetadataRecord]:
+    """The records of partitions that change: those whose reign does in one, the others in another."""
+    reigns: dict[UUID, list[tuple[int, PartitionImage]]] = {}
+    others: dict[UUID, list[tuple[int, PartitionImage]]] = {}
+    for topic, number, after in changes:
+        before = topic.partitions[number]
+        same = (before.leader, before.leader_epoch) == (after.leader, after.leader_epoch)
+        (others if same else reigns).setdefault(topic.topic_id, []).append((number, after))
+    return [
+        {"type": kind, "topics": [_changed_topic(topic_id, changed) for topic_id, changed in by_topic.items()]}
+        for kind, by_topic in (("leaders", reigns), ("partitions", others))
+        if by_topic
+    ]
 
 
-def _topic(image: ClusterImage, record: MetadataRecord) -> TopicImage:
+def _changed_topic(topic_id: UUID, changed: list[tuple[int, PartitionImage]]) -> dict[str, Any]:
+    return {"topic_id": topic_id.hex, "numbers": [number for number, _ in changed], **pack([after for _, after in changed])}
+
+
+def _topic(image: ClusterImage, record: Mapping[str, Any]) -> TopicImage:
     return image.topics_by_id[UUID(hex=record["topic_id"])]
 
 
@@ -95,12 +123,12 @@ def _apply_cluster(image: ClusterImage, record: MetadataRecord) -> Change | None
 
 def _apply_broker(image: ClusterImage, record: MetadataRecord) -> Change | None:
     node = Node(record["node_id"], record["host"], record["port"], record["rack"])
-    image.brokers[node.node_id] = BrokerInfo(node, record["alive"])
+    image.brokers[node.node_id] = BrokerInfo(node, record["alive"], record["epoch"], record["stopping"])
     return BrokersChanged(node.node_id, record["alive"])
 
 
 def _apply_topic(image: ClusterImage, record: MetadataRecord) -> Change | None:
-    topic = TopicImage(record["name"], UUID(hex=record["topic_id"]), _partition_images(record["partitions"]), dict(record["configs"]))
+    topic = TopicImage(record["name"], UUID(hex=record["topic_id"]), unpack(record["partitions"]), dict(record["configs"]))
     image.topics[topic.name] = topic
     image.topics_by_id[topic.topic_id] = topic
     return TopicCreated(topic)
@@ -115,18 +143,28 @@ def _apply_topic_removed(image: ClusterImage, record: MetadataRecord) -> Change 
 def _apply_partitions_added(image: ClusterImage, record: MetadataRecord) -> Change | None:
     topic = _topic(image, record)
     first = len(topic.partitions)
-    topic.partitions.extend(_partition_images(record["partitions"]))
+    topic.partitions.extend(unpack(record["partitions"]))
     return PartitionsAdded(topic, first)
 
 
+def _change_partitions(image: ClusterImage, record: MetadataRecord) -> tuple[tuple[TopicImage, int], ...]:
+    changed: list[tuple[TopicImage, int]] = []
+    for one in record["topics"]:
+        topic = _topic(image, one)
+        for number, (shape, leader_epoch, partition_epoch) in zip(one["numbers"], rows(one), strict=True):
+            partition = topic.partitions[number]
+            partition.replicas, partition.isr, partition.leader, partition.adding, partition.removing = shape
+            partition.leader_epoch, partition.partition_epoch = leader_epoch, partition_epoch
+            changed.append((topic, number))
+    return tuple(changed)
+
+
 def _apply_leaders(image: ClusterImage, record: MetadataRecord) -> Change | None:
-    changed = []
-    for topic_id, number, isr, leader, leader_epoch in record["changes"]:
-        topic = image.topics_by_id[UUID(hex=topic_id)]
-        partition = topic.partitions[number]
-        partition.isr, partition.leader, partition.leader_epoch = tuple(isr), leader, leader_epoch
-        changed.append((topic, number))
-    return LeadersChanged(tuple(changed))
+    return LeadersChanged(_change_partitions(image, record))
+
+
+def _apply_partitions(image: ClusterImage, record: MetadataRecord) -> Change | None:
+    return PartitionsChanged(_change_partitions(image, record))
 
 
 def _merge(target: dict[str, str], configs: dict[str, str | None]) -> None:
@@ -160,6 +198,7 @@ _APPLIERS: dict[str, Callable[[ClusterImage, MetadataRecord], Change | None]] = 
     "topic_removed": _apply_topic_removed,
     "partitions_added": _apply_partitions_added,
     "leaders": _apply_leaders,
+    "partitions": _apply_partitions,
     "topic_configs": _apply_topic_configs,
     "broker_configs": _apply_broker_configs,
     "producer_ids": _apply_producer_ids,

@@ -12,26 +12,51 @@ CLUSTER_WIDE = ""
 """The broker name under which cluster-wide dynamic configs are kept, as in Kafka's protocol."""
 OFFSETS_TOPIC = "__consumer_offsets"
 TRANSACTIONS_TOPIC = "__transaction_state"
+NO_BROKER_EPOCH = -1
+"""Of a broker that never started."""
 INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC})
 """Topics that clients may read and may not create, delete or grow (Kafka's `Topic.isInternal`)."""
 
 
 @dataclass(slots=True)
 class BrokerInfo:
-    """One broker: where it listens, and whether it runs now. A replayed broker is not alive until it starts again."""
+    """One broker: where it listens, and whether it runs now. A replayed broker is not alive until it starts again.
+
+    `epoch` numbers its starts: no two starts of any brokers have the same. `stopping`: it is leaving in good order, still serves, and
+    is given nothing new to lead or to hold.
+    """
 
     node: Node
     alive: bool
+    epoch: int = NO_BROKER_EPOCH
+    stopping: bool = False
+
+    @property
+    def fenced(self) -> bool:
+        """Not alive, in Kafka's word: known, and neither led by nor in sync."""
+        return not self.alive
 
 
 @dataclass(slots=True)
 class PartitionImage:
-    """One partition. `replicas` in order of preference; `leader` is NO_LEADER (-1) while no replica in sync is alive."""
+    """One partition. `replicas` in order of preference; `leader` is NO_LEADER (-1) while no replica in sync is alive.
+
+    `leader_epoch` grows with each reign, `partition_epoch` with every change of leader, replicas or replicas in sync. While it moves to
+    other brokers `replicas` holds old and new ones, `adding` those that must come into sync, `removing` those that go then (KIP-455).
+    """
 
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
     leader: int
     leader_epoch: int
+    partition_epoch: int = 0
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+
+    @property
+    def target_replicas(self) -> tuple[int, ...]:
+        """The replicas when nothing is under way any more."""
+        return tuple(replica for replica in self.replicas if replica not in self.removing) if self.removing else self.replicas
 
 
 @dataclass(slots=True)
@@ -50,8 +75,8 @@ class TopicImage:
 
     @property
     def replication_factor(self) -> int:
-        """Replicas of the first partition; all have as many unless an assignment was given."""
-        return len(self.partitions[0].replicas) if self.partitions else 0
+        """Replicas of the first partition, once it has stopped moving; all have as many unless moved one by one."""
+        return len(self.partitions[0].target_replicas) if self.partitions else 0
 
 
 @dataclass(slots=True)
@@ -74,6 +99,14 @@ class ClusterImage:
         broker = self.brokers.get(node_id)
         return broker is not None and broker.alive
 
+    def eligible(self) -> frozenset[int]:
+        """Ids of the brokers that may lead or come into sync: alive, and not about to stop."""
+        return frozenset(node_id for node_id, broker in self.brokers.items() if broker.alive and not broker.stopping)
+
+    def next_broker_epoch(self) -> int:
+        """A number that no start of a broker had."""
+        return 1 + max((broker.epoch for broker in self.brokers.values()), default=NO_BROKER_EPOCH)
+
     def controller_id(self) -> int:
         """The broker that speaks for the controller: the lowest id that runs; NO_LEADER if none does."""
         alive = self.alive()
@@ -83,6 +116,13 @@ class ClusterImage:
         """The partition, or None if there is no such topic or partition."""
         image = self.topics.get(topic)
         return image.partitions[partition] if image is not None and 0 <= partition < len(image.partitions) else None
+
+    def topic_of_hex(self, topic_id: str) -> TopicImage | None:
+        """The topic with this id in hexadecimal."""
+        try:
+            return self.topics_by_id.get(UUID(hex=topic_id))
+        except ValueError:
+            return None
 
     def partitions(self) -> Iterator[tuple[TopicImage, int, PartitionImage]]:
         """Every partition of every topic, in order of creation: (topic, number, partition)."""
@@ -115,7 +155,14 @@ class PartitionsAdded:
 
 @dataclass(frozen=True, slots=True)
 class LeadersChanged:
-    """Leader, epoch or replicas in sync of these partitions changed; the image has them."""
+    """Leader or leader epoch of these partitions changed, perhaps with their replicas and those in sync; the image has them."""
+
+    partitions: tuple[tuple[TopicImage, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionsChanged:
+    """Replicas, or those in sync, of these partitions changed, with the same leader in the same epoch; the image has them."""
 
     partitions: tuple[tuple[TopicImage, int], ...]
 
@@ -142,4 +189,13 @@ class BrokersChanged:
     alive: bool
 
 
-Change = TopicCreated | TopicDeleted | PartitionsAdded | LeadersChanged | TopicConfigsChanged | BrokerConfigsChanged | BrokersChanged
+Change = (
+    TopicCreated
+    | TopicDeleted
+    | PartitionsAdded
+    | LeadersChanged
+    | PartitionsChanged
+    | TopicConfigsChanged
+    | BrokerConfigsChanged
+    | BrokersChanged
+)

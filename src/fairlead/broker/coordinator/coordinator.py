@@ -10,10 +10,12 @@ from fairlead.base.errors import BrokerError
 from fairlead.base.ids import TopicPartition
 from fairlead.base.units import ms_to_ns
 from fairlead.broker.controller import OFFSETS_TOPIC, Change, TopicDeleted
-from fairlead.broker.coordinator.group import CONSUMER_PROTOCOL, CommittedOffset, Group, JoinOutcome, Member, SyncOutcome
+from fairlead.broker.coordinator.group import CONSUMER_PROTOCOL, CommittedOffset, Group, JoinOutcome, JoinRequest, Member, SyncOutcome
+from fairlead.broker.coordinator.group_records import GroupKey, GroupRecord
 from fairlead.broker.coordinator.offset_records import OffsetKey
-from fairlead.broker.coordinator.offsets import Entry, Offsets, Shard, apply_end, expired, replay, tombstones
-from fairlead.broker.coordinator.rebalance import JoinRequest, Rebalancer
+from fairlead.broker.coordinator.rebalance import Rebalancer
+from fairlead.broker.coordinator.shard import Entry, Key, Shard, apply_end, replay
+from fairlead.broker.coordinator.shard_log import ShardLog, expired, group_tombstone, tombstones
 from fairlead.broker.coordinator.states import COMMIT_ERRORS, GroupState
 from fairlead.broker.internal import NO_PRODUCER, ProducerIdentity
 from fairlead.broker.shards import ShardHost, Shards
@@ -49,8 +51,8 @@ class GroupCoordinator:
     def __init__(self, broker: CoordinatorHost) -> None:
         self._broker = broker
         self._shards: Shards[Shard] = Shards(broker, OFFSETS_TOPIC, "group", self)
-        self._offsets = Offsets(broker.append_internal, self._raise_start)
-        self._rebalancer = Rebalancer(broker)
+        self._log = ShardLog(broker, broker.append_internal)
+        self._rebalancer = Rebalancer(broker, self._persist)
         self._retention_timer: Timer | None = None
         self._unsubscribe: Callable[[], None] = lambda: None
 
@@ -87,10 +89,10 @@ class GroupCoordinator:
         replay(shard, batches, from_offset)
 
     def shard_loaded(self, shard: Shard) -> None:
-        """All offsets are here; groups of which nothing is left are not."""
-        shard.groups = {group.group_id: group for group in shard.groups.values() if group.partitions()}
+        """Everything is here: groups go on with the members that the log has, and those of which nothing is left are forgotten."""
+        shard.groups = {group.group_id: group for group in shard.groups.values() if group.partitions() or group.record is not None}
         for group in shard.groups.values():
-            group.quiet_since_ms = self._broker.wall_ms
+            self._rebalancer.restore(group)
         topics = {of.topic for group in shard.groups.values() for of in group.partitions()}
         self._forget_topics(shard, {topic for topic in topics if topic not in self._broker.controller.image.topics})
 
@@ -98,6 +100,21 @@ class GroupCoordinator:
         """Whoever waits is sent to look for another coordinator."""
         for group in shard.groups.values():
             self._rebalancer.dissolve(group, ErrorCode.NOT_COORDINATOR)
+
+    def _persist(self, group: Group, record: GroupRecord, done: Callable[[int], None]) -> None:
+        """Write a generation of a group at home here; done(error code for a client, 0 if it stands)."""
+        try:
+            shard = self._shards.of(group.group_id)
+        except BrokerError as error:  # it is about to be dropped
+            done(error.code)
+            return
+        self._log.write(shard, [(GroupKey(group.group_id), record)], lambda errors: done(max(errors.values())))
+
+    def _member_group(self, group_id: str) -> Group:
+        """The group that a member speaks of."""
+        if not group_id:
+            raise BrokerError(ErrorCode.INVALID_GROUP_ID, "a group that has members needs a name")
+        return self._existing(group_id, ErrorCode.UNKNOWN_MEMBER_ID)[1]
 
     def _existing(self, group_id: str, missing: int) -> tuple[Shard, Group]:
         shard = self._shards.of(group_id)
@@ -141,7 +158,7 @@ class GroupCoordinator:
         reply: Callable[[SyncOutcome], None],
     ) -> None:
         """SyncGroup; `protocol` is (type, name), either None if the client does not say; `reply` is called once the leader has assigned."""
-        _, group = self._existing(group_id, ErrorCode.UNKNOWN_MEMBER_ID)
+        group = self._member_group(group_id)
         member = self._member(group, generation, member_id, instance_id)
         if protocol[0] not in (None, group.protocol_type) or protocol[1] not in (None, group.protocol_name):
             raise BrokerError(
@@ -151,12 +168,12 @@ class GroupCoordinator:
 
     def heartbeat(self, group_id: str, generation: int, member_id: str, instance_id: str | None) -> int:
         """Heartbeat; the error code to answer."""
-        _, group = self._existing(group_id, ErrorCode.UNKNOWN_MEMBER_ID)
+        group = self._member_group(group_id)
         return self._rebalancer.heartbeat(group, self._member(group, generation, member_id, instance_id))
 
     def leave(self, group_id: str, member_id: str, instance_id: str | None) -> None:
         """One member of a LeaveGroup."""
-        _, group = self._existing(group_id, ErrorCode.UNKNOWN_MEMBER_ID)
+        group = self._member_group(group_id)
         self._rebalancer.leave(group, member_id, instance_id)
 
     def _member(self, group: Group, generation: int, member_id: str, instance_id: str | None) -> Member:
@@ -208,7 +225,6 @@ class GroupCoordinator:
         if shard is None or not shard.loaded:
             return  # whoever reads the log comes by the marker
         apply_end(shard, producer_id, committed)
-        shard.log_records += 1
 
     def _group_to_commit(self, group_id: str, generation: int) -> tuple[Shard, Group]:
         shard = self._shards.of(group_id)
@@ -228,10 +244,10 @@ class GroupCoordinator:
         errors = {of: ErrorCode.OFFSET_METADATA_TOO_LARGE for of, one in offsets.items() if len(one.metadata.encode()) > limit_bytes}
         entries: list[Entry] = [(OffsetKey(group.group_id, of), one) for of, one in offsets.items() if of not in errors]
 
-        def written(by_key: dict[OffsetKey, int]) -> None:
-            reply(errors | {key.partition: error for key, error in by_key.items()})
+        def written(by_key: dict[Key, int]) -> None:
+            reply(errors | _by_partition(by_key))
 
-        self._offsets.write(shard, entries, written, producer)
+        self._log.write(shard, entries, written, producer)
 
     def _check_committer(self, group: Group, generation: int, member_id: str, instance_id: str | None) -> None:
         if generation == _ANY_GENERATION and group.state is GroupState.EMPTY:
@@ -262,10 +278,10 @@ class GroupCoordinator:
             raise BrokerError(ErrorCode.NON_EMPTY_GROUP, f"group {group_id} has members, and does not say what they read")
         errors = {of: ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if group.subscribes(of.topic) else ErrorCode.NONE for of in partitions}
 
-        def written(by_key: dict[OffsetKey, int]) -> None:
-            reply(errors | {key.partition: error for key, error in by_key.items()})
+        def written(by_key: dict[Key, int]) -> None:
+            reply(errors | _by_partition(by_key))
 
-        self._offsets.write(shard, tombstones(group, [of for of, error in errors.items() if not error]), written)
+        self._log.write(shard, tombstones(group, [of for of, error in errors.items() if not error]), written)
 
     # --- Looking at groups, and deleting them
 
@@ -284,21 +300,16 @@ class GroupCoordinator:
         if group.state is not GroupState.EMPTY:
             raise BrokerError(ErrorCode.NON_EMPTY_GROUP, f"group {group_id} has members")
 
-        def written(by_key: dict[OffsetKey, int]) -> None:
+        def written(by_key: dict[Key, int]) -> None:
             self._forget(shard, group)
             reply(next((error for error in by_key.values() if error), ErrorCode.NONE))
 
-        self._offsets.write(shard, tombstones(group, group.partitions()), written)
+        self._log.write(shard, tombstones(group, group.partitions()) + group_tombstone(group), written)
 
     def _forget(self, shard: Shard, group: Group) -> None:
         if group.forgettable() and shard.groups.get(group.group_id) is group:
             del shard.groups[group.group_id]
             group.state = GroupState.DEAD
-
-    def _raise_start(self, partition: int, offset: int) -> None:
-        log = self._broker.log_of(OFFSETS_TOPIC, partition)
-        if not isinstance(log, int):
-            self._broker.logs.move_start(log, min(offset, log.high_watermark))
 
     def _forget_topics(self, shard: Shard, topics: set[str]) -> None:
         """Topics are gone: so are their offsets, or a new topic of the same name would be read from the old one's position."""
@@ -307,7 +318,7 @@ class GroupCoordinator:
         entries = [
             entry for group in shard.groups.values() for entry in tombstones(group, [of for of in group.partitions() if of.topic in topics])
         ]
-        self._offsets.write(shard, entries, lambda _errors: None)
+        self._log.write(shard, entries, lambda _errors: None)
 
     # --- Retention
 
@@ -320,12 +331,22 @@ class GroupCoordinator:
         retention_ms = self._broker.settings["offsets.retention.minutes"] * _MS_PER_MINUTE
         for shard in self._shards.loaded():
             groups = list(shard.groups.values())
-            past = [entry for group in groups for entry in tombstones(group, expired(group, self._broker.wall_ms, retention_ms))]
-            entries = [entry for entry in past if entry[0] not in shard.in_flight]  # a commit under way is news of it
+            entries = [entry for group in groups for entry in self._past(group, retention_ms)]
+            entries = [entry for entry in entries if entry[0] not in shard.in_flight]  # a commit under way is news of it
 
-            def written(_errors: dict[OffsetKey, int], shard: Shard = shard, groups: list[Group] = groups) -> None:
+            def written(_errors: dict[Key, int], shard: Shard = shard, groups: list[Group] = groups) -> None:
                 for group in groups:
                     self._forget(shard, group)
 
-            self._offsets.write(shard, entries, written)
+            self._log.write(shard, entries, written)
         self._set_retention_timer()
+
+    def _past(self, group: Group, retention_ms: int) -> list[Entry]:
+        """What is to be taken back of a group: offsets past retention, and with the last one, if nobody is there, itself."""
+        past = tombstones(group, expired(group, self._broker.wall_ms, retention_ms))
+        nothing_left = len(past) == len(group.partitions()) and not group.pending_writes and not group.pending
+        return past + (group_tombstone(group) if nothing_left and group.state is GroupState.EMPTY else [])
+
+
+def _by_partition(errors: Mapping[Key, int]) -> dict[TopicPartition, int]:
+    return {key.partition: error for key, error in errors.items() if isinstance(key, OffsetKey)}

@@ -3,17 +3,34 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from fairlead.base.codes import ErrorCode
 from fairlead.base.errors import BrokerError
 from fairlead.base.ids import TopicPartition
+from fairlead.broker.coordinator.group_records import GroupRecord, MemberRecord
 from fairlead.broker.coordinator.states import TRANSITIONS, GroupState
 from fairlead.broker.timers import Timer
 
 CONSUMER_PROTOCOL = "consumer"
 """The protocol type of consumers: their metadata says which topics they subscribe to."""
+
+
+@dataclass(slots=True)
+class JoinRequest:
+    """A JoinGroup. `asks_for_id`: the client knows MEMBER_ID_REQUIRED (v4); `can_skip`: it knows skip_assignment (v9)."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    protocol_type: str
+    protocols: list[tuple[str, bytes]]
+    asks_for_id: bool
+    can_skip: bool
 
 
 @dataclass(slots=True)
@@ -105,13 +122,21 @@ class Group:
     rebalance_timer: Timer | None = None
     delayed: bool = False
     """It was empty and waits `group.initial.rebalance.delay.ms` for more members, even if all it has have joined."""
+    grew: bool = False
+    """A member was added since that wait began: it waits once more."""
     offsets: dict[TopicPartition, CommittedOffset] = field(default_factory=dict)
     transactional: dict[int, dict[TopicPartition, CommittedOffset]] = field(default_factory=dict)
     """Producer id → what its open transaction commits: counts once it is committed, and is dropped if it is aborted."""
+    record: GroupRecord | None = None
+    """The generation that the log has; None: the log knows offsets of the group at most."""
+    record_position: int = -1
+    """The offset of that record in the partition of `__consumer_offsets`."""
+    persisting: int = -1
+    """The generation whose assignment is under way to the log."""
     pending_writes: int = 0
     """Commits and deletions under way to the log: the group must not be forgotten before they are done."""
     quiet_since_ms: int = 0
-    """When it lost its last member, or was loaded: retention of offsets counts from here."""
+    """When it lost its last member: retention of offsets counts from here, or from their commit if that was later."""
 
     def enter(self, state: GroupState) -> None:
         """Change the state; AssertionError for a change that the table does not have."""
@@ -189,7 +214,53 @@ class Group:
     def forgettable(self) -> bool:
         """True if nothing would be lost with it."""
         idle = self.state in (GroupState.EMPTY, GroupState.DEAD) and not self.members and not self.pending
-        return idle and not self.offsets and not self.transactional and not self.pending_writes
+        return idle and self.record is None and not self.offsets and not self.transactional and not self.pending_writes
+
+    def generation_record(self, assignments: Mapping[str, bytes], since_ms: int) -> GroupRecord:
+        """This generation, with each member's assignment, as the log is to have it."""
+        protocol = self.protocol_name
+        members = [
+            MemberRecord(
+                member.member_id,
+                member.instance_id,
+                member.client_id,
+                member.client_host,
+                member.rebalance_timeout_ms,
+                member.session_timeout_ms,
+                member.metadata(protocol or ""),
+                assignments.get(member.member_id, b""),
+            )
+            for member in self.members.values()
+        ]
+        return GroupRecord(self.protocol_type or "", self.generation, protocol, self.leader_id, since_ms, tuple(members))
+
+    def restore(self) -> None:
+        """Be what the record says: stable with its members, each in its place, or empty. For a group that was just read."""
+        record = self.record
+        if record is None:
+            return
+        self.protocol_type = record.protocol_type or None
+        self.generation, self.protocol_name = record.generation, record.protocol_name
+        self.quiet_since_ms = max(record.since_ms, 0)
+        for one in record.members:
+            protocols = [(record.protocol_name or "", one.metadata)]
+            self.add(
+                Member(
+                    one.member_id,
+                    one.instance_id,
+                    one.client_id,
+                    one.client_host,
+                    one.session_timeout_ms,
+                    one.rebalance_timeout_ms,
+                    protocols,
+                    one.assignment,
+                    synced=True,
+                    new=False,
+                )
+            )
+        if record.leader_id in self.members:
+            self.leader_id = record.leader_id
+        self.state = GroupState.STABLE if self.members else GroupState.EMPTY
 
     def partitions(self) -> list[TopicPartition]:
         """Every partition with an offset, one in a transaction included."""

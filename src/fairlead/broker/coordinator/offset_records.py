@@ -8,8 +8,7 @@
 | | 2 | as 0 |
 | | 3 | offset: int64, leader epoch: int32, metadata: string, commit time: int64 |
 
-Key 1 and value 3 are written; all are read. Other keys (2 is a group's metadata) are passed over: this release keeps members in
-memory only. A null value takes the offset back.
+Key 1 and value 3 are written; all are read. Key 2 is a group's (`group_records`). A null value takes the offset back.
 """
 
 from __future__ import annotations

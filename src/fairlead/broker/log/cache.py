@@ -22,8 +22,11 @@ class TailCache:
 
     def add(self, file: int, position: int, entry: bytes) -> None:
         """Keep an entry whose batch lies at `position`."""
-        self._entries[file, position] = entry
         self._size_bytes += len(entry) + _ENTRY_OVERHEAD_BYTES
+        stale = self._entries.pop((file, position), None)
+        if stale is not None:  # of a write that failed and was taken back
+            self._size_bytes -= len(stale) + _ENTRY_OVERHEAD_BYTES
+        self._entries[file, position] = entry
         while self._size_bytes > self._limit_bytes:
             _key, oldest = self._entries.popitem(last=False)
             self._size_bytes -= len(oldest) + _ENTRY_OVERHEAD_BYTES

@@ -5,32 +5,51 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from fairlead.base.codes import ErrorCode
-from fairlead.base.config import LONG_MAX
-from fairlead.base.errors import BrokerError
+from fairlead.base.errors import BrokerError, DecodeError
 from fairlead.base.limits import TAIL_CACHE_MAX_BYTES
 from fairlead.broker.files import Files
 from fairlead.broker.log.cache import TailCache
-from fairlead.broker.log.entry import ENTRY_HEADER_BYTES, EntryHeader, pack_entry
+from fairlead.broker.log.checkpoints import Checkpoints
+from fairlead.broker.log.cleaner import Cleaner
+from fairlead.broker.log.entry import ENTRY_HEADER_BYTES, NoteKind, pack_entry, pack_note
 from fairlead.broker.log.index import Location
-from fairlead.broker.log.partition import Partition, TopicLimits
+from fairlead.broker.log.limits import TopicLimits
+from fairlead.broker.log.moving import Mover
+from fairlead.broker.log.partition import Partition
 from fairlead.broker.log.reader import ReadDone, Reader
-from fairlead.broker.log.recovery import CHECKPOINT_NAME, Recovery, RecoveryResult, Starts, encode_checkpoint
+from fairlead.broker.log.recovery import Recovery, RecoveryResult
+from fairlead.broker.log.replay import Replay
 from fairlead.broker.log.segments import SegmentFiles
+from fairlead.broker.log.settings import LogSettings
 from fairlead.broker.log.writer import Writer, Written
-from fairlead.records import BatchHeader, EndMarker, assign, end_marker
+from fairlead.records import BatchHeader, EndMarker, assign, end_marker, verify
+
+RETAINED_PER_STEP = 1000
+_LOG_APPEND_TIME = 0x08
 
 _logger = logging.getLogger("fairlead.broker")
 
 Key = tuple[uuid.UUID, int]
 
 
+class LogHost(Protocol):
+    """What the log needs of its broker."""
+
+    wall_ms: int
+    """The time of day, in milliseconds since 1970."""
+
+    def call_later(self, milliseconds: float, function: Callable[[], None]) -> object:
+        """Run `function` so many milliseconds from now, in a step of its own."""
+
+
 class Logs:
     """The shared log and what is known of each partition in it.
 
-    `topic_of` gives (name, limits) of a live topic id, None for one that is gone; `advanced` hears of each partition whose high
-    watermark rose. Partitions without a record exist nowhere until they are asked for.
+    `topic_of` gives (name, limits) of a live topic id, None for one that is gone; `written` hears of each partition whose `written_end`
+    rose. Partitions without a record exist nowhere until they are asked for.
     """
 
     def __init__(
@@ -38,23 +57,37 @@ class Logs:
         files: Files,
         folder: str,
         topic_of: Callable[[uuid.UUID], tuple[str, TopicLimits] | None],
-        advanced: Callable[[Partition], None],
+        written: Callable[[Partition], None],
+        host: LogHost,
+        settings: LogSettings,
     ) -> None:
         self._files = files
         self._topic_of = topic_of
+        self._written = written
+        self._host = host
+        self._settings = settings
         self._segments = SegmentFiles(folder)
         self._cache = TailCache(TAIL_CACHE_MAX_BYTES)
-        self._writer = Writer(files, self._segments, advanced)
+        self._writer = Writer(files, self._segments, written, host.call_later)
         self._reader = Reader(files, self._cache, self._segments.path)
         self._partitions: dict[Key, Partition] = {}
-        self._starts_changed = False
-        self._checkpointing = False
-        self.file_limit_bytes = 1 << 30
-        """`log.segment.bytes`: where the log goes on in a new file."""
+        self._checkpoints = Checkpoints(files, self._segments, self._writer, self._partitions)
+        self._cleaner = Cleaner(
+            self._partitions,
+            self._segments,
+            self._reader,
+            Mover(self._writer, self._segments, self._checkpoints),
+            lambda function: host.call_later(0.0, function),
+            lambda: host.wall_ms,
+        )
+
+    def configure(self, settings: LogSettings) -> None:
+        """Go by changed settings from now on."""
+        self._settings = settings
 
     @property
     def error(self) -> OSError | None:
-        """The failure that ended all writing, or None."""
+        """The failure for which appends are refused at present, or None."""
         return self._writer.error
 
     def hosted(self) -> list[Partition]:
@@ -84,31 +117,70 @@ class Logs:
         wall_ms: int,
         marker: EndMarker | None = None,
     ) -> int:
-        """Append one checked batch; its base offset. `when_written` tells when it may be acknowledged.
+        """Append one checked batch as the leader; its base offset. `when_written` tells when it is in the file.
 
-        `marker` is what a control batch says. Raises BrokerError KAFKA_STORAGE_ERROR once the disk has failed.
+        `marker` is what a control batch says. Raises BrokerError KAFKA_STORAGE_ERROR while the disk fails.
         """
-        if self._writer.error is not None:
-            raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"broker's log: {self._writer.error}")
+        self._check_disk()
         base_offset = partition.log_end
-        limits = partition.limits
-        wants_sync = limits.flush_messages != LONG_MAX and partition.needs_sync(header.count)
-        if limits.log_append_time:
+        if partition.limits.log_append_time:
             stamped = bytearray(batch)
             assign(stamped, base_offset=base_offset, partition_leader_epoch=leader_epoch, log_append_time_ms=wall_ms)
             batch = memoryview(stamped)
-            timestamp_ms = wall_ms
-        else:
-            timestamp_ms = header.max_timestamp_ms if header.max_timestamp_ms >= 0 else wall_ms
+            header = header._replace(attributes=header.attributes | _LOG_APPEND_TIME, max_timestamp_ms=wall_ms)
+        self._append(partition, batch, header, base_offset, leader_epoch, wall_ms, marker)
+        return base_offset
+
+    def append_replica(self, partition: Partition, batch: memoryview, header: BatchHeader, leader_epoch: int, wall_ms: int) -> None:
+        """Append one batch of the leader's log as it is: its base offset, epoch and timestamps are in `header`.
+
+        Its offsets may begin behind the end of this log: the leader's compaction left out what is between. `leader_epoch` is that of
+        the leader it comes from. Raises BrokerError: KAFKA_STORAGE_ERROR while the disk fails, CORRUPT_MESSAGE if its CRC is wrong,
+        OFFSET_OUT_OF_RANGE if it begins before the end of this log, FENCED_LEADER_EPOCH if it is of a later epoch than its
+        leader (KAFKA-18723).
+        """
+        self._check_disk()
+        if header.base_offset < partition.log_end:
+            text = f"{partition}: a replica's batch begins at offset {header.base_offset}, but the log ends at {partition.log_end}"
+            raise BrokerError(ErrorCode.OFFSET_OUT_OF_RANGE, text)
+        if header.partition_leader_epoch > leader_epoch:
+            text = f"{partition}: a leader of epoch {leader_epoch} sent a batch of epoch {header.partition_leader_epoch}"
+            raise BrokerError(ErrorCode.FENCED_LEADER_EPOCH, text)
+        try:
+            verify(batch, header)
+            marker = end_marker(batch, header) if header.control else None
+        except DecodeError as error:
+            raise BrokerError(ErrorCode.CORRUPT_MESSAGE, f"{partition}: {error}") from None
+        batch = batch[header.position : header.stop]
+        self._append(partition, batch, header, header.base_offset, header.partition_leader_epoch, wall_ms, marker)
+
+    def _check_disk(self) -> None:
+        if self._writer.error is not None:
+            raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"broker's log: {self._writer.error}")
+
+    def _append(
+        self,
+        partition: Partition,
+        batch: memoryview,
+        header: BatchHeader,
+        base_offset: int,
+        leader_epoch: int,
+        wall_ms: int,
+        marker: EndMarker | None,
+    ) -> None:
+        limits = partition.limits
+        wants_sync = limits.syncs_by_count and partition.needs_sync(header.count)
+        if limits.syncs_by_time:
+            self._writer.sync_within(limits.flush_ms)
         entry = pack_entry(partition.topic_id_bytes, partition.partition, base_offset, leader_epoch, batch)
         end_offset = base_offset + header.last_offset_delta + 1
-        file, position = self._writer.append(entry, partition, end_offset, wants_sync, self.file_limit_bytes)
-        position += ENTRY_HEADER_BYTES
-        partition.record(header, base_offset, leader_epoch, file, position, timestamp_ms)
-        if header.producer_id >= 0:
-            partition.record_producer(header, base_offset, marker, wall_ms if limits.log_append_time else -1, wall_ms)
-        self._cache.add(file, position, entry)
-        return base_offset
+        file, position = self._writer.append(entry, partition, end_offset, wants_sync, self._settings.file_limit_bytes)
+        location = Location(file, position + ENTRY_HEADER_BYTES, header.size_bytes)
+        timestamp_ms = header.max_timestamp_ms if header.max_timestamp_ms >= 0 else wall_ms
+        partition.record(header, base_offset, leader_epoch, location, timestamp_ms, marker, wall_ms)
+        self._segments.add_live(file, header.size_bytes)
+        self._checkpoints.new_entries += 1
+        self._cache.add(file, location.position, entry)
 
     def when_written(self, done: Written) -> None:
         """Call `done(True)` once all appended so far is written, and synced where asked; `done(False)` if that failed."""
@@ -121,8 +193,38 @@ class Logs:
     def move_start(self, partition: Partition, offset: int) -> None:
         """Raise a partition's log start; files in which nothing is alive any more go."""
         if offset > partition.log_start:
-            self._segments.release(partition.move_start(offset))
-            self._starts_changed = True
+            self._release(partition.move_start(offset))
+            self._note(partition, NoteKind.start_moved, offset)
+
+    def truncate(self, partition: Partition, end_offset: int) -> None:
+        """Cut a partition: its log ends at `end_offset`, or where the batch began that holds it. At once here, in its turn in the file."""
+        if end_offset >= partition.log_end:
+            return
+        if end_offset < partition.high_watermark:
+            _logger.error(
+                "%s: cut to offset %d, below the high watermark %d: records that were acknowledged are lost, as an unclean election allows",
+                partition,
+                end_offset,
+                partition.high_watermark,
+            )
+        self._release(partition.truncate(end_offset))
+        self._writer.truncated(partition, partition.log_end)
+        self._note(partition, NoteKind.truncated, partition.log_end)
+
+    def restart(self, partition: Partition, start_offset: int) -> None:
+        """Drop everything a partition has; its log begins and ends at `start_offset`."""
+        self._writer.forget(partition)
+        self._release(partition.restart(start_offset))
+        self._note(partition, NoteKind.restarted, start_offset)
+
+    def _note(self, partition: Partition, kind: NoteKind, offset: int) -> None:
+        self._checkpoints.new_entries += 1
+        self._writer.note(pack_note(partition.topic_id_bytes, partition.partition, kind, offset), self._settings.file_limit_bytes)
+
+    def _release(self, dropped: list[tuple[int, int]]) -> None:
+        if dropped:
+            self._segments.release(dropped)
+            self._checkpoints.released()
 
     def forget_topic(self, topic_id: uuid.UUID, partition_count: int) -> list[Partition]:
         """A topic was deleted: forget its partitions; those that were hosted."""
@@ -130,78 +232,65 @@ class Logs:
         for number in range(partition_count):
             partition = self._partitions.pop((topic_id, number), None)
             if partition is not None:
-                self._segments.release(partition.drop_all())
+                self._release(partition.drop_all())
+                self._writer.forget(partition)
                 gone.append(partition)
-        self._starts_changed = self._starts_changed or bool(gone)
         return gone
 
     def retain(self, wall_ms: int, producer_expiration_ms: int) -> None:
-        """Apply retention to every partition, and forget producers that wrote nothing for `producer_expiration_ms`."""
-        for partition in self._partitions.values():
+        """Apply retention to every partition, and forget producers that wrote nothing for `producer_expiration_ms`.
+
+        RETAINED_PER_STEP partitions at once, the others in steps that follow.
+        """
+        self._retain(list(self._partitions.values()), wall_ms, producer_expiration_ms)
+
+    def _retain(self, partitions: list[Partition], wall_ms: int, producer_expiration_ms: int) -> None:
+        for partition in partitions[:RETAINED_PER_STEP]:
+            if self._partitions.get((partition.topic_id, partition.partition)) is not partition:
+                continue
             self.move_start(partition, partition.expired_start(wall_ms))
             if len(partition.producers):
                 open_ids = partition.transactions.open if partition.transactions is not None else ()
                 partition.producers.expire(wall_ms - producer_expiration_ms, open_ids)
+        rest = partitions[RETAINED_PER_STEP:]
+        if rest:
+            self._host.call_later(0.0, lambda: self._retain(rest, wall_ms, producer_expiration_ms))
 
     def flush(self) -> None:
-        """Begin what this step asked for: writing, saving log starts, deleting dead files. Called at the end of each step."""
+        """Begin what this step asked for: writing, deleting dead files. Called at the end of each step."""
         self._writer.flush()
-        if self._starts_changed and not self._checkpointing:
-            self._checkpoint()
+        self._checkpoints.reclaim()
 
     def close(self, done: Callable[[], None]) -> None:
-        """Write and sync everything, then call `done`."""
-        self._writer.when_idle(done)
+        """Write and sync everything, write a checkpoint, then call `done`."""
+        self._writer.when_idle(lambda: self._checkpoints.close(done))
 
-    def _checkpoint(self) -> None:
-        """Save the log starts durably; only then delete files, or their end would be forgotten with them."""
-        self._starts_changed, self._checkpointing = False, True
-        starts: Starts = {key: partition.log_start for key, partition in self._partitions.items() if partition.log_start}
-        dead = self._segments.take_dead()
-
-        def saved(_value: object, error: OSError | None) -> None:
-            self._checkpointing = False
-            if error is not None:
-                _logger.warning("%s: log starts could not be saved, deleted records may come back: %s", self._segments.folder, error)
-                return
-            for number in dead:
-                self._files.delete(self._segments.path(number), self._deleted)
-
-        self._files.replace(f"{self._segments.folder}/{CHECKPOINT_NAME}", [encode_checkpoint(starts)], saved)
-
-    def _deleted(self, _value: object, error: OSError | None) -> None:
-        if error is not None:
-            _logger.warning("a dead log file could not be deleted: %s", error)
-
-    def recover(self, wall_ms: int, done: Callable[[RecoveryResult], None]) -> None:
+    def recover(self, done: Callable[[RecoveryResult], None]) -> None:
         """Rebuild everything from the files; `done` says how it went. Nothing may be appended before."""
 
-        def begin(starts: Starts) -> None:
-            for (topic_id, number), offset in starts.items():
-                if self._topic_of(topic_id) is not None:
-                    self.partition(topic_id, number).move_start(offset)
-
-        def batch(entry: EntryHeader, header: BatchHeader, batch: memoryview, file: int, position: int) -> None:
-            self._recovered(entry, header, batch, file, position, wall_ms)
-
         def ended(result: RecoveryResult) -> None:
-            # A crash may have come between the end of a file's last batch and the deletion of the file.
-            self._starts_changed = result.refused is None and self._segments.any_closed()
+            if result.refused is None:
+                for partition in self._partitions.values():
+                    partition.written_end = partition.log_end
+                    self._written(partition)
+                self._checkpoints.recovered(result.place, result.entry_count)
+                self._host.call_later(self._settings.checkpoint_interval_ms, self._checkpoint_now_and_then)
+                self._host.call_later(self._settings.cleaner_interval_ms, self._clean_now_and_then)
             done(result)
 
-        Recovery(self._files, self._segments, begin, batch, ended).start()
+        replay = Replay(self._partition_if_known, self._segments, self._host.wall_ms)
+        Recovery(self._files, self._segments, replay.restore, replay.batch, replay.note, ended).start()
 
-    def _recovered(self, entry: EntryHeader, header: BatchHeader, batch: memoryview, file: int, position: int, wall_ms: int) -> None:
-        if self._topic_of(entry.topic_id) is None:
-            return
-        partition = self.partition(entry.topic_id, entry.partition)
-        marker = end_marker(batch, header) if header.control else None
-        if header.producer_id >= 0 and (marker is not None or not header.control):
-            append_time_ms = header.max_timestamp_ms if header.timestamp_type else -1
-            partition.record_producer(header, header.base_offset, marker, append_time_ms, wall_ms)
-        if header.last_offset < partition.log_start:
-            return
-        timestamp_ms = header.max_timestamp_ms if header.max_timestamp_ms >= 0 else wall_ms
-        partition.record(header, header.base_offset, header.partition_leader_epoch, file, position, timestamp_ms)
-        partition.high_watermark = partition.log_end
-        self._segments.add_live(file)
+    def _partition_if_known(self, topic_id: uuid.UUID, number: int) -> Partition | None:
+        try:
+            return self.partition(topic_id, number)
+        except KeyError:
+            return None
+
+    def _checkpoint_now_and_then(self) -> None:
+        self._checkpoints.write_if_due()
+        self._host.call_later(self._settings.checkpoint_interval_ms, self._checkpoint_now_and_then)
+
+    def _clean_now_and_then(self) -> None:
+        self._cleaner.look(self._settings)
+        self._host.call_later(self._settings.cleaner_interval_ms, self._clean_now_and_then)

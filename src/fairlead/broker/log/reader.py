@@ -1,23 +1,30 @@
 """Reads batches: from the tail cache, and what is not there in few reads of the files.
 
 In a shared log the batches of a partition have strangers between them. Batches that lie near each other, of whichever
-partition, are read in one go with what is between; a batch alone costs one read.
+partition, are read in one go with what is between; a batch alone costs one read. What comes from a file is checked against its CRC: a start
+from a checkpoint looks through nothing, and damage must not go out to readers and replicas.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
+
+import numpy as np
 
 from fairlead.base.units import KIB, MIB
 from fairlead.broker.files import Files
 from fairlead.broker.log.cache import TailCache
 from fairlead.broker.log.index import Location
+from fairlead.broker.log.scan import sound_batch
 from fairlead.core.effects import Buffer
 
 GAP_MAX_BYTES = 64 * KIB
 """Strangers' bytes read along rather than begin another read: about what a disk or the page cache gives in the time of a call."""
 SPAN_MAX_BYTES = 8 * MIB
 """Longest read, so that one fetch does not hold the disk's queue for long."""
+
+_logger = logging.getLogger("fairlead.broker")
 
 ReadDone = Callable[[list[Buffer] | None], None]
 
@@ -71,18 +78,22 @@ class _Reading:
         for span in spans:
             begin = span[0][0].position
             end = max(location.position + location.size_bytes for location, _number in span)
-            files.read(path_of(span[0][0].file), begin, end - begin, self._taker(span, begin))
+            path = path_of(span[0][0].file)
+            files.read(path, begin, end - begin, self._taker(path, span, begin))
 
-    def _taker(self, span: list[tuple[Location, int]], begin: int) -> Callable[[bytes | None, OSError | None], None]:
+    def _taker(self, path: str, span: list[tuple[Location, int]], begin: int) -> Callable[[bytes | None, OSError | None], None]:
         def take(data: bytes | None, error: OSError | None) -> None:
             if error is not None or data is None:
                 self._failed = True
             else:
-                view = memoryview(data)
+                view, array = memoryview(data), np.frombuffer(data, np.uint8)
                 for location, number in span:
-                    batch = view[location.position - begin : location.position - begin + location.size_bytes]
-                    self._failed = self._failed or len(batch) < location.size_bytes
-                    self._found[number] = batch
+                    start = location.position - begin
+                    stop = start + location.size_bytes
+                    if sound_batch(data, array, start, stop) is None:
+                        _logger.error("%s: the batch at byte %d is damaged; restore the file from a copy", path, location.position)
+                        self._failed = True
+                    self._found[number] = view[start:stop]
             self._outstanding -= 1
             if self._outstanding == 0:
                 self._done(None if self._failed else [buffer for buffer in self._found if buffer is not None])

@@ -14,8 +14,8 @@ class SegmentFiles:
         self.folder = folder
         self.active = 1
         self.active_size_bytes = 0
-        self._live: dict[int, int] = {self.active: 0}
-        self._closed: dict[int, None] = {}
+        self._live_bytes: dict[int, int] = {}
+        self._closed: dict[int, int] = {}
 
     def path(self, number: int) -> str:
         """Path of a file."""
@@ -29,45 +29,61 @@ class SegmentFiles:
 
     def opened(self, number: int, size_bytes: int) -> None:
         """File `number` is now the one to write to (the one before is closed)."""
-        if number != self.active:
-            self._closed[self.active] = None
+        if number > self.active and self.active_size_bytes:
+            self._closed[self.active] = self.active_size_bytes
+        self._closed.pop(number, None)
         self.active = number
         self.active_size_bytes = size_bytes
-        self._live.setdefault(number, 0)
 
-    def closed(self, number: int) -> None:
+    def closed(self, number: int, size_bytes: int) -> None:
         """Recovery found file `number`, and a later one after it."""
-        self._closed[number] = None
+        self._closed[number] = size_bytes
 
-    def any_closed(self) -> bool:
-        """True if there are files besides the one written to."""
-        return bool(self._closed)
+    def rewind(self, number: int, size_bytes: int) -> list[int]:
+        """A failed write is taken back: file `number` ends at `size_bytes` and is written to; the later ones, which are to go."""
+        later = [one for one in (*self._closed, self.active) if one > number]
+        for one in later:
+            self._closed.pop(one, None)
+            self._live_bytes.pop(one, None)
+        self._closed.pop(number, None)
+        self.active, self.active_size_bytes = number, size_bytes
+        return later
+
+    def closed_sizes(self) -> dict[int, int]:
+        """Closed files and their sizes."""
+        return dict(self._closed)
 
     def is_closed(self, number: int) -> bool:
         """True if file `number` is there and complete."""
         return number in self._closed
 
     def appended(self, size_bytes: int) -> int:
-        """Account for a live batch of `size_bytes` (its entry header included) in the active file; where the entry begins."""
+        """Account for `size_bytes` in the active file; where they begin."""
         position = self.active_size_bytes
         self.active_size_bytes = position + size_bytes
-        self._live[self.active] += 1
         return position
 
-    def add_live(self, number: int) -> None:
-        """One more live batch in file `number`."""
-        self._live[number] = self._live.get(number, 0) + 1
+    def add_live(self, number: int, size_bytes: int) -> None:
+        """File `number` holds another live batch."""
+        self._live_bytes[number] = self._live_bytes.get(number, 0) + size_bytes
 
     def release(self, dropped: Iterable[tuple[int, int]]) -> None:
         """Batches, as (file, size in bytes), are no longer needed."""
-        live = self._live
-        for number, _size_bytes in dropped:
-            live[number] -= 1
+        live_bytes = self._live_bytes
+        for number, size_bytes in dropped:
+            if number in live_bytes:  # else the file went with a write that failed
+                live_bytes[number] -= size_bytes
 
-    def take_dead(self) -> list[int]:
-        """Closed files in which nothing lives; they are forgotten here, the caller deletes them."""
-        dead = [number for number in self._closed if not self._live.get(number)]
-        for number in dead:
-            del self._closed[number]
-            self._live.pop(number, None)
-        return dead
+    def dead(self) -> list[int]:
+        """Closed files in which nothing lives."""
+        return [number for number in self._closed if not self._live_bytes.get(number)]
+
+    def sparse(self, live_ratio: float) -> list[int]:
+        """Closed files in which something lives, but less than `live_ratio` of their bytes; the emptiest first."""
+        shares = sorted((self._live_bytes.get(number, 0) / max(1, size_bytes), number) for number, size_bytes in self._closed.items())
+        return [number for share, number in shares if 0 < share < live_ratio]
+
+    def forget(self, number: int) -> None:
+        """File `number` is being deleted."""
+        self._closed.pop(number, None)
+        self._live_bytes.pop(number, None)

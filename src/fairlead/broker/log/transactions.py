@@ -3,8 +3,8 @@
 A transaction begins in a partition with its first batch there and ends with the marker that the coordinator has written (KIP-98).
 The last stable offset is where the oldest begins whose end is not settled: open, or ended by a marker that the high watermark has not
 passed yet. Below it every batch has its verdict, and the list of aborted transactions says which to leave out (Kafka's
-`ProducerStateManager` and `TransactionIndex`). All of it is rebuilt from the batches at recovery; a partition that never saw a
-transaction has none of it.
+`ProducerStateManager` and `TransactionIndex`). All of it is rebuilt from the index at recovery and after a truncation; a partition that
+never saw a transaction has none of it.
 """
 
 from __future__ import annotations

@@ -10,12 +10,12 @@ from fairlead.base.errors import BrokerError
 from fairlead.base.ids import NO_PRODUCER_EPOCH, TopicPartition
 from fairlead.base.units import ms_to_ns
 from fairlead.broker.controller import TRANSACTIONS_TOPIC
-from fairlead.broker.internal import Marker, ProducerIdentity
+from fairlead.broker.internal import NO_PRODUCER, Marker, ProducerIdentity
 from fairlead.broker.shards import Shards, epoch_of
 from fairlead.broker.timers import Timer
 from fairlead.broker.transactions.image import TransactionImage
 from fairlead.broker.transactions.log import Transaction, TransactionLog, TransactionShard, replay
-from fairlead.broker.transactions.markers import Ending, Markers
+from fairlead.broker.transactions.markers import RETRY_MS, Ending, Markers
 from fairlead.broker.transactions.states import ADD_ERRORS, END_ERRORS, ENDING, EXPIRING, INIT_ERRORS, TransactionState
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class TransactionCoordinator:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._shards: Shards[TransactionShard] = Shards(broker, TRANSACTIONS_TOPIC, "transactional id", self)
-        self._log = TransactionLog(broker.append_internal, broker.raise_start)
+        self._log = TransactionLog(broker.append_internal)
         self._markers = Markers(broker)
         self._timers: dict[str, Timer] = {}
 
@@ -108,9 +108,22 @@ class TransactionCoordinator:
         if not 0 < timeout_ms <= longest_ms:
             text = f"transaction.timeout.ms is {timeout_ms}; the brokers' transaction.max.timeout.ms allows 1 to {longest_ms}"
             raise BrokerError(ErrorCode.INVALID_TRANSACTION_TIMEOUT, text)
+
+        def at_hand(error: BrokerError | None) -> None:
+            # With an id at hand, what is found is acted on in one go, whether it needs one or not.
+            try:
+                if error is not None:
+                    raise error
+                self._initialize(transactional_id, timeout_ms, expected, done)
+            except BrokerError as refused:
+                done(refused.code, NO_PRODUCER)
+
+        self._broker.producer_ids.when_at_hand(at_hand)
+
+    def _initialize(self, transactional_id: str, timeout_ms: int, expected: ProducerIdentity | None, done: Initialized) -> None:
         shard, transaction = self._find(transactional_id)
         if transaction is None:
-            image = TransactionImage(self._broker.next_producer_id(), NO_PRODUCER_EPOCH, timeout_ms, TransactionState.EMPTY)
+            image = TransactionImage(self._broker.producer_ids.take(), NO_PRODUCER_EPOCH, timeout_ms, TransactionState.EMPTY)
             transaction = shard.transactions[transactional_id] = Transaction(transactional_id, image)
         image = transaction.image
         if transaction.pending is not None:
@@ -118,13 +131,13 @@ class TransactionCoordinator:
         image.check_expected(expected)
         error = INIT_ERRORS[image.state]
         if image.state is TransactionState.ONGOING:
-            self._fence(shard, transaction, lambda failed: done(failed or error, ProducerIdentity(-1, -1)))
+            self._fence(shard, transaction, lambda failed: done(failed or error, NO_PRODUCER))
             return
         if error:
             raise BrokerError(error, f"the transaction of {transactional_id!r} is {image.state.value}")
         now_ms = self._broker.wall_ms
         if image.wants_new_id(expected):
-            following = image.rotated(self._broker.next_producer_id(), timeout_ms, expected, now_ms)
+            following = image.rotated(self._broker.producer_ids.take(), timeout_ms, expected, now_ms)
         else:
             following = image.bumped(timeout_ms, expected, now_ms)
         identity = ProducerIdentity(following.producer_id, following.epoch)
@@ -214,12 +227,17 @@ class TransactionCoordinator:
         epoch = epoch_of(self._broker.controller, TRANSACTIONS_TOPIC, shard.partition)
         marker = Marker(image.producer_id, image.epoch, ENDING[image.state], epoch)
 
-        def completed(_error: int) -> None:
+        def completed(error: int) -> None:
+            if error:
+                # All markers are there; only the note of it is not, as when too few replicas are in sync for a while.
+                self._broker.call_at(self._broker.now_ns + ms_to_ns(RETRY_MS), complete)
+                return
             for go_on in list(transaction.on_complete):
                 go_on()
 
         def complete() -> None:
-            self._write(shard, transaction, image.completed(self._broker.wall_ms), completed)
+            if self._shards.holds(shard) and transaction.image is image and transaction.pending is None:
+                self._write(shard, transaction, image.completed(self._broker.wall_ms), completed)
 
         self._markers.bring(Ending(marker, set(image.partitions), lambda: self._shards.holds(shard), complete))
 

@@ -1,8 +1,9 @@
 """What the coordinator knows of transactions is what its log says: a change counts once its record is written, live and on replay alike.
 
 One change of a transactional id is under way at a time (`pending`); whoever asks meanwhile is told to come again. The log is kept short as
-that of the offsets is: a shard that has grown to many times its ids appends them once more, and when that is written, the
-partition's start moves up to the oldest record that still counts.
+any other with `cleanup.policy=compact` is. With one replica it is synced before anybody is answered, whatever other topics are like
+(`flush.messages`, which its creation sets): an epoch that was handed out and then lost with the power would be handed out again, and
+whoever had it first would have its batches taken for those of the second.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from fairlead.records import RecordColumns, columns_from_lists, decode
 
 CHUNK_MAX_BYTES = 256 * 1024
 """Bytes of keys and values written as one batch: well below any topic's max.message.bytes default."""
-CHECKPOINT_MIN_RECORDS = 10_000
-CHECKPOINT_GROWTH = 4
-"""A shard is written anew when its log holds more than CHECKPOINT_MIN_RECORDS and this many times its transactional ids."""
 
 _APPEND_ERRORS: dict[int, int] = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
     ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
     ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
@@ -35,8 +36,6 @@ _APPEND_ERRORS: dict[int, int] = {
 
 Append = Callable[[str, int, RecordColumns, Callable[[int, int], None]], None]
 """append(topic, partition, columns, done) appends records, then calls done(error code, base offset)."""
-RaiseStart = Callable[[str, int, int], None]
-"""raise_start(topic, partition, offset) lets go of what a partition holds before `offset`."""
 
 
 @dataclass(slots=True, eq=False)
@@ -59,20 +58,13 @@ class TransactionShard:
     partition: int
     loaded: bool = False
     transactions: dict[str, Transaction] = field(default_factory=dict)
-    log_records: int = 0
-    """Records in the partition's log, those that no longer count included."""
-    log_end: int = 0
-    """The offset after the last record that memory has."""
-    checkpoint_at: int = CHECKPOINT_MIN_RECORDS
-    checkpointing: bool = False
 
 
 class TransactionLog:
     """Writes the transactions of all shards of one broker."""
 
-    def __init__(self, append: Append, raise_start: RaiseStart) -> None:
+    def __init__(self, append: Append) -> None:
         self._append_columns = append
-        self._raise_start = raise_start
 
     def write(
         self,
@@ -89,9 +81,7 @@ class TransactionLog:
             transaction.pending = None
             if not error:
                 transaction.image, transaction.position = image, base_offset
-                self._written(shard, 1, base_offset)
             done(_APPEND_ERRORS.get(error, error))
-            self._checkpoint_if_due(shard)
 
         self._append(shard, [(transaction.transactional_id, image)], written)
 
@@ -107,8 +97,6 @@ class TransactionLog:
                     transaction.pending = None
                     if not error:
                         shard.transactions.pop(transaction.transactional_id, None)
-                if not error:
-                    self._written(shard, len(doomed), base_offset)
 
             self._append(shard, [(transactional_id, None) for transactional_id, _image in chunk], written)
 
@@ -119,48 +107,12 @@ class TransactionLog:
         values = [None if image is None else encode_value(image) for _, image in rows]
         self._append_columns(TRANSACTIONS_TOPIC, shard.partition, columns_from_lists(keys, values), done)
 
-    def _written(self, shard: TransactionShard, count: int, base_offset: int) -> None:
-        shard.log_records += count
-        shard.log_end = base_offset + count
-
-    def _checkpoint_if_due(self, shard: TransactionShard) -> None:
-        if shard.checkpointing or shard.log_records <= shard.checkpoint_at:
-            return
-        # What memory has of an id in change is older than what the log has: written now, it would come after that and win.
-        settled = [one for one in shard.transactions.values() if one.pending is None and one.position >= 0]
-        shard.checkpoint_at = CHECKPOINT_MIN_RECORDS + CHECKPOINT_GROWTH * len(settled)
-        if shard.log_records <= shard.checkpoint_at or not settled:
-            return
-        shard.checkpointing = True
-        chunks = list(_chunks([(one.transactional_id, one.image) for one in settled]))
-        waiting = len(chunks)
-
-        def written(chunk: list[tuple[str, TransactionImage]], error: int, base_offset: int) -> None:
-            nonlocal waiting
-            waiting -= 1
-            for number, (transactional_id, image) in enumerate(chunk):
-                transaction = shard.transactions.get(transactional_id)
-                if not error and transaction is not None and transaction.image is image:
-                    transaction.position = base_offset + number
-            if not error:
-                self._written(shard, len(chunk), base_offset)
-            if not waiting:
-                shard.checkpointing = False
-                positions = [one.position for one in shard.transactions.values() if one.position >= 0]
-                shard.log_records = len(positions)
-                self._raise_start(TRANSACTIONS_TOPIC, shard.partition, min(positions, default=shard.log_end))
-
-        for chunk in chunks:
-            self._append(shard, chunk, lambda error, base_offset, chunk=chunk: written(chunk, error, base_offset))  # type: ignore[misc]
-
 
 def replay(shard: TransactionShard, batches: bytes, from_offset: int) -> None:
     """Take batches of the log into memory. Records that are not Kafka's transactions are passed over: they are not ours."""
     records = decode(batches, from_offset=from_offset, want_headers=False)
     keys = records.keys.to_list() if records.keys is not None else [None] * records.count
     for key_bytes, value, position in zip(keys, records.values.to_list(), records.offsets.tolist(), strict=True):
-        shard.log_records += 1
-        shard.log_end = position + 1
         try:
             transactional_id = None if key_bytes is None else decode_key(key_bytes)
             image = None if value is None else decode_value(value)

@@ -1,0 +1,49 @@
+"""Answers to members, given once a group is as it is to be.
+
+An answer lets its connection's next request in, at once: a member that asked to join and then to leave leaves while it is being
+answered. Whoever is in the middle of changing a group must not be met by that. So answers are gathered, and given when the outermost
+turn is over.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+Outcome = TypeVar("Outcome")
+
+
+class Answers:
+    """The answers of all groups of one broker, in the order in which they were given."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[Callable[[], None]] = deque()
+        self._depth = 0
+
+    def give(self, reply: Callable[[Outcome], None], outcome: Outcome) -> None:
+        """Answer when this turn is over. For use within one."""
+        self._waiting.append(lambda: reply(outcome))
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """While this lasts groups may be changed. Turns within it, and those that answers bring about, are part of it."""
+        self._depth += 1
+        try:
+            try:
+                yield
+            finally:
+                while self._depth == 1 and self._waiting:
+                    self._waiting.popleft()()
+        finally:
+            self._depth -= 1
+
+    def within(self, change: Callable[[], None]) -> Callable[[], None]:
+        """`change` as a turn of its own, for timers."""
+
+        def turn() -> None:
+            with self.turn():
+                change()
+
+        return turn

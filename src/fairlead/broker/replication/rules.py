@@ -1,0 +1,93 @@
+"""What replication decides, as pure functions: where a follower's log parts from its leader's, and how far a partition is replicated.
+
+Sources: KIP-101, KIP-279 and KIP-320 (truncation by epoch), Kafka's `Partition.maybeIncrementLeaderHW`, `Partition.isFollowerInSync`,
+`AbstractFetcherThread.getOffsetTruncationState`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import IntEnum
+from typing import NamedTuple
+
+UNKNOWN_EPOCH = -1
+
+
+class Step(IntEnum):
+    """What a follower is to do before it can be given what comes next."""
+
+    FOLLOW = 0
+    """Nothing: its log is the beginning of the leader's."""
+    TRUNCATE = 1
+    """Cut its log by the epoch and end offset given, and come again."""
+    RESTART = 2
+    """Drop everything, begin at the offset given, and come again: the leader's log starts behind its end."""
+
+
+class Verdict(NamedTuple):
+    """A leader's word on a follower's log. `epoch` and `offset` belong to `TRUNCATE`; `offset` to `RESTART`."""
+
+    step: Step
+    epoch: int = UNKNOWN_EPOCH
+    offset: int = -1
+
+
+FOLLOW = Verdict(Step.FOLLOW)
+
+
+class LeaderLog(NamedTuple):
+    """The leader's log as far as a follower must fit it.
+
+    `first_offset` is where its first batch begins, at most `log_start`; `epoch`, `epoch_end` are what the leader knows of the
+    follower's last epoch: the greatest of its own that is not greater, and where that one ends; (-1, -1) if it knows none.
+    """
+
+    log_start: int
+    first_offset: int
+    log_end: int
+    epoch: int
+    epoch_end: int
+
+
+def judge(leader: LeaderLog, log_end: int, last_epoch: int) -> Verdict:
+    """How a follower whose log ends at `log_end` with a batch of `last_epoch` (-1: it has none) fits `leader`."""
+    if log_end < leader.log_start:
+        return Verdict(Step.RESTART, offset=leader.first_offset)
+    if last_epoch == UNKNOWN_EPOCH or leader.epoch == UNKNOWN_EPOCH:
+        # Nothing to compare: as Kafka after OFFSET_OUT_OF_RANGE, a log that is too long ends where the leader's does.
+        return Verdict(Step.TRUNCATE, offset=leader.log_end) if log_end > leader.log_end else FOLLOW
+    if leader.epoch < last_epoch or leader.epoch_end < log_end:
+        return Verdict(Step.TRUNCATE, leader.epoch, leader.epoch_end)
+    return FOLLOW
+
+
+def truncation_point(told: Verdict, own_epoch: int, own_end: int, log_end: int) -> int:
+    """Where a follower cuts its log: (`own_epoch`, `own_end`) is what it knows of the epoch it was told, as in `LeaderLog`.
+
+    If it knows only an older epoch it cuts at the end of that one, and its next meeting with the leader is about that one.
+    """
+    if told.epoch == UNKNOWN_EPOCH or own_epoch == UNKNOWN_EPOCH:
+        return min(told.offset, log_end)
+    if own_epoch != told.epoch:
+        return min(own_end, log_end)
+    return min(told.offset, own_end, log_end)
+
+
+def replicated_end(leader_end: int, follower_ends: Iterable[int]) -> int:
+    """The high watermark that the replicas allow: the least of their ends."""
+    return min((leader_end, *follower_ends))
+
+
+def may_join(follower_end: int, high_watermark: int, epoch_start: int) -> bool:
+    """True if a follower may come into sync: it has all that may be read, and all that was there when this leader's epoch began."""
+    return follower_end >= high_watermark and follower_end >= epoch_start
+
+
+def in_time(behind_since_ns: int | None, now_ns: int, lag_max_ns: int) -> bool:
+    """True if a follower has been behind for no longer than `replica.lag.time.max.ms`; None: it is not behind."""
+    return behind_since_ns is None or now_ns - behind_since_ns <= lag_max_ns
+
+
+def effective_min_isr(configured: int, replica_count: int) -> int:
+    """`min.insync.replicas`, which is never more than the partition has."""
+    return min(configured, replica_count)

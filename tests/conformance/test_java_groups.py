@@ -1,0 +1,93 @@
+"""Apache Kafka's own Java tools against our groups: they read our log of them, describe and list them, reset and delete their offsets."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+import fairlead
+from tests.conformance.test_java_clients import _java
+from tests.support.stock_clients import until
+
+confluent_kafka = pytest.importorskip("confluent_kafka")
+
+NewTopic = Callable[..., str]
+COMMAND = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
+
+pytestmark = pytest.mark.usefixtures("kafka_jars")
+
+
+@contextmanager
+def member(servers: str, group: str, topic: str) -> Iterator[Any]:
+    """The one member of a group, which has read and committed all of a topic of two partitions with five records each."""
+    producer = confluent_kafka.Producer({"bootstrap.servers": servers})
+    for partition in (0, 1):
+        for _ in range(5):
+            producer.produce(topic, b"x", partition=partition)
+    producer.flush()
+    config = {"bootstrap.servers": servers, "group.id": group, "auto.offset.reset": "earliest", "client.id": "reader"}
+    consumer = confluent_kafka.Consumer({**config, "enable.auto.commit": False})
+    consumer.subscribe([topic])
+    got: list[Any] = []
+    until(lambda: len(got) == 10, lambda: got.extend(consumer.consume(10, timeout=0.2)))
+    consumer.commit(asynchronous=False)
+    try:
+        yield consumer
+    finally:
+        consumer.close()
+
+
+def formatted(servers: str, formatter: str) -> list[dict[str, Any]]:
+    """What one of Kafka's formatters makes of our log of groups."""
+    said = _java(
+        CONSUMER,
+        "--bootstrap-server", servers, "--topic", "__consumer_offsets", "--from-beginning", "--timeout-ms", "3000",
+        "--formatter", f"org.apache.kafka.tools.consumer.{formatter}",
+    )  # fmt: skip
+    rows = []
+    while said.lstrip().startswith("{"):  # one object after another, without anything in between
+        found, end = json.JSONDecoder().raw_decode(said := said.lstrip())
+        rows.append(found)
+        said = said[end:]
+    return rows
+
+
+def test_kafkas_formatters_read_our_log_of_groups(embedded: str, new_topic: NewTopic) -> None:
+    topic = new_topic(embedded, partitions=2)
+    with member(embedded, topic, topic):
+        offsets = [row for row in formatted(embedded, "OffsetsMessageFormatter") if row["key"]["data"]["group"] == topic]
+        assert {(row["key"]["data"]["partition"], row["value"]["data"]["offset"]) for row in offsets} == {(0, 5), (1, 5)}
+        groups = [row for row in formatted(embedded, "GroupMetadataMessageFormatter") if row["key"]["data"]["group"] == topic]
+        data = groups[-1]["value"]["data"]
+        assert (data["protocolType"], data["generation"], data["protocol"]) == ("consumer", 1, "range")
+        (one,) = data["members"]
+        assert (one["memberId"], one["clientId"], one["sessionTimeout"]) == (data["leader"], "reader", 45_000)
+
+
+def rows_of(said: str) -> list[list[str]]:
+    """The lines of a table of Kafka's, without its head."""
+    lines = [line.split() for line in said.splitlines() if line.strip()]
+    return [line for line in lines if line[0] != "GROUP"]
+
+
+def test_kafkas_group_command_describes_resets_and_deletes(embedded: str, new_topic: NewTopic) -> None:
+    topic = new_topic(embedded, partitions=2)
+    tool = (COMMAND, "--bootstrap-server", embedded)
+    with member(embedded, topic, topic):
+        listed = _java(*tool, "--list", "--state")
+        assert any(row[0] == topic and row[-1] == "Stable" for row in rows_of(listed))
+        described = rows_of(_java(*tool, "--describe", "--group", topic))
+        assert [row[:6] for row in described] == [[topic, topic, "0", "5", "5", "0"], [topic, topic, "1", "5", "5", "0"]]
+        assert "reader" in _java(*tool, "--describe", "--group", topic, "--members", "--verbose")
+    reset = (*tool, "--reset-offsets", "--group", topic, "--topic", f"{topic}:0", "--to-earliest")
+    assert rows_of(_java(*reset, "--execute")) == [[topic, topic, "0", "0"]]
+    _java(*tool, "--delete-offsets", "--group", topic, "--topic", f"{topic}:1")
+    with fairlead.Admin({"bootstrap.servers": embedded}) as admin:
+        assert admin.list_group_offsets([topic])[topic] == {fairlead.TopicPartition(topic, 0): fairlead.OffsetAndMetadata(0)}
+        _java(*tool, "--delete", "--group", topic)
+        assert topic not in admin.list_groups()

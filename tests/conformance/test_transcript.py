@@ -1,0 +1,129 @@
+"""The transcript: hundreds of requests to our cluster and to Apache Kafka, answered alike, or with a reason in `differences.toml`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from fairlead.cli.main import run as run_command
+from fairlead.lab.apache_kafka import Unavailable
+from fairlead.lab.transcript import Transcript, run_transcript
+from fairlead.lab.transcript.compare import Explanation, Symbols, differences, explanations, plain
+from fairlead.lab.transcript.run import STEPS, judge
+from fairlead.lab.transcript.steps import Seen, Step, ask
+from fairlead.lab.transcript.talk import Outcome
+from fairlead.wire import ApiKey, Message
+
+
+@pytest.mark.timeout(300)
+def test_our_cluster_answers_as_apache_kafka_does_and_every_difference_has_a_reason(apache_kafka: str) -> None:
+    result = run_transcript(kafka=apache_kafka)
+    assert result.unexplained == []
+    assert result.unused == [], "explained in differences.toml, and not different"
+    figures = result.figures()
+    assert figures["requests"] > 1000
+    assert figures["same"] > 0.9 * figures["requests"], "most answers are the same without an explanation"
+    assert figures["requests"] == figures["same"] + figures["explained"] + figures["unexplained"]
+
+
+def test_every_api_that_is_served_is_in_the_transcript() -> None:
+    from fairlead.broker.dispatch import REGISTRY
+
+    assert {step.api for step in STEPS} >= set(REGISTRY)
+
+
+def test_every_explanation_is_whole() -> None:
+    assert all(len(one.reason) > 20 and one.where for one in explanations())
+
+
+# --- How answers are compared
+
+
+def asked(**fields: Any) -> Outcome:
+    step: Step = ask("a step", ApiKey.METADATA, (1,))
+    return Outcome(step, 1, Message(**fields))
+
+
+def compared(ours: Outcome, theirs: Outcome, *known: Explanation) -> Any:
+    mine, other = plain(ours, Symbols(Seen(0))), plain(theirs, Symbols(Seen(0)))
+    return judge([(ours, mine)], [other], list(known))
+
+
+def test_what_systems_make_up_is_no_difference() -> None:
+    ours = asked(port=9092, cluster_id="a", error_message="our words", producer_id=7, rows=[Message(producer_id=7), Message(producer_id=9)])
+    theirs = asked(port=1234, cluster_id="b", error_message="theirs", producer_id=1, rows=[Message(producer_id=1), Message(producer_id=4)])
+    assert compared(ours, theirs).same == 1
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"error_code": 3},
+        {"port": -1},
+        {"error_message": None},
+        {"rows": []},
+        {"rows": [Message(name="a", producer_id=8)]},
+        {"records": b""},
+        {"producer_id": -1},
+    ],
+)
+def test_any_other_field_is(changed: dict[str, Any]) -> None:
+    row = Message(name="a", producer_id=7)
+    fields = {"error_code": 0, "port": 1, "error_message": "x", "producer_id": 7, "rows": [row], "records": None}
+    unlike = compared(asked(**fields), asked(**{**fields, **changed}))
+    assert len(unlike.unexplained) == 1
+
+
+def test_a_difference_is_named_by_its_path_and_may_be_explained() -> None:
+    ours, theirs = asked(rows=[Message(name="a", x=1)]), asked(rows=[Message(name="a", x=2)])
+    assert compared(ours, theirs).unexplained == ["METADATA 1: a step: rows[a].x: ours 1, Apache Kafka 2"]
+    known = Explanation("METADATA", ["rows[*].x"], "because", ours="1")
+    result = compared(ours, theirs, known)
+    assert (result.explained, result.unexplained, result.unused) == (1, [], [])
+    for other in (replace(known, ours="3"), replace(known, api="FETCH"), replace(known, step="b*"), replace(known, where=["rows[b].x"])):
+        result = compared(ours, theirs, replace(other, used=0))
+        assert (result.explained, len(result.unexplained), len(result.unused)) == (0, 1, 1)
+
+
+def test_what_others_made_is_neither_compared_nor_counted() -> None:
+    step = ask("all", ApiKey.LIST_TRANSACTIONS, (0,), mine=True)
+
+    def listed(*rows: tuple[str, int]) -> Outcome:
+        return Outcome(step, 0, Message(states=[Message(transactional_id=name, producer_id=number) for name, number in rows]))
+
+    assert compared(listed(("transcript-a", 1)), listed(("somebody", 7), ("transcript-a", 8))).same == 1
+
+
+def test_order_in_a_list_is_no_difference_but_number_is() -> None:
+    rows = [{"name": "a", "x": 1}, {"name": "b", "x": 2}]
+    assert list(differences(rows, rows[::-1])) == []
+    assert [path for path, *_ in differences(rows, rows[:1])] == ["[b]"]
+    assert [path for path, *_ in differences([*rows, rows[0]], rows)] == ["[a#1]"]
+
+
+# --- The command
+
+
+@pytest.mark.parametrize("lines", [[], ["METADATA 1: a step: x: ours 1, Apache Kafka 2"]])
+def test_the_command_prints_figures_and_fails_for_what_is_not_explained(
+    lines: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = Transcript(requests=4, apis=2, same=2, explained=1 if lines else 2, unexplained=lines)
+    monkeypatch.setattr("fairlead.lab.transcript.run_transcript", lambda status, kafka: found)
+    assert run_command(["lab", "transcript", "--json", "-"]) == (1 if lines else 0)
+    said = capsys.readouterr()
+    expected = {"requests": 4, "apis": 2, "same": 2, "explained": found.explained, "unexplained": len(lines)}
+    assert json.loads(said.out) == expected
+    assert all(line in said.err for line in lines)
+
+
+def test_the_command_says_why_there_is_no_apache_kafka(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def unavailable(status: object, kafka: object) -> Transcript:
+        raise Unavailable("there is no java on the PATH")
+
+    monkeypatch.setattr("fairlead.lab.transcript.run_transcript", unavailable)
+    assert run_command(["lab", "transcript", "--json", "-"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"system": "apache-kafka", "skipped": "there is no java on the PATH"}

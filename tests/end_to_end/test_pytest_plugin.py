@@ -1,0 +1,87 @@
+"""The pytest plugin: as our own tests use it, and as a project of somebody else would."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fairlead.testing import Cluster
+from fairlead.wire import ApiKey, Message
+from tests.support.wire_client import Wire, read, write
+
+HEAVY = ("numpy", "pyarrow", "numba", "kio", "fairlead.broker", "fairlead.client")
+_names: list[str] = []
+
+
+def partitions(cluster: Cluster, topic: str) -> list[Message]:
+    with Wire(cluster.broker(0).address) as wire:
+        return list(wire.ask(ApiKey.METADATA, 8, topics=[Message(name=topic)], allow_auto_topic_creation=False).topics[0].partitions)
+
+
+def test_a_topic_is_there_and_empty(kafka_cluster: Cluster, kafka_topic: str) -> None:
+    _names.append(kafka_topic)
+    assert read(kafka_cluster, kafka_topic) == []
+    assert write(kafka_cluster, kafka_topic, b"a") == 0
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_the_next_test_has_another_topic_and_the_one_before_is_gone(kafka_cluster: Cluster, kafka_topic: str, number: int) -> None:
+    assert kafka_topic not in _names
+    assert not any(kafka_cluster.has_topic(name) for name in _names)
+    _names.append(kafka_topic)
+
+
+@pytest.mark.kafka_topic(partitions=5, configs={"retention.ms": "1000"})
+def test_a_marker_says_what_topic(kafka_cluster: Cluster, kafka_topic: str) -> None:
+    assert len(partitions(kafka_cluster, kafka_topic)) == 5
+
+
+def test_the_cluster_is_one_for_all_and_named_by_its_servers(kafka_cluster: Cluster, kafka_bootstrap_servers: str) -> None:
+    assert kafka_bootstrap_servers == kafka_cluster.bootstrap_servers
+    assert len(kafka_cluster.brokers) == 3
+
+
+def test_what_a_test_does_to_brokers(kafka_cluster: Cluster, kafka_topic: str) -> None:
+    kafka_cluster.broker(1).kill()
+    kafka_cluster.broker(0).slow(latency_ms=1)
+    kafka_cluster.broker(0).cut(from_=2)
+    kafka_cluster.delete_topic(kafka_topic)
+
+
+def test_is_undone_before_the_next(kafka_cluster: Cluster, kafka_topic: str) -> None:
+    assert all(broker.running for broker in kafka_cluster.brokers)
+    assert write(kafka_cluster, kafka_topic, b"a") == 0
+
+
+def run_pytest(folder: Path, tests: str, *options: str, settings: str = "") -> subprocess.CompletedProcess[str]:
+    (folder / "test_theirs.py").write_text(tests)
+    (folder / "pytest.ini").write_text(f"[pytest]\n{settings}")
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", *options]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=100)
+
+
+def test_a_project_of_somebody_else_sets_it_up_in_its_configuration(tmp_path: Path) -> None:
+    tests = """
+def test_settings(kafka_cluster, kafka_topic):
+    assert len(kafka_cluster.brokers) == 2
+    assert kafka_cluster.broker(0).pid is None
+"""
+    ran = run_pytest(tmp_path, tests, settings="kafka_brokers = 2\nkafka_config =\n    num.partitions=4\n    message.max.bytes=70000\n")
+    assert "1 passed" in ran.stdout, ran.stdout + ran.stderr
+
+
+def test_the_command_line_comes_first_and_a_mistake_is_named(tmp_path: Path) -> None:
+    tests = "def test_brokers(kafka_cluster):\n    assert len(kafka_cluster.brokers) == 1\n"
+    ran = run_pytest(tmp_path, tests, "--kafka-brokers", "1", settings="kafka_brokers = 2\n")
+    assert "1 passed" in ran.stdout, ran.stdout + ran.stderr
+    wrong = run_pytest(tmp_path, tests, "--kafka-config", "num.partitions")
+    assert "write KEY=VALUE" in wrong.stdout + wrong.stderr
+
+
+def test_a_run_without_kafka_pays_nothing_for_the_plugin() -> None:
+    program = f"import sys, fairlead.testing.plugin; print([name for name in {HEAVY} if name in sys.modules])"
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "[]"

@@ -1,0 +1,183 @@
+"""A disk that fails: what is refused, what is not lost, and service again once it works."""
+
+from __future__ import annotations
+
+import errno
+import logging
+
+import pytest
+
+from fairlead.base.codes import ErrorCode
+from fairlead.base.errors import BrokerError
+from fairlead.records import scan
+from tests.support.log_rig import FOLDER, TOPIC, LogRig, limits, records
+
+FIRST = f"{FOLDER}/000000000001.log"
+MEND_MS = 1000
+
+
+def refused(rig: LogRig, data: bytes) -> None:
+    with pytest.raises(BrokerError) as error:
+        rig.append(data)
+    assert error.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS, errno.EIO])
+def test_a_failed_append_is_taken_back_and_the_log_goes_on_once_the_disk_works(code: int, caplog: pytest.LogCaptureFixture) -> None:
+    rig = LogRig()
+    assert rig.append(records(b"a")) == [True]
+    rig.disk.faults.fail(FOLDER, code)
+    assert rig.append(records(b"lost", producer_id=9, producer_epoch=0, base_sequence=0)) == [False]
+    assert "appends are refused" in caplog.text
+    partition = rig.partition()
+    assert (partition.log_end, partition.written_end, partition.high_watermark, len(partition.producers)) == (1, 1, 1, 0)
+    refused(rig, records(b"b"))
+    rig.advance(3 * MEND_MS)
+    if code != errno.ENOSPC:  # on a full disk the cut works; whether there is room again only a write can tell
+        refused(rig, records(b"b"))
+    rig.disk.faults.heal(FOLDER)
+    rig.advance(MEND_MS)
+    assert rig.append(records(b"c")) == [True]
+    for _ in range(2):
+        assert rig.values() == {0: b"a", 1: b"c"}
+        assert rig.crash(power=False).refused is None
+
+
+def test_a_crash_with_a_failed_append_in_the_file_leaves_a_torn_tail_and_no_more() -> None:
+    rig = LogRig()
+    rig.append(records(b"a"))
+    rig.disk.faults.fail(FOLDER, errno.ENOSPC)
+    rig.append(records(b"torn"))
+    rig.disk.faults.heal(FOLDER)
+    assert rig.crash().cut_bytes > 0
+    assert rig.values() == {0: b"a"}
+
+
+def test_what_was_done_in_memory_is_said_in_the_log_once_it_can_be() -> None:
+    rig = LogRig()
+    for number in range(3):
+        for text in (b"a", b"b", b"c"):
+            rig.append(records(text), number=number)
+    rig.disk.faults.fail(FOLDER, errno.ENOSPC)
+    rig.logs.truncate(rig.partition(0), 1)
+    rig.run()
+    rig.logs.move_start(rig.partition(1), 2)
+    rig.logs.restart(rig.partition(2), 50)
+    rig.disk.faults.heal(FOLDER)
+    rig.advance(MEND_MS)
+    for _ in range(2):
+        assert [rig.values(number) for number in range(3)] == [{0: b"a"}, {2: b"c"}, {}]
+        assert [rig.partition(number).log_end for number in range(3)] == [1, 3, 50]
+        rig.crash()
+
+
+def test_a_cut_and_what_followed_it_fail_together() -> None:
+    rig = LogRig()
+    for text in (b"a", b"b", b"c"):
+        rig.append(records(text))
+    rig.disk.faults.fail(FOLDER, errno.EIO)
+    partition = rig.partition()
+    data = records(b"never")
+    rig.logs.append(partition, memoryview(data), scan(data)[0], 0, rig.wall_ms)
+    rig.logs.truncate(partition, 1)
+    rig.logs.append(partition, memoryview(data), scan(data)[0], 1, rig.wall_ms)
+    rig.run()
+    assert (partition.log_end, partition.written_end) == (1, 1)
+    rig.disk.faults.heal(FOLDER)
+    rig.advance(MEND_MS)
+    rig.append(records(b"d"), epoch=2)
+    for _ in range(2):
+        assert rig.values() == {0: b"a", 1: b"d"}
+        rig.crash()
+
+
+def test_a_failed_sync_loses_who_waited_for_it_and_nobody_else() -> None:
+    safe = TOPIC.__class__(int=8)
+    rig = LogRig({TOPIC: ("events", limits()), safe: ("safe", limits(flush_messages=1))})
+    rig.disk.sync_ms = 5
+    assert rig.append(records(b"a")) == [True]
+    told = rig.append(records(b"b"), topic=safe)
+    behind = rig.append(records(b"c"))
+    rig.advance(0)
+    rig.disk.faults.fail(FOLDER, errno.EIO)
+    later = rig.append(records(b"d"), topic=safe)
+    rig.advance(20)
+    rig.disk.faults.heal(FOLDER)
+    rig.advance(MEND_MS + 20)
+    assert (told, behind) == ([True], [True]), "their sync was under way"
+    assert later == [False]
+    assert rig.values(topic=safe) == {0: b"b"}
+    told = rig.append(records(b"e"), topic=safe)
+    rig.advance(10)
+    assert told == [True]
+    rig.crash(power=True)
+    assert rig.values(topic=safe) == {0: b"b", 1: b"e"}
+
+
+def test_a_sync_that_fails_takes_back_groups_in_flight() -> None:
+    rig = LogRig({TOPIC: ("events", limits(flush_messages=1))})
+    rig.append(records(b"a"))
+    rig.disk.append_ms = 3
+    told = [rig.append(records(text)) for text in (b"b", b"c")]
+    rig.disk.faults.fail(FOLDER, errno.EIO)
+    rig.advance(2)
+    rig.disk.faults.heal(FOLDER)
+    rig.disk.faults.fail(FIRST, errno.EIO)
+    rig.advance(30)
+    assert told == [[False], [False]]
+    assert rig.partition().log_end == 1
+    rig.disk.faults.heal(FIRST)
+    rig.advance(MEND_MS + 10)
+    rig.append(records(b"d"))
+    rig.advance(10)
+    assert rig.values() == {0: b"a", 1: b"d"}
+    assert rig.crash(power=True).refused is None
+    assert rig.values() == {0: b"a", 1: b"d"}
+
+
+def test_a_new_file_that_cannot_be_begun_is_begun_later() -> None:
+    rig = LogRig(log_segment_bytes=1 << 20)
+    rig.append(records(b"x" * 700_000))
+    second = f"{FOLDER}/000000000002.log"
+    rig.disk.faults.fail(second, errno.ENOSPC)
+    assert rig.append(records(b"y" * 700_000)) == [False]
+    rig.disk.faults.heal(second)
+    rig.advance(MEND_MS)
+    assert rig.append(records(b"z" * 700_000)) == [True]
+    rig.crash()
+    assert [value[:1] for value in rig.values().values() if value] == [b"x", b"z"]
+
+
+def test_a_checkpoint_that_cannot_be_written_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    rig = LogRig()
+    rig.append(records(b"a"))
+    for name in ("checkpoint-a", "checkpoint-b"):
+        rig.disk.faults.fail(f"{FOLDER}/{name}", errno.ENOSPC)
+    with caplog.at_level(logging.WARNING):
+        rig.advance(60_000)
+    assert "no checkpoint could be written" in caplog.text
+    assert rig.append(records(b"b")) == [True]
+    rig.crash()
+    assert rig.values() == {0: b"a", 1: b"b"}
+
+
+def test_a_torn_tail_on_a_read_only_disk_is_a_reason_not_to_start() -> None:
+    rig = LogRig()
+    rig.append(records(b"a"))
+    rig.disk.files[FIRST] += b"torn"
+    rig.disk.faults.fail(FOLDER, errno.EROFS)
+    assert "the torn tail cannot be cut" in (rig.crash().refused or "")
+    rig.disk.faults.heal(FOLDER)
+    assert rig.crash().refused is None
+
+
+def test_a_clock_that_goes_back_deletes_nothing_and_stops_nothing() -> None:
+    rig = LogRig({TOPIC: ("events", limits(retention_ms=5000))})
+    rig.append(records(b"a"))
+    rig.wall_skew_ms = -3_600_000
+    rig.append(records(b"b", producer_id=9, producer_epoch=0, base_sequence=0))
+    rig.logs.retain(rig.wall_ms, 1000)
+    assert rig.values() == {0: b"a", 1: b"b"}
+    assert len(rig.partition().producers) == 1
+    rig.crash()
+    assert rig.values() == {0: b"a", 1: b"b"}

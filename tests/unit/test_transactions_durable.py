@@ -1,0 +1,48 @@
+"""With one replica the log of transactions is synced before anybody is answered: what was given out is not given out again."""
+
+from __future__ import annotations
+
+import pytest
+
+from fairlead.base.ids import TopicPartition
+from fairlead.broker.controller import TRANSACTIONS_TOPIC
+from tests.support.virtual_cluster import Transactor, VirtualCluster, state_of
+
+P0 = TopicPartition("events", 0)
+
+
+def power_cut(cluster: VirtualCluster) -> None:
+    cluster.kill(0)
+    cluster.host.disk.cut_power("/data/0")
+    cluster.start(0)
+
+
+@pytest.fixture
+def cluster() -> VirtualCluster:
+    made = VirtualCluster(brokers=1)
+    made.topic()
+    return made
+
+
+def test_an_epoch_is_not_given_twice_by_a_broker_that_lost_its_power(cluster: VirtualCluster) -> None:
+    first = Transactor(cluster).ready()
+    power_cut(cluster)
+    second = Transactor(cluster).ready()
+    assert second.identity.producer_id == first.identity.producer_id
+    assert second.identity.epoch == first.identity.epoch + 1
+
+
+def test_an_outcome_that_was_answered_stands_after_a_power_cut(cluster: VirtualCluster) -> None:
+    producer = Transactor(cluster).ready()
+    producer.write(P0, b"value")
+    assert producer.end(True) == 0
+    power_cut(cluster)
+    cluster.settle()
+    assert state_of(cluster) == "CompleteCommit"
+
+
+@pytest.mark.parametrize(("brokers", "flushed"), [(1, "1"), (3, None)])
+def test_replicas_stand_in_for_the_disk(brokers: int, flushed: str | None) -> None:
+    cluster = VirtualCluster(brokers=brokers)
+    Transactor(cluster).ready()
+    assert cluster.controller.image.topics[TRANSACTIONS_TOPIC].configs.get("flush.messages") == flushed
