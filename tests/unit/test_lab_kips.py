@@ -71,9 +71,8 @@ def test_sticky_runs_away_to_the_slow_broker_and_late_stays_even(measured: Mappi
     assert shares(measured["late.any"])[0] < 0.2
 
 
-@pytest.mark.parametrize("partitions", [3, 12])
-def test_late_holds_its_promises_near_the_slow_brokers_limit(partitions: int) -> None:
-    figures = virtual("late", rate=4_096, records=6_144, warmup_s=1.0, partitions=partitions)
+def test_late_holds_its_promises_near_the_slow_brokers_limit() -> None:
+    figures = virtual("late", rate=4_096, records=6_144, warmup_s=1.0)
     assert figures["p99_ms"] <= 42
     assert figures["avg_ms"] <= 11
     assert max(shares(figures)) - min(shares(figures)) < 0.01

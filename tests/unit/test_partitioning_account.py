@@ -48,26 +48,6 @@ def test_a_broker_that_is_not_ready_gets_no_turn_and_the_others_wait_for_it_at_t
     assert turn(policy, [0, 1, 2]) == 0
 
 
-def test_brokers_are_ahead_by_all_that_their_partitions_have_more_than_those_of_the_last() -> None:
-    policy = policy_of({0: [0, 1], 1: [2, 3], 2: [4]})
-    for partition, size_bytes in enumerate((500, 500, 900, 700, 550)):
-        policy.placed(partition, size_bytes)
-    assert policy.account.ahead(599) == {1}
-    assert policy.account.ahead(600) == set()
-    assert policy.account.ahead(49) == {1, 2}
-    policy.account.leave([0, 1])
-    assert policy.account.ahead(499) == {1}, "whoever is away is no measure"
-
-
-def test_a_broker_is_not_passed_over_while_all_wait_for_one_of_its_partitions() -> None:
-    policy = policy_of({0: [0, 1], 1: [2, 3]}, lead_bytes=0)
-    for partition, size_bytes in enumerate((0, 500, 200, 200)):
-        policy.placed(partition, size_bytes)
-    assert policy.ahead() == set()
-    assert turn(policy, [0, 1], 300) == 0
-    assert policy.ahead() == {0}
-
-
 def test_turns_that_are_overdue_wait_for_nobody_and_what_they_took_is_owed_to_nobody() -> None:
     policy = policy_of(EACH)
     while turn(policy, [1, 2]) >= 0:
@@ -80,7 +60,6 @@ def test_turns_that_are_overdue_wait_for_nobody_and_what_they_took_is_owed_to_no
     assert turn(policy, [1, 2]) == -1
     placed = policy.account.placed_bytes
     assert max(placed) - placed[0] <= 2 * BATCH
-    assert policy.account.ahead(2 * BATCH) == set()
 
 
 def test_without_bound_nobody_waits() -> None:

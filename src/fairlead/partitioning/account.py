@@ -25,8 +25,6 @@ class Account:
         self._near_bytes = near_bytes
         self._dice = dice
         self._away: set[int] = set()
-        self._group_of: dict[int, int] = {}
-        self._sums: dict[int, list[int]] = {}  # by group: bytes, and number, of its partitions that are not away
         self._groups: dict[int, list[tuple[int, int, int]]] = {}  # heaps of (bytes with some luck, bytes, partition)
         self._members: list[tuple[int, int]] = []  # heap of (bytes, partition), of partitions that are not away
         self._taken: list[tuple[list[tuple[int, int, int]], int]] = []  # turns since `end_turns`, to be put back
@@ -36,11 +34,11 @@ class Account:
         self.end_turns()
         least = self.least_bytes()
         self.placed_bytes += [least or 0] * (partition_count - len(self.placed_bytes))
-        self._group_of = {partition: group for group, partitions in groups.items() for partition in partitions}
+        grouped = {partition for partitions in groups.values() for partition in partitions}
         self._groups = {group: [self._entry(partition) for partition in partitions] for group, partitions in groups.items()}
         for heap in self._groups.values():
             heapify(heap)
-        self.leave(set(range(len(self.placed_bytes))) - self._group_of.keys())
+        self.leave(set(range(len(self.placed_bytes))) - grouped)
 
     def leave(self, partitions: Iterable[int]) -> None:
         """These are no measure for the others until they come back."""
@@ -76,8 +74,6 @@ class Account:
     def add(self, partition: int, size_bytes: int) -> None:
         """So many bytes more were placed on the partition."""
         self.placed_bytes[partition] += size_bytes
-        if partition not in self._away:
-            self._sums[self._group_of[partition]][0] += size_bytes
 
     def lift(self, least_bytes: int) -> None:
         """Whoever has less counts as having so much from now on: what it did not take is not owed to it."""
@@ -85,21 +81,7 @@ class Account:
         while (least := self.least_bytes()) is not None and least < least_bytes:
             partition = members[0][1]
             self.placed_bytes[partition] = least_bytes
-            self._sums[self._group_of[partition]][0] += least_bytes - least
             heapreplace(members, (least_bytes, partition))
-
-    def ahead(self, more_bytes: int) -> set[int]:
-        """The groups that have more than `more_bytes` more than they would, had each of their partitions what those of the last group have.
-
-        The last is the one whose partitions have least on average. All of it without partitions that are away. The group of the one
-        partition that has least is not among them, whatever the others of it have: all would wait for it in vain.
-        """
-        sums = self._sums
-        if len(sums) < 2 or self.least_bytes() is None:
-            return set()
-        last_bytes, last_count = min(sums.values(), key=lambda entry: entry[0] / entry[1])
-        found = {group for group, (size, count) in sums.items() if size - last_bytes * count // last_count > more_bytes}
-        return found - {self._group_of[self._members[0][1]]}
 
     def next_turn(self, groups: Iterable[int], most_bytes: int | None = None) -> int:
         """A partition of these groups for the next turn, -1 if there is none; no partition twice until `end_turns`.
@@ -150,8 +132,3 @@ class Account:
     def _gather(self) -> None:
         self._members = [(size, partition) for partition, size in enumerate(self.placed_bytes) if partition not in self._away]
         heapify(self._members)
-        self._sums = {}
-        for size, partition in self._members:
-            entry = self._sums.setdefault(self._group_of[partition], [0, 0])
-            entry[0] += size
-            entry[1] += 1

@@ -42,14 +42,6 @@ class LatePolicy:
         """Which partitions each broker leads, of `partition_count`; those without leader are in none."""
         self.account.arrange(led, partition_count)
 
-    def ahead(self) -> set[int]:
-        """The brokers whose partitions are together more than `lead_bytes` ahead of the last broker's.
-
-        They are to wait while there is not enough for everybody. With many partitions each would otherwise run ahead by the lead of
-        every partition of theirs before they wait for the last one, and then wait for so much at a time.
-        """
-        return self.account.ahead(self.lead_bytes)
-
     def next_turn(self, brokers: Iterable[int], *, overdue: bool = False) -> int:
         """The partition led by one of `brokers` that is to get the next batch; -1: none, all are too far ahead or had their turn.
 

@@ -34,10 +34,7 @@ those that wait for linger.ms; nothing is promised about the order of keyed and 
 they are sent, compressed and with headers. In a transaction a partition has to join first: as many join as there are batches that those
 in it do not take. Bound batches and unbound records come first in every other round; topics take turns.
 
-As long as there is not a full batch for every partition of a broker, a broker as a whole is ahead by no more than the lead: the quick
-ones would otherwise take all that comes until each of their partitions is that far ahead, leave a slow one requests of a few
-records, and then wait for it several requests long. And while only one full batch waits, a broker whose window is used up does not get
-it; any other may come first. With partitioner.max.lead.wait.ms the wait for those behind has an end: records that have waited for so
+With partitioner.max.lead.wait.ms the wait for those behind has an end: records that have waited for so
 long go wherever a broker takes them, and those that did not take their share are owed nothing for it (`Account.lift`).
 
 Who is waited for. `max.lead` makes partitions wait for each other, so a broker that does not answer must not count: one whose connection

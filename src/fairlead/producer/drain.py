@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-
 from fairlead.base.limits import BATCH_OVERHEAD_BYTES
 from fairlead.core.network import Network
 from fairlead.producer.accumulator import Accumulator
@@ -230,21 +228,15 @@ class Drain:
         accumulator, transactions, next_turn = self._accumulator, self._transactions, late.policy.next_turn
         ratio, limit_bytes, request_bytes = accumulator.ratio(topic), topic.batch_limit_bytes, self._settings.max_request_bytes
         full_bytes = int(limit_bytes / ratio)
-        plenty_bytes = full_bytes * late.partitions_most
+        # Only a full batch may take the last places of a window.
+        partial_takers = [node_id for node_id, state in takers.items() if state.in_flight < state.window.partial_limit]
         patience_ns = self._settings.lead_wait_ns
-        overdue = patience_ns is not None and late.oldest_ns + patience_ns <= now_ns
-        scarce = late.size_bytes < plenty_bytes and not overdue
-        places = _places(takers, late.policy.ahead() if scarce else set())
         while late.stretches:
             full = late.size_bytes >= full_bytes
             if not full and not (self._schedule.hurry or late.oldest_ns + self._settings.linger_ns <= now_ns):
                 break
-            if overdue and patience_ns is not None and late.oldest_ns + patience_ns > now_ns:
-                overdue = False
-            if not scarce and not overdue and late.size_bytes < plenty_bytes:
-                scarce, places = True, _places(takers, late.policy.ahead())
-            takers_now = places[0 if not full else 1 if late.size_bytes <= plenty_bytes + full_bytes else 2]
-            partition = next_turn(takers_now, overdue=overdue)
+            overdue = patience_ns is not None and late.oldest_ns + patience_ns <= now_ns
+            partition = next_turn(takers if full else partial_takers, overdue=overdue)
             if partition < 0:
                 break
             queue, node_id = topic.queue(partition), topic.leaders[partition]
@@ -255,7 +247,7 @@ class Drain:
                 continue
             elif request.size_bytes + (limit_bytes if full else int(late.size_bytes * ratio)) + BATCH_OVERHEAD_BYTES > request_bytes:
                 takers.pop(node_id, None)
-                places = _places(takers, late.policy.ahead() if scarce else set())
+                partial_takers = [each for each in partial_takers if each != node_id]
                 continue
             if transactions.transactional and not transactions.may_send(topic.name, partition):
                 outside.append(partition)
@@ -295,17 +287,3 @@ class Drain:
         if queue.in_flight and self._mutes:
             return False
         return not self._idempotent or sequences.may_drain(None, self._identity, queue.in_flight)
-
-
-def _places(takers: Mapping[int, NodeState], passed_over: Collection[int]) -> tuple[list[int], list[int], list[int]]:
-    """Who takes a batch that is not full, a full one, one of more than a request carries: only these get the last places of a window.
-
-    Where the window is used up, even a full batch waits better here, where any broker may take it, than in a second request behind the
-    first, as long as the next one could take all that waits.
-    """
-    windows = [(node_id, state.in_flight, state.window) for node_id, state in takers.items() if node_id not in passed_over]
-    return (
-        [node_id for node_id, in_flight, window in windows if in_flight < window.partial_limit],
-        [node_id for node_id, in_flight, window in windows if in_flight < window.limit],
-        [node_id for node_id, in_flight, window in windows if in_flight < window.full_limit],
-    )

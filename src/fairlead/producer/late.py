@@ -51,7 +51,7 @@ class Stretch:
 class LateQueue:
     """First in, first out. All sizes are of records, in bytes before compression, without headers of batches."""
 
-    __slots__ = ("counted", "joining", "partitions_most", "policy", "size_bytes", "stretches", "troubled")
+    __slots__ = ("counted", "joining", "policy", "size_bytes", "stretches", "troubled")
 
     def __init__(self, policy: LatePolicy) -> None:
         self.policy = policy
@@ -61,8 +61,6 @@ class LateQueue:
         """By broker: whether its partitions were in the account at the last look."""
         self.joining: dict[int, None] = {}
         """Partitions that are to become part of the open transaction, so that they can be bound to."""
-        self.partitions_most = 1
-        """Of the broker that leads most."""
         self.troubled: set[int] = set()
         """Partitions that are out of it for reasons of their own."""
 
@@ -74,7 +72,6 @@ class LateQueue:
     def arrange(self, led: Mapping[int, Sequence[int]], partition_count: int) -> None:
         """The metadata changed: which partitions each broker leads. The next look tells who is in the account."""
         self.policy.arrange(led, partition_count)
-        self.partitions_most = max(map(len, led.values()), default=1)
         self.counted.clear()
 
     def append(self, handover: Handover, rows: Int64 | None) -> None:

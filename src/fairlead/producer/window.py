@@ -11,8 +11,7 @@ DELAY_NS = 4 * NS_PER_MS
 DELAY_NS_PER_BYTE = 20
 """And so much longer for each byte of its own: a large request takes longer anyway (50 MB/s)."""
 ALONE_SAMPLES = 5
-ROUND_TRIPS = 3
-"""Answers of so many round trips, a window of requests each, are judged together."""
+CROWDED_SAMPLES = 3
 PROBE_ANSWERS = 32
 """Answers between probes, at first; each that fails doubles it."""
 PROBE_WAIT_MOST = 64
@@ -26,9 +25,8 @@ class Window:
     way is long and the broker quick, they take no longer than one sent alone; if it serves one after another, latency
     grows with depth, and by Little's law (throughput = depth / latency) throughput does not. So a request at depth d
     that took longer than one alone and the allowance (`DELAY_NS`) says: only `d * (alone + allowance) / latency` requests
-    were of use (`_places`). But requests stall for other reasons too, and all behind them with them. A queue is what stays: where one
-    stands, every request waits in it. So the quickest quarter of the answers of some round trips decides (as CoDel tells
-    a standing queue from a burst by the least delay of an interval; Nichols and Jacobson, 2012).
+    were of use (`_places`). The median
+    of three such requests decides, as single ones stall for other reasons.
 
     It begins wide open, since a long way is lost at once by waiting, while a queue costs something only once it has grown. Until
     it was tested though, more than two requests may be in flight only if they are full: small ones that a slow broker
@@ -92,8 +90,7 @@ class Window:
             if self._trying:
                 self.limit = self._trying
             # A try that was in vain is over with the first request that says so.
-            enough = ROUND_TRIPS if self._trying else ROUND_TRIPS * depth
-            if len(self._crowded) >= enough or (self._trying and _places(useful) < depth):
+            if len(self._crowded) >= CROWDED_SAMPLES or (self._trying and _places(useful) < depth):
                 self._judge()
         if may_count and self.limit < self.most:
             self._since_probe += 1
@@ -117,7 +114,7 @@ class Window:
 
     def _judge(self) -> None:
         self._crowded.sort()
-        share, depth = self._crowded[0 if self._trying else 3 * len(self._crowded) // 4]
+        share, depth = self._crowded[0 if self._trying else len(self._crowded) // 2]
         self._crowded.clear()
         self._tested = True
         if _places(depth * share) < depth:
