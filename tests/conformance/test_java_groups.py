@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -10,13 +10,16 @@ from typing import Any
 import pytest
 
 import fairlead
-from tests.conformance.test_java_clients import _java
+from fairlead.lab.apache_kafka import java_command
+from tests.conformance.test_java_clients import JAVA_TIMEOUT_S, _java
+from tests.support.java_tools import formatted
 from tests.support.stock_clients import until
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
 
 NewTopic = Callable[..., str]
 COMMAND = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+OFFSETS = "__consumer_offsets"
 CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 
 pytestmark = pytest.mark.usefixtures("kafka_jars")
@@ -42,27 +45,12 @@ def member(servers: str, group: str, topic: str) -> Iterator[Any]:
         consumer.close()
 
 
-def formatted(servers: str, formatter: str) -> list[dict[str, Any]]:
-    """What one of Kafka's formatters makes of our log of groups."""
-    said = _java(
-        CONSUMER,
-        "--bootstrap-server", servers, "--topic", "__consumer_offsets", "--from-beginning", "--timeout-ms", "3000",
-        "--formatter", f"org.apache.kafka.tools.consumer.{formatter}",
-    )  # fmt: skip
-    rows = []
-    while said.lstrip().startswith("{"):  # one object after another, without anything in between
-        found, end = json.JSONDecoder().raw_decode(said := said.lstrip())
-        rows.append(found)
-        said = said[end:]
-    return rows
-
-
 def test_kafkas_formatters_read_our_log_of_groups(embedded: str, new_topic: NewTopic) -> None:
     topic = new_topic(embedded, partitions=2)
     with member(embedded, topic, topic):
-        offsets = [row for row in formatted(embedded, "OffsetsMessageFormatter") if row["key"]["data"]["group"] == topic]
+        offsets = formatted(embedded, OFFSETS, "OffsetsMessageFormatter", lambda row: row["key"]["data"]["group"] == topic)
         assert {(row["key"]["data"]["partition"], row["value"]["data"]["offset"]) for row in offsets} == {(0, 5), (1, 5)}
-        groups = [row for row in formatted(embedded, "GroupMetadataMessageFormatter") if row["key"]["data"]["group"] == topic]
+        groups = formatted(embedded, OFFSETS, "GroupMetadataMessageFormatter", lambda row: row["key"]["data"]["group"] == topic)
         data = groups[-1]["value"]["data"]
         assert (data["protocolType"], data["generation"], data["protocol"]) == ("consumer", 1, "range")
         (one,) = data["members"]
@@ -91,3 +79,11 @@ def test_kafkas_group_command_describes_resets_and_deletes(embedded: str, new_to
         assert admin.list_group_offsets([topic])[topic] == {fairlead.TopicPartition(topic, 0): fairlead.OffsetAndMetadata(0)}
         _java(*tool, "--delete", "--group", topic)
         assert topic not in admin.list_groups()
+
+
+def test_javas_newer_consumer_is_told_to_use_the_classic_protocol(embedded: str, new_topic: NewTopic) -> None:
+    topic = new_topic(embedded)
+    arguments = ("--bootstrap-server", embedded, "--topic", topic, "--group", f"newer-{topic}", "--timeout-ms", "60000")
+    command = java_command(CONSUMER, *arguments, "--command-property", "group.protocol=consumer")
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=JAVA_TIMEOUT_S, check=False)
+    assert "Set group.protocol=classic" in ran.stderr

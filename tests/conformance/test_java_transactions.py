@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 import fairlead
 from tests.conformance.test_java_clients import _java
+from tests.support.java_tools import formatted
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
 
@@ -65,17 +66,11 @@ def test_javas_tools_see_transactions_and_end_one_that_hangs(embedded: str, new_
 def test_kafkas_formatter_reads_our_log_of_transactions(embedded: str, new_topic: NewTopic) -> None:
     topic = new_topic(embedded, partitions=2)
     kept = hanging(embedded, topic, topic)
-    said = _java(
-        CONSUMER,
-        "--bootstrap-server", embedded, "--topic", "__transaction_state", "--from-beginning", "--timeout-ms", "3000",
-        "--formatter", "org.apache.kafka.tools.consumer.TransactionLogMessageFormatter",
-    )  # fmt: skip
-    rows = []
-    while said.lstrip().startswith("{"):  # one object after another, without anything in between
-        found, end = json.JSONDecoder().raw_decode(said := said.lstrip())
-        rows.append(found)
-        said = said[end:]
-    (row,) = [row for row in rows if row["key"]["data"]["transactionalId"] == topic and row["value"]["data"]["transactionStatus"] == 1]
+
+    def begun(row: Any) -> bool:
+        return bool(row["key"]["data"]["transactionalId"] == topic and row["value"]["data"]["transactionStatus"] == 1)
+
+    (row,) = formatted(embedded, "__transaction_state", "TransactionLogMessageFormatter", begun)
     assert row["value"]["data"]["transactionPartitions"] == [{"topic": topic, "partitionIds": [0]}]
     assert row["value"]["data"]["producerEpoch"] == 0
     del kept

@@ -10,9 +10,9 @@ import pytest
 
 from fairlead.cli.main import run as run_command
 from fairlead.lab.apache_kafka import Unavailable
-from fairlead.lab.transcript import Transcript, run_transcript
+from fairlead.lab.transcript import Transcript, run_transcript, three_steps
 from fairlead.lab.transcript.compare import Explanation, Symbols, differences, explanations, plain
-from fairlead.lab.transcript.run import STEPS, judge
+from fairlead.lab.transcript.run import CONFIG, STEPS, ask_ours, judge
 from fairlead.lab.transcript.steps import Seen, Step, ask
 from fairlead.lab.transcript.talk import Outcome
 from fairlead.wire import ApiKey, Message
@@ -35,8 +35,25 @@ def test_every_api_that_is_served_is_in_the_transcript() -> None:
     assert {step.api for step in STEPS} >= set(REGISTRY)
 
 
-def test_every_explanation_is_whole() -> None:
-    assert all(len(one.reason) > 20 and one.where for one in explanations())
+@pytest.mark.parametrize("file", ["differences.toml", "differences_replicated.toml"])
+def test_every_explanation_is_whole(file: str) -> None:
+    assert all(len(one.reason) > 20 and one.where for one in explanations(file))
+
+
+def test_the_transcript_of_three_brokers_says_what_is_led_where_and_what_is_refused() -> None:
+    """On our cluster alone: three of Apache Kafka take long to start, and `fairlead lab transcript --replicated` has them."""
+    outcomes, symbols = ask_ours(three_steps.STEPS, 1_700_000_000_000, CONFIG)
+    answers = {outcome.name: plain(outcome, symbols) for outcome in outcomes}
+
+    def code(name: str) -> int:
+        (topic,) = answers[f"PRODUCE 9: {name}"]["responses"]
+        return int(topic["partition_responses"][0]["error_code"])
+
+    assert [code(f"to broker 0's partition, of broker {node}") for node in range(3)] == [0, 6, 6]
+    assert (code("to who led before, of broker 0"), code("to who leads now, of broker 1")) == (6, 0)
+    assert (code("with two in sync, of broker 2"), code("with one in sync, of broker 2")) == (0, 19)
+    (topic,) = answers["METADATA 12: one is left, of broker 2"]["topics"]
+    assert [(row["leader_id"], row["isr_nodes"]) for row in topic["partitions"]] == [(2, [2])] * 3
 
 
 # --- How answers are compared

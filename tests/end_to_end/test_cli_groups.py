@@ -149,3 +149,22 @@ def test_groups_are_deleted_whole_or_by_topic(run: Run, cluster: Cluster) -> Non
     assert "missing: GROUP_ID_NOT_FOUND" in ran.err
     ran = run("groups", "describe", "old")
     assert (ran.code, "GROUP_ID_NOT_FOUND" in ran.err) == (1, True)
+
+
+def test_consume_goes_on_where_its_group_committed_what_was_printed(run: Run, cluster: Cluster) -> None:
+    assert run("topics", "create", "printed", "--partitions", "2").code == 0
+    with fairlead.Producer({"bootstrap.servers": cluster.bootstrap_servers}) as producer:
+        for number in range(10):
+            producer.send("printed", b"%d" % number, partition=number % 2)
+    consume = ("consume", "printed", "--group", "printers", "--from-beginning")
+    first = run(*consume, "--max-records", "4")
+    assert (first.code, len(first.out.split())) == (0, 4), first.err
+    (described,) = json.loads(run("groups", "describe", "printers", "--json", "-").out)
+    assert sum(row["committed"] or 0 for row in described["partitions"]) == 4
+    rest = run(*consume, "--until-end")
+    assert rest.code == 0, rest.err
+    assert sorted(map(int, (first.out + rest.out).split())) == list(range(10))
+    again = run(*consume, "--until-end")
+    assert (again.code, again.out) == (0, "")
+    ran = run(*consume, "--partition", "0")
+    assert (ran.code, "--group shares out the partitions by itself" in ran.err) == (1, True)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from fairlead.lab.apache_kafka import jars, java
+from fairlead.lab.apache_kafka import jars, java, java_command
 
 _SOURCE = Path(__file__).parent / "JavaTools.java"
 _CLASSES = {
@@ -22,6 +25,32 @@ _CLASSES = {
     "list-groups": "org.apache.kafka.tools.GroupsCommand",
 }
 """Name → main class."""
+
+
+_PATIENCE_MS = (3_000, 20_000)
+"""How long the console consumer waits for another record; longer where a slow machine had not begun by then."""
+
+
+def formatted(servers: str, topic: str, formatter: str, wanted: Callable[[Any], bool]) -> list[Any]:
+    """What one of Kafka's formatters (in `org.apache.kafka.tools.consumer`) makes of the records of an internal topic: those `wanted`."""
+    found: list[Any] = []
+    for patience_ms in _PATIENCE_MS:
+        command = java_command(
+            "org.apache.kafka.tools.consumer.ConsoleConsumer",
+            "--bootstrap-server", servers, "--topic", topic, "--from-beginning", "--timeout-ms", str(patience_ms),
+            "--formatter", f"org.apache.kafka.tools.consumer.{formatter}",
+        )  # fmt: skip
+        ran = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+        said, rows = ran.stdout, []
+        while said.lstrip().startswith("{"):  # one object after another, without anything in between
+            row, end = json.JSONDecoder().raw_decode(said := said.lstrip())
+            rows.append(row)
+            said = said[end:]
+        found = [row for row in rows if wanted(row)]
+        if found:
+            break
+    return found
 
 
 class JavaTools:

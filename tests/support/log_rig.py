@@ -76,21 +76,30 @@ class LogRig:
 
     def run(self) -> None:
         """Until nothing more happens at this time."""
-        while True:
-            self.logs.flush()
-            effects, self._effects[:] = list(self._effects), []
-            for effect in effects:
-                if self.effects_left is not None:
-                    if self.effects_left == 0:
-                        return
-                    self.effects_left -= 1
-                self.disk.carry_out(self._handle, effect)
-            due = [entry for entry in self._queue if entry[0] <= self.now_ms]
-            if not due and not effects:
-                return
-            if self._queue and self._queue[0][0] <= self.now_ms:
-                _at, _number, function, arguments = heapq.heappop(self._queue)
-                function(*arguments)
+        while self.step():
+            pass
+
+    def step(self) -> bool:
+        """What is asked of the disk, and the first thing that is due; False if there was nothing, or the power went."""
+        self.logs.flush()
+        effects, self._effects[:] = list(self._effects), []
+        for effect in effects:
+            if self.effects_left is not None:
+                if self.effects_left == 0:
+                    return False
+                self.effects_left -= 1
+            self.disk.carry_out(self._handle, effect)
+        due = bool(self._queue) and self._queue[0][0] <= self.now_ms
+        if due:
+            _at, _number, function, arguments = heapq.heappop(self._queue)
+            function(*arguments)
+        return due or bool(effects)
+
+    def forget_timers(self) -> None:
+        """As a broker that stops: nothing more happens by itself."""
+        own = (self.disk._deliver, self._deliver)
+        self._queue = [entry for entry in self._queue if entry[2] in own or getattr(entry[2], "__self__", None) is self.disk]
+        heapq.heapify(self._queue)
 
     def advance(self, milliseconds: float) -> None:
         """Move the clock, stopping at whatever is due on the way."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import pickle
 import uuid
 from collections.abc import Iterator
@@ -10,10 +11,11 @@ import pytest
 
 from fairlead.admin import ConfigChange, ConfigResource, NewPartitions, NewTopic
 from fairlead.base.codes import ErrorCode
-from fairlead.base.errors import BrokerError, ItemsFailed, TimedOut, UnsupportedVersion, UsageError
+from fairlead.base.errors import BrokerError, FairleadError, ItemsFailed, TimedOut, UnsupportedVersion, UsageError
 from fairlead.base.ids import TopicPartition
 from fairlead.client.admin import Admin
 from fairlead.core.partition_offsets import EARLIEST, LATEST, OffsetAndTimestamp
+from fairlead.core.script import Scripts
 from fairlead.wire import ApiKey
 from tests.support.client_rig import Rig
 
@@ -37,6 +39,44 @@ def test_a_topic_is_created_as_asked_for(rig: Rig, admin: Admin) -> None:
     assert (asked[0].num_partitions, asked[0].replication_factor, asked[0].assignments) == (3, -1, [])
     assert (asked[1].num_partitions, asked[1].replication_factor) == (-1, -1)
     assert [(item.partition_index, item.broker_ids) for item in asked[1].assignments] == [(0, [1, 2]), (1, [2, 1])]
+
+
+def test_assignments_may_be_given_by_the_numbers_of_partitions(rig: Rig, admin: Admin) -> None:
+    admin.create_topics([NewTopic("a", assignments={1: [2, 1], 0: (1, 2)})])
+    (asked,) = rig.cluster.asked(ApiKey.CREATE_TOPICS)[0].message.topics
+    assert {item.partition_index: item.broker_ids for item in asked.assignments} == {0: [1, 2], 1: [2, 1]}
+
+
+@pytest.mark.parametrize(
+    ("topic", "says"),
+    [
+        (NewTopic("a", assignments=[0, 1]), r"assignments\[0\] of topic a is 0: give the partition's brokers"),  # type: ignore[list-item]
+        (NewTopic("a", assignments={"x": [0]}), "partition_index must fit int32, and 'x' does not"),  # type: ignore[dict-item]
+        (NewTopic("a", partitions="3"), "num_partitions must fit int32, and '3' does not"),  # type: ignore[arg-type]
+        (NewTopic("a", configs={"retention.ms": 5}), "value must be a str, not 5"),  # type: ignore[dict-item]
+    ],
+)
+def test_what_cannot_be_sent_is_told_at_once_and_the_client_goes_on(rig: Rig, admin: Admin, topic: NewTopic, says: str) -> None:
+    with pytest.raises(FairleadError, match=says):
+        admin.create_topics([topic])
+    assert rig.cluster.asked(ApiKey.CREATE_TOPICS) == []
+    assert list(admin.create_topics([NewTopic("b", 1)])) == ["b"]
+
+
+def test_a_defect_ends_the_client_and_nobody_waits_for_it_for_ever(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.CRITICAL)
+
+    def crash(_scripts: Scripts, _now_ns: int) -> None:
+        raise ZeroDivisionError("a defect")
+
+    with Admin({"bootstrap.servers": "127.0.0.1:1"}) as admin:
+        monkeypatch.setattr(Scripts, "advance", crash)
+        with pytest.raises(ZeroDivisionError, match="a defect"):
+            admin.list_topics()
+        with pytest.raises(UsageError, match="takes no operations any more, it failed earlier"):
+            admin.list_topics()
 
 
 def test_creating_returns_only_when_every_partition_has_a_leader(rig: Rig, admin: Admin) -> None:

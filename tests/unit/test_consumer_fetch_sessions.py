@@ -12,8 +12,10 @@ import pytest
 from fairlead import Consumer
 from fairlead.base.codes import ErrorCode
 from fairlead.base.ids import TopicPartition
+from fairlead.base.units import NS_PER_MS
 from fairlead.broker.fetch_sessions import FetchSessions
 from fairlead.consumer.fetch_session import Asked, FetchSession
+from fairlead.consumer.parting import CLOSE_MS
 from fairlead.wire import ApiKey, Message
 from tests.support.broker_driver import batch, produce_fields
 from tests.support.client_rig import drive_faces
@@ -185,6 +187,35 @@ def test_a_session_that_was_evicted_is_begun_anew(monkeypatch: pytest.MonkeyPatc
         write(cluster, T0, b"one")
         assert list(values(reader, 1)) == [b"one"]
         assert [epoch for _, epoch, _ in served.fetches].count(0) == 2
+    cluster.close()
+
+
+def test_a_consumer_that_is_closed_leaves_no_session_behind_and_does_not_wait_for_its_fetch(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = cluster_of(monkeypatch, 2)
+    cluster.topic("events", 4)
+    reader = reader_of(cluster, *PARTITIONS, **{"fetch.max.wait.ms": 60_000})
+    for partition in (T0, T1):
+        write(cluster, partition, b"one")
+    assert list(values(reader, 2)) == [b"one", b"one"]
+    reader.poll(2)
+    assert [len(cluster.brokers[node_id].fetch_sessions) for node_id in (0, 1)] == [1, 1]
+    before_ns = cluster.host.now_ns()
+    reader.close()
+    assert [len(cluster.brokers[node_id].fetch_sessions) for node_id in (0, 1)] == [0, 0]
+    assert cluster.host.now_ns() - before_ns < 50 * NS_PER_MS
+    cluster.close()
+
+
+def test_a_consumer_that_is_closed_waits_but_a_moment_for_a_broker_that_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = cluster_of(monkeypatch, 2)
+    cluster.topic("events", 4)
+    reader = reader_of(cluster, *PARTITIONS)
+    reader.poll(2)
+    cluster.kill(1)
+    before_ns = cluster.host.now_ns()
+    reader.close()
+    assert cluster.host.now_ns() - before_ns <= CLOSE_MS * NS_PER_MS
+    assert len(cluster.brokers[0].fetch_sessions) == 0
     cluster.close()
 
 

@@ -207,22 +207,3 @@ def test_brokers_that_are_down_are_told_if_asked_for_and_there_is_no_quorum_to_d
     answer = call(rig, ApiKey.DESCRIBE_CLUSTER, 2, include_fenced_brokers=True)
     assert [(broker.broker_id, broker.is_fenced) for broker in answer.brokers] == [(0, True)]
     assert call(rig, ApiKey.DESCRIBE_CLUSTER, 2, endpoint_type=2).error_code == ErrorCode.MISMATCHED_ENDPOINT_TYPE
-
-
-@pytest.mark.parametrize("version", versions(ApiKey.DELETE_RECORDS))
-def test_records_are_deleted_up_to_the_high_watermark(version: int) -> None:
-    rig = GroupRig()
-    log = rig.broker.log_of("orders", 0)
-    log.high_watermark = 10
-
-    def delete(offset: int, topic: str = "orders") -> tuple[int, int]:
-        topics = [Message(name=topic, partitions=[Message(partition_index=0, offset=offset)])]
-        (row,) = call(rig, ApiKey.DELETE_RECORDS, version, topics=topics, timeout_ms=1000).topics[0].partitions
-        return row.error_code, row.low_watermark
-
-    assert delete(4) == (ErrorCode.NONE, 4)
-    assert delete(2) == (ErrorCode.NONE, 4)
-    assert delete(11) == (ErrorCode.OFFSET_OUT_OF_RANGE, -1)
-    assert delete(-2) == (ErrorCode.OFFSET_OUT_OF_RANGE, -1)
-    assert delete(-1) == (ErrorCode.NONE, 10)
-    assert delete(0, "__consumer_offsets") == (ErrorCode.INVALID_TOPIC_EXCEPTION, -1)

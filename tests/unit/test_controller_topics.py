@@ -290,6 +290,16 @@ def test_a_number_of_replicas_that_was_set_is_kept_to() -> None:
     assert code_of(controller.create_offsets_topic) == ErrorCode.INVALID_REPLICATION_FACTOR
 
 
+def test_a_partition_is_not_assigned_to_brokers_of_which_none_can_lead_it() -> None:
+    controller = make_controller(3)
+    controller.broker_stopped(0)
+    controller.broker_stopping(1)
+    assert code_of(controller.create_topic, "a", assignments={0: [2, 0], 1: [0, 1]}) == ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    topic = controller.create_topic("a", assignments={0: [0, 2], 1: [1, 2]})
+    assert [one.leader for one in topic.partitions] == [2, 2]
+    assert code_of(controller.create_partitions, "a", 3, [[0, 1]]) == ErrorCode.INVALID_REPLICA_ASSIGNMENT
+
+
 def test_brokers_that_are_down_get_the_last_replicas_where_too_few_are_alive() -> None:
     controller = make_controller(brokers=4)
     controller.broker_stopped(0)

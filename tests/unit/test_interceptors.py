@@ -154,9 +154,23 @@ def test_what_is_no_interceptor_is_refused_by_name(given: Any) -> None:
         Producer({"bootstrap.servers": "h:1", "interceptor.classes": given})
 
 
-def test_without_interceptors_send_is_the_plain_method(rig: Rig) -> None:
-    assert "send" not in vars(rig.producer())
-    assert "send" in vars(rig.producer({"interceptor.classes": [Marking()]}))
+def test_without_interceptors_send_is_the_intake_itself(rig: Rig) -> None:
+    plain, marking = rig.producer(), rig.producer({"interceptor.classes": [Marking()]})
+    assert plain.send is plain._send
+    assert marking.send is not marking._send
+
+
+def test_a_subclass_may_have_a_send_of_its_own(rig: Rig) -> None:
+    class Loud(Producer):
+        def send(self, topic: str, value: bytes | None = None, **rest: Any) -> Any:
+            return super().send(topic, (value or b"").upper(), **rest)
+
+    producer = Loud({"bootstrap.servers": rig.cluster.bootstrap})
+    try:
+        producer.send("t", b"v", key=b"k").result()
+    finally:
+        producer.close()
+    assert rig.cluster.values("t") == [[b"V"]]
 
 
 def test_the_awaiting_face_has_them_too(rig: Rig) -> None:

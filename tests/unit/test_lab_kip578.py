@@ -13,7 +13,7 @@ import pytest
 
 from fairlead.base.codes import ErrorCode
 from fairlead.base.errors import BrokerError
-from fairlead.lab import kip578, kip578_targets
+from fairlead.lab import kip578, kip578_load, kip578_targets
 from fairlead.lab.apache_kafka import Unavailable
 from fairlead.lab.kip578 import COLUMNS, PROFILES, Case, cases, run
 from fairlead.lab.kip578_targets import Embedded, too_many_for_apache_kafka
@@ -97,6 +97,9 @@ class FakeAdmin:
     def __exit__(self, *_: object) -> None:
         pass
 
+    def describe_cluster(self, timeout_s: float) -> None:
+        pass
+
     def create_topics(self, topics: list[Any], timeout_s: float) -> None:
         self.asked.append(("create", topics[0].partitions))
         if topics[0].partitions > self.at_once:
@@ -174,3 +177,21 @@ def test_our_brokers_in_a_process_of_their_own_are_killed_and_weighed() -> None:
         target.kill(0)
         target.revive(0)
     assert target.files() == 0
+
+
+def test_a_load_that_was_stopped_counts_what_it_got_through() -> None:
+    said = "30000 records sent, 6000.0 records/sec (2.93 MB/sec), 12.0 ms avg latency, 30.0 ms max latency.\n" * 3
+    figures = {"mb_per_s": 0.244, "p99_ms": None, "max_ms": None, "acked": 90_000, "failed": 60_000}
+    assert kip578_load.unfinished(said, 150_000) == kip578_load.unfinished(said.encode(), 150_000) == figures
+    assert kip578_load.unfinished(None, 10)["mb_per_s"] == 0
+
+
+def test_records_that_expired_are_told_beside_the_throughput_of_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    rest = "1.0 ms avg latency, 9.0 ms max latency, 1 ms 50th, 2 ms 95th, 3 ms 99th, 4 ms 99.9th."
+    summary = f"90 records sent, 900.0 records/sec (0.44 MB/sec), {rest}"
+    ran = SimpleNamespace(returncode=1, stdout=summary, stderr="10 records were not delivered")
+    monkeypatch.setattr(kip578_load.subprocess, "run", lambda *_, **__: ran)
+    found = kip578_load.load("fairlead", "127.0.0.1:1", "t", 100)
+    assert found == {"mb_per_s": 0.439, "p99_ms": 3.0, "max_ms": 9.0, "acked": 90, "failed": 10}
+    ran.stdout = ""
+    assert kip578_load.load("fairlead", "127.0.0.1:1", "t", 100) == {"skipped": "failed: 10 records were not delivered"}

@@ -13,6 +13,7 @@ import pytest
 
 from fairlead.lab import throughput
 from fairlead.lab.apache_kafka import Unavailable, java
+from fairlead.lab.bounded import innermost, run_client
 from fairlead.lab.experiment import EXPERIMENTS, Row, report
 from fairlead.lab.lines import log_lines, values_of_size
 from fairlead.lab.peers.run import MODULES, Job, value_of
@@ -70,10 +71,20 @@ def test_java_is_skipped_where_there_is_none(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_system_that_fails_is_skipped_with_its_last_words(monkeypatch: pytest.MonkeyPatch) -> None:
     script = "import sys; sys.exit('first\\nno broker today')"
-    monkeypatch.setattr(throughput.sys, "executable", sys.executable)
-    run = throughput.subprocess.run
-    monkeypatch.setattr(throughput.subprocess, "run", lambda command, **rest: run([command[0], "-c", script], **rest))
+    monkeypatch.setattr(throughput, "run_client", lambda _, limit_s: run_client([sys.executable, "-c", script], limit_s))
     assert throughput.run_system(_job("raw")) == {"skipped": "failed: no broker today"}
+
+
+def test_a_system_that_does_not_end_is_stopped_and_skipped() -> None:
+    script = "import threading; threading.Event().wait()"
+    assert run_client([sys.executable, "-c", script], 0.5)["skipped"].startswith("not finished within 0.5 s")
+
+
+def test_of_a_dump_the_main_threads_innermost_frame_is_told() -> None:
+    other = 'Thread 0x1 (most recent call first):\n  File "/a/b/c.py", line 7 in poll\n'
+    main = 'Current thread 0x2 (most recent call first):\n  File "/x/kafka/future.py", line 12 in get\n  File "/x/y.py", line 1 in main\n'
+    assert innermost(other + main) == ", in get (kafka/future.py:12)"
+    assert innermost("") == ""
 
 
 def test_a_target_that_cannot_be_had_gives_a_skipped_row_for_each_system(monkeypatch: pytest.MonkeyPatch) -> None:

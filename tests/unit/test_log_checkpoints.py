@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from fairlead.broker.log.recovery import CHECKPOINT_NAMES
+from fairlead.records import scan
 from tests.support.log_rig import FOLDER, TOPIC, LogRig, limits, records
 
 INTERVAL_MS = 60_000
@@ -55,6 +56,47 @@ def test_after_a_stop_in_good_order_nothing_is_read_again() -> None:
     result = rig.crash()
     assert (result.entry_count, result.refused) == (0, None)
     assert [view(rig, number) for number in range(5)] == before
+
+
+@pytest.fixture
+def slices_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fairlead.broker.log.checkpoints.SLICE_PARTITIONS", 1)
+
+
+@pytest.mark.usefixtures("slices_of_one")
+def test_what_changes_while_a_checkpoint_is_gathered_slice_by_slice_is_in_it_as_it_was() -> None:
+    rig = filled()
+    for number in range(4, 12):
+        rig.append(records(b"a", b"b", b"c"), number=number)
+    rig.logs._checkpoints.write_if_due()
+    while len(rig.logs._checkpoints.taking) > 9:  # until two or three are gathered
+        rig.logs.flush()
+        rig.step()
+    assert rig.logs._checkpoints.taking
+    for number in range(12):  # some gathered, some not
+        rig.logs.append(rig.partition(number), memoryview(sequenced(0)), scan(sequenced(0))[0], 5, rig.wall_ms)
+    rig.logs.truncate(rig.partition(11), 2)
+    rig.logs.restart(rig.partition(10), 40)
+    rig.logs.move_start(rig.partition(9), 1)
+    rig.append(records(b"new"), number=20)
+    assert not rig.logs._checkpoints.taking
+    before = [view(rig, number) for number in range(21)]
+    result = rig.crash()
+    assert (result.refused, result.entry_count) == (None, 16), "what came before the gathering is not read again"
+    assert [view(rig, number) for number in range(21)] == before
+
+
+@pytest.mark.usefixtures("slices_of_one")
+def test_a_stop_in_the_midst_of_gathering_finishes_it_though_no_timer_runs_any_more() -> None:
+    rig = filled()
+    rig.logs._checkpoints.write_if_due()
+    while len(rig.logs._checkpoints.taking) > 3:
+        rig.logs.flush()
+        rig.step()
+    rig.forget_timers()
+    before = [view(rig, number) for number in range(5)]
+    stop(rig)
+    assert (rig.crash().entry_count, [view(rig, number) for number in range(5)]) == (0, before)
 
 
 def test_what_came_behind_the_checkpoint_is_read() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from array import array
 from collections import deque
 from itertools import pairwise
 from random import Random
@@ -23,6 +24,7 @@ from fairlead.partitioning import (
     turn_is_over,
     turn_limits,
 )
+from fairlead.partitioning.uniform import MANY, draw_by_queues
 
 KIB_16 = 16_384
 
@@ -175,6 +177,20 @@ def test_queue_sizes_0_3_1_weigh_4_1_3() -> None:
 def test_adaptive_draws_by_the_weights(drawn: int, partition: int) -> None:
     policy = AdaptivePolicy(batch_size_bytes=KIB_16, dice=Script(drawn))
     assert policy.place(records(1, 10), load_of(3, queued=[0, 3, 1])) == [(partition, 1)]
+
+
+@pytest.mark.parametrize("left_out", [0, 150])
+def test_many_candidates_are_drawn_as_few_are(left_out: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    dice = Random(left_out)
+    queued = array("q", [dice.choice((0, 0, 1, 5)) for _ in range(300)])
+    candidates = sorted(dice.sample(range(300), 300 - left_out))
+    assert len(candidates) >= MANY
+    many = draw_by_queues(candidates, queued, Random(7))
+    monkeypatch.setattr("fairlead.partitioning.uniform.MANY", 301)
+    few = draw_by_queues(candidates, queued, Random(7))
+    drawn = [many() for _ in range(200)]
+    assert drawn == [few() for _ in range(200)]
+    assert set(drawn) <= set(candidates)
 
 
 def test_adaptive_is_uniform_while_queues_are_equal() -> None:

@@ -151,6 +151,17 @@ def test_a_replica_that_lags_leaves_those_in_sync_and_returns_when_it_has_caught
     rig.until(rig.level)
 
 
+def test_a_stream_that_died_without_a_word_is_missed_and_begun_anew_before_the_replica_is_out_of_sync(rig: ReplicaRig) -> None:
+    rig.must_put(b"a")
+    rig.cut(0, 2)
+    rig.host.advance(1_000)
+    rig.host.link(rig.handles[0], rig.handles[2]).heal(lost=True)
+    waiting = rig.sending(b"b", timeout_ms=60_000)
+    rig.until(lambda: waiting.answer is not None, LAG_MS * 0.7)
+    assert rig.answered(waiting).error_code == ErrorCode.NONE
+    assert rig.sync() == {0, 1, 2}
+
+
 def test_a_leader_without_its_followers_stays_alone_while_they_are_silent(rig: ReplicaRig) -> None:
     """They have all that may be read, for nothing more may be: but nobody hears of them."""
     rig.must_put(b"a")

@@ -169,6 +169,19 @@ def test_kernels_are_compiled_once_per_process(monkeypatch: pytest.MonkeyPatch) 
     assert background._started_in == os.getpid()
 
 
+def test_a_patient_compiler_waits_for_a_quiet_moment_and_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    from fairlead.runtime import background
+
+    used_s = iter([0.0, 1.0, 1.0, 2.0, 2.0, 2.0, 3.0])  # a busy moment, another one, a quiet one
+    monkeypatch.setattr(background, "QUIET_S", 0.001)
+    monkeypatch.setattr(background.time, "process_time", lambda: next(used_s))
+    background._await_quiet(1.0)
+    assert list(used_s) == [3.0]
+    used_s = iter(range(10))
+    background._await_quiet(0.002)
+    assert list(used_s) == [4, 5, 6, 7, 8, 9]
+
+
 def test_kernels_are_compiled_once_there_was_enough_work_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
     from fairlead.runtime import background
 

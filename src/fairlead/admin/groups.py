@@ -17,7 +17,7 @@ from fairlead.base.errors import BrokerError, DecodeError, ItemsFailed, Unsuppor
 from fairlead.base.ids import NO_LEADER_EPOCH, NO_OFFSET, TopicPartition
 from fairlead.core.consumer_protocol import PROTOCOL_TYPE, decode_assignment
 from fairlead.core.group_coordinator import find_group_coordinators
-from fairlead.core.group_offsets import NO_GENERATION, OffsetAndMetadata
+from fairlead.core.group_offsets import NO_GENERATION, OffsetAndMetadata, offset_rows
 from fairlead.core.metadata import Metadata
 from fairlead.core.script import Ask, Pause
 from fairlead.core.topic_listing import ask_metadata
@@ -113,22 +113,13 @@ def alter_group_offsets(
     metadata: Metadata, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]
 ) -> AdminScript[dict[TopicPartition, None]]:
     """Commit for a group that has no members."""
-    topics: dict[str, list[Message]] = {}
-    for (topic, number), one in offsets.items():
-        row = Message(
-            partition_index=number,
-            committed_offset=one.offset,
-            committed_leader_epoch=one.leader_epoch,
-            committed_metadata=one.metadata,
-        )
-        topics.setdefault(topic, []).append(row)
     message = Message(
         group_id=group_id,
         generation_id_or_member_epoch=NO_GENERATION,
         member_id="",
         group_instance_id=None,
         retention_time_ms=-1,
-        topics=[Message(name=name, partitions=rows) for name, rows in topics.items()],
+        topics=offset_rows(offsets),
     )
 
     def read(_node_id: int, answer: Message) -> list[tuple[str, Settled]]:

@@ -17,13 +17,13 @@ class NewTopic:
     """A topic to create.
 
     `partitions` or `replication_factor` -1: the broker's default. `assignments` instead of both: for each partition its brokers,
-    the preferred leader first.
+    the preferred leader first; a list by partition, or a mapping from each partition's number.
     """
 
     name: str
     partitions: int = -1
     replication_factor: int = -1
-    assignments: Sequence[Sequence[int]] | None = None
+    assignments: Sequence[Sequence[int]] | Mapping[int, Sequence[int]] | None = None
     configs: Mapping[str, str] = field(default_factory=dict)
 
 

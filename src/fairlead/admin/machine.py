@@ -47,6 +47,7 @@ class AdminMachine:
         self._network = Network(settings, dice, max_in_flight=IN_FLIGHT_MAX)
         self._scripts = Scripts(self._network, dice, Backoff(settings["retry.backoff.ms"], settings["retry.backoff.max.ms"]))
         self._events: list[Event] = []
+        self._stepping: list[Event] = []
         self._effects: list[Effect] = []
         self._wanted: Counter[str] = Counter()
         self._closed = False
@@ -57,8 +58,8 @@ class AdminMachine:
 
     def step(self, now_ns: int, wall_ms: int) -> Sequence[Effect]:
         """Work on what arrived."""
-        events, self._events = self._events, []
-        for event in events:
+        self._stepping, self._events = self._events, []
+        for event in self._stepping:
             if isinstance(event, Submitted):
                 self._submitted(event.operation, now_ns)
             elif isinstance(event, (Connected, Disconnected, Received)):
@@ -73,6 +74,16 @@ class AdminMachine:
         """When to step if nothing arrives."""
         times = [self._network.deadline_ns(), self._scripts.deadline_ns()]
         return min((at_ns for at_ns in times if at_ns is not None), default=None)
+
+    def crashed(self, error: Exception) -> Sequence[Effect]:
+        """The host will not step this machine any more: fail what its face waits for."""
+        self._closed = True
+        self._scripts.close(error)
+        for event in [*self._stepping, *self._events]:
+            if isinstance(event, Submitted):
+                self._resolve(event.operation, error=error)
+        effects, self._effects = self._effects, []
+        return [effect for effect in effects if isinstance(effect, Resolve)]
 
     def _submitted(self, operation: Perform | Shut, now_ns: int) -> None:
         if self._closed:

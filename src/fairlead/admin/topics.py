@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from fairlead.admin.items import ClusterDescription, NewPartitions, NewTopic, TopicDescription, TopicListing
 from fairlead.admin.scripts import AdminScript, Settled, per_item, retriable
@@ -84,7 +84,9 @@ def create_partitions(changes: Mapping[str, NewPartitions], *, validate_only: bo
             Message(
                 name=name,
                 count=change.total,
-                assignments=None if change.assignments is None else [Message(broker_ids=list(brokers)) for brokers in change.assignments],
+                assignments=None
+                if change.assignments is None
+                else [Message(broker_ids=_brokers(name, number, brokers)) for number, brokers in enumerate(change.assignments)],
             )
             for name, change in items.items()
         ]
@@ -140,9 +142,9 @@ def describe_cluster() -> AdminScript[ClusterDescription]:
 
 
 def _creatable(topic: NewTopic) -> Message:
-    assignments = [
-        Message(partition_index=partition, broker_ids=list(brokers)) for partition, brokers in enumerate(topic.assignments or ())
-    ]
+    given = topic.assignments or ()
+    rows = given.items() if isinstance(given, Mapping) else enumerate(given)
+    assignments = [Message(partition_index=partition, broker_ids=_brokers(topic.name, partition, brokers)) for partition, brokers in rows]
     return Message(
         name=topic.name,
         num_partitions=-1 if assignments else topic.partitions,
@@ -150,6 +152,13 @@ def _creatable(topic: NewTopic) -> Message:
         assignments=assignments,
         configs=[Message(name=key, value=value) for key, value in topic.configs.items()],
     )
+
+
+def _brokers(topic: str, number: int, brokers: object) -> list[int]:
+    if isinstance(brokers, Iterable) and not isinstance(brokers, str):
+        return list(brokers)
+    text = f"assignments[{number}] of topic {topic} is {brokers!r}: give the partition's brokers, as [0, 1]"
+    raise BrokerError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
 
 
 def _until(names: Sequence[str], problem_of: Callable[[Message], BrokerError | None]) -> AdminScript[None]:

@@ -51,6 +51,7 @@ class _Asked(NamedTuple):
     version: int
     message: Message
     done: Done
+    timeout_ms: float | None
 
 
 class Links:
@@ -62,10 +63,20 @@ class Links:
         self._lanes = {lane: _Lane(broker, numbers) for lane in Lane}
 
     def ask(
-        self, node_id: int, api_key: ApiKey | PrivateApi, version: int, message: Message, done: Done, lane: Lane = Lane.REQUESTS
+        self,
+        node_id: int,
+        api_key: ApiKey | PrivateApi,
+        version: int,
+        message: Message,
+        done: Done,
+        lane: Lane = Lane.REQUESTS,
+        timeout_ms: float | None = None,
     ) -> None:
-        """Send a request to a broker; done(response, None) or done(None, error), once, in this step or a later one."""
-        self._lanes[lane].ask(node_id, _Asked(api_key, version, message, done))
+        """Send a request to a broker; done(response, None) or done(None, error), once, in this step or a later one.
+
+        Without an answer for `timeout_ms` (30 s if it is not given) the connection is taken for dead, and closed.
+        """
+        self._lanes[lane].ask(node_id, _Asked(api_key, version, message, done, timeout_ms))
 
     def handle(self, event: Connected | Disconnected | Received) -> None:
         """Take an event of one of these connections."""
@@ -142,7 +153,7 @@ class _Lane:
         self.connections.connect(peer)
         while self._asked.get(node_id) and peer.connection is not None and peer.ready(IN_FLIGHT_MAX):
             asked = self._asked[node_id].pop(0)
-            self.connections.send(peer.connection, asked.api_key, asked.message, asked.done, None, True, asked.version)
+            self.connections.send(peer.connection, asked.api_key, asked.message, asked.done, asked.timeout_ms, True, asked.version)
         if not self._asked.get(node_id):
             self._asked.pop(node_id, None)
 

@@ -13,6 +13,7 @@ from fairlead.broker import api as _api  # noqa: F401  (fills the registry)
 from fairlead.broker.control import FIRST_CONNECTION, ProducerIds
 from fairlead.broker.controller import BrokerConfigsChanged, BrokersChanged, Change, ClusterView
 from fairlead.broker.coordinator import GroupCoordinator
+from fairlead.broker.disk_watch import DiskWatch
 from fairlead.broker.fetch_sessions import FetchSessions
 from fairlead.broker.files import Files
 from fairlead.broker.internal import NO_PRODUCER, ProducerIdentity, append_internal, read_internal
@@ -65,6 +66,7 @@ class Broker:
         self.partitions = HostedPartitions(self)
         log_settings = LogSettings.of(self.settings)
         self.logs = Logs(self.files, f"{folder}/log", self.partitions.topic_of, self.partitions.written, self, log_settings)
+        self.disk_watch = DiskWatch(self)
         self.links = Links(self)
         self.replication = Replication(self)
         self.coordinator = GroupCoordinator(self)
@@ -97,6 +99,8 @@ class Broker:
             _ON_EVENT[type(event)](self, event)
             self._inbox.popleft()  # only now: `crashed` tells those whose operation was begun, too
         self._timers.run_due(now_ns)
+        if self.state is BrokerState.RUNNING:
+            self.disk_watch.look()
         self.replication.advance()
         self.links.advance()
         if self.state is not BrokerState.STOPPED:

@@ -88,14 +88,15 @@ class HostedPartitions:
         broker = self._broker
         if isinstance(change, TopicDeleted):
             self._limits.pop(change.topic.topic_id, None)
-            for partition in broker.logs.forget_topic(change.topic.topic_id, len(change.topic.partitions)):
+            for partition in broker.logs.forget_topic(change.topic.topic_id):
                 broker.purgatory.wake(partition)
                 broker.replication.gone(partition)
         elif isinstance(change, LeadersChanged):
-            for topic, number in change.partitions:
-                hosted = broker.logs.known(topic.topic_id, number)
-                if hosted is not None:
-                    broker.purgatory.wake(hosted)
+            for topic, numbers in change.by_topic():
+                hosted = broker.logs.known_of(topic.topic_id)
+                for number in numbers if hosted else ():
+                    if number in hosted:
+                        broker.purgatory.wake(hosted[number])
         elif isinstance(change, TopicConfigsChanged):
             self._refresh(change.topic)
         elif isinstance(change, BrokerConfigsChanged):

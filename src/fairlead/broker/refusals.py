@@ -49,7 +49,6 @@ REFUSED_APIS: dict[ApiKey, str] = {
     ApiKey.BROKER_HEARTBEAT: _QUORUM,
     ApiKey.UNREGISTER_BROKER: "brokers belong to the launcher, which starts as many as it is told",
     ApiKey.ALLOCATE_PRODUCER_IDS: _QUORUM,
-    ApiKey.CONSUMER_GROUP_HEARTBEAT: _GROUPS,
     ApiKey.CONSUMER_GROUP_DESCRIBE: _GROUPS,
     ApiKey.CONTROLLER_REGISTRATION: _QUORUM,
     ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: _TELEMETRY,
@@ -99,6 +98,7 @@ KAFKA_VERSIONS: dict[ApiKey, tuple[int, int]] = {
     ApiKey.DESCRIBE_PRODUCERS: (0, 0),
     ApiKey.DESCRIBE_TRANSACTIONS: (0, 0),
     ApiKey.LIST_TRANSACTIONS: (0, 2),
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: (0, 1),
 }
 """Served API → lowest and highest version that a Kafka 4.2 broker serves."""
 
@@ -157,5 +157,6 @@ REFUSED_OPTIONS: tuple[RefusedOption, ...] = (
         ErrorCode.INVALID_CONFIG,
         "they are read when a broker starts",
     ),
+    RefusedOption(ApiKey.CONSUMER_GROUP_HEARTBEAT, "all of it (group.protocol=consumer)", ErrorCode.UNSUPPORTED_VERSION, _GROUPS),
     RefusedOption(ApiKey.DESCRIBE_CLUSTER, "endpoint type 2 (controllers)", ErrorCode.MISMATCHED_ENDPOINT_TYPE, _QUORUM),
 )

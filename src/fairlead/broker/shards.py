@@ -25,6 +25,19 @@ from fairlead.broker.home import home_partition
 from fairlead.broker.timers import Timer
 from fairlead.core.effects import Buffer
 
+CHUNK_MAX_BYTES = 256 * 1024
+"""Bytes of keys and values written as one batch: well below any topic's max.message.bytes default."""
+APPEND_ERRORS: dict[int, int] = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+}
+"""Why a shard's log could not be written → what a client is told (Kafka's `TransactionStateManager.appendTransactionToLog`)."""
 _LOAD_RETRY_MS = 1_000
 """Wait before a partition that could not be read is tried again."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import threading
 from pathlib import Path
@@ -29,6 +30,8 @@ def up(
         signal.signal(number, lambda *_: stop.set())
     from fairlead.testing import Cluster
 
+    gc.collect()
+    gc.freeze()  # what is loaded stays: no need to walk over it again whenever partitions come
     standing = [rack.strip() for rack in racks.split(",") if rack.strip()]
     with Cluster(brokers, data_dir, settings(properties), port, host, processes, standing) as cluster:
         output.print(f"{brokers} {'broker' if brokers == 1 else 'brokers'} up: bootstrap.servers={cluster.bootstrap_servers}", markup=False)

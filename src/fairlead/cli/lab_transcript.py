@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from fairlead.base.errors import ConfigError
 from fairlead.cli.terminal import JsonFile, errors, output, progress, rows_table, write_json
 
 
@@ -16,15 +17,20 @@ def transcript(
             "--apache-kafka", metavar="HOST:PORT", help="An Apache Kafka of one broker that never saw the transcript; default: start one."
         ),
     ] = None,
+    replicated: Annotated[
+        bool, typer.Option("--replicated", help="Three brokers on both sides instead of one: leaders and followers, moves, brokers killed.")
+    ] = False,
     json_file: JsonFile = None,
 ) -> None:
     """The same requests to Apache Kafka and to our cluster, answers compared field by field; fails if a difference is unexplained."""
     from fairlead.lab.apache_kafka import Unavailable
-    from fairlead.lab.transcript import run_transcript
+    from fairlead.lab.transcript import run_replicated, run_transcript
 
+    if replicated and apache_kafka is not None:
+        raise ConfigError("--replicated starts its own Apache Kafka, for it kills brokers: leave --apache-kafka away")
     try:
         with progress("lab transcript") as status:
-            result = run_transcript(status, apache_kafka)
+            result = run_replicated(status) if replicated else run_transcript(status, apache_kafka)
     except Unavailable as error:
         write_json({"system": "apache-kafka", "skipped": str(error)}, json_file)
         errors.print(f"skipped: {error}", markup=False)
@@ -35,6 +41,6 @@ def transcript(
     for line in result.unexplained:
         errors.print(line, markup=False)
     for entry in result.unused:
-        errors.print(f"differences.toml explains what does not differ: {entry.api} {entry.where} in {entry.step}", markup=False)
+        errors.print(f"a data file explains what does not differ: {entry.api} {entry.where} in {entry.step}", markup=False)
     if result.unexplained:
         raise typer.Exit(1)

@@ -16,6 +16,7 @@ from fairlead.cli.latencies import WINDOW_S, Latencies, Throttle
 from fairlead.cli.perf_options import PAYLOAD_SEED, BootstrapServer, metric_lines, payloads, property_file, say, servers
 from fairlead.cli.terminal import settings
 from fairlead.client import Producer
+from fairlead.runtime import KERNELS_PAY_BYTES, compile_kernels
 
 CLIENT_ID = "perf-producer-client"
 
@@ -74,6 +75,8 @@ def produce(
         raise ConfigError(f"--warmup-records {warmup_records}: must be fewer than --num-records {num_records}")
     dice = random.Random(PAYLOAD_SEED)
     values = payloads(record_size, payload_file, payload_delimiter, payload_monotonic, num_records, dice)
+    if values and num_records * len(values[0]) >= KERNELS_PAY_BYTES:
+        compile_kernels()  # else they would be while records are sent, at the cost of what is measured
     config: dict[str, Any] = {
         "client.id": CLIENT_ID,
         **property_file(config_file, "--command-config"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Annotated, BinaryIO
 
@@ -96,24 +96,30 @@ def consume(
     max_records: Annotated[int | None, typer.Option("--max-records", "-n", min=1, help="Stop after so many.")] = None,
     until_end: Annotated[bool, typer.Option("--until-end", help="Stop at what is the end now.")] = False,
     partition: Annotated[list[int] | None, typer.Option("--partition", help="Only this partition; may be repeated.")] = None,
+    group: Annotated[
+        str | None,
+        typer.Option("--group", "-g", help="Read as a member of this group: go on where it committed, and commit what was printed."),
+    ] = None,
     key_separator: KeySeparator = None,
     bootstrap_servers: BootstrapServers = DEFAULT_BOOTSTRAP_SERVERS,
     properties: ClientProperties = None,
 ) -> None:
     """Print the value of each record, one a line, until Ctrl-C; with --key-separator the key before it."""
     separator = _separator(key_separator)
-    with open_consumer(client_settings(bootstrap_servers, properties)) as consumer:
-        existing = [each.partition for each in consumer.partitions_for(topic, timeout_s=TOPIC_S)]
-        unknown = sorted(set(partition or ()) - set(existing))
-        if unknown:
-            raise ConfigError(f"--partition {unknown[0]}: topic {topic} has partitions {min(existing)} to {max(existing)}")
-        partitions = [TopicPartition(topic, number) for number in partition or existing]
-        consumer.assign(partitions)
-        if from_beginning:
-            consumer.seek_to_beginning(partitions)
+    settings = client_settings(bootstrap_servers, properties)
+    if group is not None:
+        if partition:
+            raise ConfigError("--group shares out the partitions by itself: leave --partition away")
+        settings = {"auto.offset.reset": "earliest" if from_beginning else "latest", **settings, "group.id": group}
+    with open_consumer(settings) as consumer:
+        partitions = _chosen(consumer, topic, partition)
+        if group is not None:
+            consumer.subscribe([topic])
+            records = _polled(consumer, max_records, _group_at_end(consumer, partitions) if until_end else _never)
         else:
-            consumer.seek_to_end(partitions)
-        records = _until_end(consumer, partitions) if until_end else _forever(consumer)
+            consumer.assign(partitions)
+            (consumer.seek_to_beginning if from_beginning else consumer.seek_to_end)(partitions)
+            records = _until_end(consumer, partitions) if until_end else _polled(consumer, max_records, _never)
         shown = 0
         try:
             for record in itertools.islice(records, max_records):
@@ -126,12 +132,28 @@ def consume(
             errors.print(counted(shown))
 
 
-def _forever(consumer: Consumer) -> Iterator[Record]:
-    while True:
-        records = consumer.poll(POLL_S)
+def _chosen(consumer: Consumer, topic: str, numbers: list[int] | None) -> list[TopicPartition]:
+    existing = [each.partition for each in consumer.partitions_for(topic, timeout_s=TOPIC_S)]
+    unknown = sorted(set(numbers or ()) - set(existing))
+    if unknown:
+        raise ConfigError(f"--partition {unknown[0]}: topic {topic} has partitions {min(existing)} to {max(existing)}")
+    return [TopicPartition(topic, number) for number in numbers or existing]
+
+
+def _polled(consumer: Consumer, max_records: int | None, over: Callable[[], bool]) -> Iterator[Record]:
+    """Records until so many, or `over`. No more are polled than are wanted: a group counts what was polled as read."""
+    left = max_records
+    while left != 0 and not over():
+        records = consumer.poll(POLL_S, left)
         yield from records
+        if left is not None:
+            left -= len(records)
         if not records:
             sys.stdout.buffer.flush()
+
+
+def _never() -> bool:
+    return False
 
 
 def _until_end(consumer: Consumer, partitions: list[TopicPartition]) -> Iterator[Record]:
@@ -140,6 +162,22 @@ def _until_end(consumer: Consumer, partitions: list[TopicPartition]) -> Iterator
         for record in consumer.poll(POLL_S):
             if record.offset < ends[TopicPartition(record.topic, record.partition)]:
                 yield record
+
+
+def _group_at_end(consumer: Consumer, partitions: list[TopicPartition]) -> Callable[[], bool]:
+    """Whether the group has read everything that there is now: this member what is its share, the others what they committed."""
+    ends = consumer.end_offsets(partitions)
+
+    def over() -> bool:
+        mine = set(consumer.assignment())
+        unfinished = [one for one in partitions if one in mine and consumer.position(one) < ends[one]]
+        others = [one for one in partitions if one not in mine and ends[one] > 0]
+        if unfinished or not others:
+            return not unfinished and bool(mine)
+        committed = consumer.committed(others)
+        return all((at := committed[one]) is not None and at.offset >= ends[one] for one in others)
+
+    return over
 
 
 def _print(record: Record, separator: bytes | None) -> None:

@@ -13,7 +13,7 @@ cancelled task ends a wait, the generator is closed and gives back what it had r
 
 Records go another way than operations, for they are many.
 
-    send        checks a record and appends it to its topic's open chunk: a few list appends under one lock (`intake.Intake.offer`)
+    send        checks a record and appends it to its topic's open chunk: a few list appends under one lock (`intake.Intake.offering`)
     send_table  turns a table into columns, without copying, and hands over pieces of some MiB as room comes (`producer_core.ProducerCore`)
     MemoryPool  the account of buffer.memory. A face reserves, first come, first served; the machine releases
     tables      whatever gives Arrow batches: what is checked together, and the pieces it is handed over in

@@ -35,9 +35,11 @@ class Producer:
 
         It begins to connect at once, on a thread of its own. ConfigError if a config is unknown, does not fit or contradicts another.
         """
-        self._core = ProducerCore(config, Ack)
-        self._offer = self._core.offer
+        self._core = core = ProducerCore(config, Ack)
         self._core.belongs_to(self)
+        self._send = self._core.offering(lambda *without_room: run_blocking(core.offer_steps(*without_room)))
+        if type(self).send is Producer.send:
+            self.send = self._send  # type: ignore[method-assign]  # one call for each record instead of two
         if self._core.interceptors is not None:
             self.send = self._core.interceptors.around(self.send)  # type: ignore[method-assign]
 
@@ -62,11 +64,10 @@ class Producer:
         bytes, RecordTooLarge beyond max.request.size or buffer.memory, UsageError once closed, or with a transactional.id while no
         transaction is open. What goes wrong later comes through the handle returned.
         """
-        found = self._offer(topic, value, key, headers, partition, timestamp_ms, on_delivery)
-        if type(found) is int:
-            record = (topic, value, key, headers, partition, timestamp_ms, on_delivery)
-            return run_blocking(self._core.offer_steps(found, record))
-        return found  # type: ignore[return-value]
+        handle: Ack = self._send(
+            topic, value, key=key, headers=headers, partition=partition, timestamp_ms=timestamp_ms, on_delivery=on_delivery
+        )
+        return handle
 
     def send_table(self, topic: str, table: Any) -> TableAck:
         """Hand a table over, a record for each row; returns before it is delivered.

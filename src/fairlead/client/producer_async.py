@@ -59,11 +59,13 @@ class AsyncProducer:
     ) -> AsyncAck:
         if on_delivery is not None:
             on_delivery = _in_loop(asyncio.get_running_loop(), on_delivery)
-        found = self._core.offer(topic, value, key, headers, partition, timestamp_ms, on_delivery)
-        if type(found) is int:
-            record = (topic, value, key, headers, partition, timestamp_ms, on_delivery)
-            return await run_async(self._core.offer_steps(found, record))
-        return found  # type: ignore[return-value]
+        found = self._core.offer(
+            topic, value, key=key, headers=headers, partition=partition, timestamp_ms=timestamp_ms, on_delivery=on_delivery
+        )
+        if type(found) is tuple:
+            return await run_async(self._core.offer_steps(*found))
+        handle: AsyncAck = found
+        return handle
 
     @_as(Producer.send_table)
     async def send_table(self, topic: str, table: Any) -> AsyncTableAck:

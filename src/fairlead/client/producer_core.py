@@ -17,7 +17,7 @@ from fairlead.base.units import NS_PER_S, s_to_ns
 from fairlead.client.delivery import LOGGER, Delivery, Int64
 from fairlead.client.handles import H
 from fairlead.client.hosting import Steps, Wait, ask, open_host, run_blocking
-from fairlead.client.intake import Intake, piece_of
+from fairlead.client.intake import Intake, Record, piece_of
 from fairlead.client.interceptors import producer_interceptors
 from fairlead.client.memory import MemoryPool
 from fairlead.client.tables import Part, cuts_of, groups_of, parts_of
@@ -34,8 +34,6 @@ _PATIENCE_S = 1.0
 _CLOSED = "this producer is closed; make a new one"
 _WAKE = Wake()
 _cores: WeakSet[ProducerCore[Any]] = WeakSet()
-Record = tuple[Any, Any, Any, Any, Any, Any, Any]
-"""The arguments of `Intake.offer` that make a record."""
 
 
 class ProducerCore(Generic[H]):
@@ -58,21 +56,21 @@ class ProducerCore(Generic[H]):
         self._meter = ProducerMeter(self._hosted.machine.recorder.sampling)
         """What is counted on this side, under the memory's lock."""
         self._intake.attach(self._wake, self._hosted.now_ns, self._hosted.now_ms, self._refused, self._check_outside)
-        self.offer = self._intake.offer
+        self.offering = self._intake.offering
+        self.offer = self.offering(lambda *without_room: without_room)
+        """Takes a record; a plain tuple, to be given to `offer_steps`, if there is no room for it."""
         self.transactions = TransactionSteps(self._hosted, self._intake, settings, self._check_outside, self.timed)
         _cores.add(self)
 
     def offer_steps(self, size_bytes: int, record: Record) -> Steps[H]:
-        """Hand one record over that found no room: wait for it first. `record` is what `Intake.offer` was given."""
-        topic = record[0]
-        yield from self._reserve(size_bytes, 1, f"a record of {size_bytes} bytes for topic {topic!r}")
+        """Hand one record over that found no room (`Intake.offering`): wait for it first."""
+        yield from self._reserve(size_bytes, 1, f"a record of {size_bytes} bytes for topic {record.topic!r}")
         try:
-            offered = self._intake.offer(*record, size_bytes)
+            handle: H = self.offer(**record._asdict(), reserved_bytes=size_bytes)
         except Exception:
             self._memory.release(size_bytes)
             raise
-        assert not isinstance(offered, int)
-        return offered
+        return handle
 
     def table_steps(self, topic: str, table: Any) -> Steps[Delivery]:
         """Hand a table over, piece by piece as room comes; its delivery."""

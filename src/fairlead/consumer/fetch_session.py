@@ -57,6 +57,11 @@ class FetchSession:
         """What the request under way, or the last one, asks for: all of it, named again or not."""
 
     @property
+    def open_id(self) -> int:
+        """What the broker knows the session by; NO_SESSION if it keeps none."""
+        return self._id
+
+    @property
     def incremental(self) -> bool:
         """True if the last request named changes alone."""
         return self._epoch > FULL_EPOCH

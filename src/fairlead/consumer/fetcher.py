@@ -20,7 +20,7 @@ from fairlead.base.config import Settings
 from fairlead.base.errors import BrokerError, DecodeError, UnsupportedVersion
 from fairlead.base.ids import NO_LEADER, NO_OFFSET, Node, TopicPartition
 from fairlead.base.units import ms_to_ns
-from fairlead.consumer.fetch_session import SESSION_ERRORS, Asked, FetchSession
+from fairlead.consumer.fetch_session import NO_SESSION, SESSION_ERRORS, Asked, FetchSession
 from fairlead.consumer.partition import Chunk, PartitionState, end_of_batches
 from fairlead.core.backoff import Backoff
 from fairlead.core.machine import Dice
@@ -151,6 +151,10 @@ class Fetcher:
     def undelivered_bytes(self) -> int:
         """Bytes fetched and not handed over."""
         return sum(len(chunk.data) for chunk in self._chunks)
+
+    def open_sessions(self) -> dict[int, int]:
+        """Node id → id of the session that it keeps for this consumer."""
+        return {node_id: session.open_id for node_id, session in self._sessions.items() if session.open_id != NO_SESSION}
 
     def advance(self) -> None:
         """Send what can be sent."""

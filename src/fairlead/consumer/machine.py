@@ -28,6 +28,7 @@ from fairlead.consumer.operations import (
     TellMetrics,
     TellPosition,
 )
+from fairlead.consumer.parting import Parting
 from fairlead.consumer.partition import PartitionState, Phase, Signal, failure_to_tell
 from fairlead.consumer.placing import Placing
 from fairlead.consumer.topics import describe_topics
@@ -56,12 +57,14 @@ class ConsumerMachine:
     """
 
     def __init__(self, settings: Settings, dice: Dice, gate: Gate | None = None) -> None:
-        self._settings = settings
+        self._settings, self._dice = settings, dice
         isolation_level = ISOLATION_LEVELS[settings["isolation.level"]]
-        numbers = itertools.count(1)
-        self._network = Network(settings, dice, max_in_flight=3, numbers=numbers)  # one fetch, and room for look-ups beside it
+        self._numbers = itertools.count(1)
+        self._network = Network(settings, dice, max_in_flight=3, numbers=self._numbers)  # one fetch, and room for look-ups beside it
         self._gate = gate or Gate()
-        self._group = None if settings["group.id"] is None else Membership(settings, dice, numbers, self._gate, self)
+        self._group = None if settings["group.id"] is None else Membership(settings, dice, self._numbers, self._gate, self)
+        self._talkers: list[Network | Membership | Parting] = [self._network, *filter(None, [self._group])]
+        """All that has connections; an event goes to each, and whose it is not ignores it."""
         self._scripts = Scripts(self._network, dice, Backoff(settings["retry.backoff.ms"], settings["retry.backoff.max.ms"]))
         self._partitions: dict[TopicPartition, PartitionState] = {}
         committed = None if self._group is None else self._group.committed
@@ -108,12 +111,10 @@ class ConsumerMachine:
             if isinstance(event, Submitted):
                 self._submitted(event.operation)
             elif isinstance(event, (Connected, Disconnected, Received)):
-                self._network.handle(event, now_ns, wall_ms)
-                if self._group is not None:  # whose connection it is not ignores it
-                    self._group.handle(event, now_ns, wall_ms)
-        self._network.advance(now_ns, wall_ms)
-        if self._group is not None:
-            self._group.advance(now_ns, wall_ms)
+                for talker in self._talkers:
+                    talker.handle(event, now_ns, wall_ms)
+        for talker in self._talkers:
+            talker.advance(now_ns, wall_ms)
         self._watch_metadata()
         self._place()
         self._scripts.advance(now_ns)
@@ -121,17 +122,14 @@ class ConsumerMachine:
         self._answer_takes()
         self._answer_askers()
         self._fetcher.advance()
-        self._effects.extend(self._network.take_effects())
-        if self._group is not None:
-            self._effects.extend(self._group.take_effects())
+        for talker in self._talkers:
+            self._effects.extend(talker.take_effects())
         effects, self._effects = self._effects, []
         return effects
 
     def deadline_ns(self) -> int | None:
         """When to step if nothing arrives."""
-        times = [self._network.deadline_ns(), self._scripts.deadline_ns(), self._fetcher.deadline_ns()]
-        if self._group is not None:
-            times.append(self._group.deadline_ns())
+        times = [self._scripts.deadline_ns(), self._fetcher.deadline_ns(), *(talker.deadline_ns() for talker in self._talkers)]
         times += [take.deadline_ns for take in self._takes]
         times += [asker.deadline_ns for asker in self._askers]
         return min((at_ns for at_ns in times if at_ns is not None), default=None)
@@ -268,7 +266,9 @@ class ConsumerMachine:
         self._network.close()
         if self._group is not None:
             self._group.close(closed)
-        self.answer(operation)
+        parting = Network(self._settings, self._dice, max_in_flight=1, numbers=self._numbers)
+        parting.metadata.saw_nodes(self._network.metadata.nodes.values())
+        self._talkers.append(Parting(parting, self._fetcher.open_sessions(), self._now_ns, lambda: self.answer(operation)))
 
     # The assignment, for the group and for ourselves
 

@@ -136,7 +136,12 @@ class Connections:
         timeout_ns = ms_to_ns(self._request_timeout_ms if timeout_ms is None else timeout_ms)
         deadline_ns = self.now_ns + timeout_ns
         request = InFlight(0, api_key, spoken, on_done, timeout_ns, deadline_ns)
-        self._write(connection, connection.encode(request, message, expects_response))
+        try:
+            buffers = connection.encode(request, message, expects_response)
+        except UsageError as error:  # what does not fit its field is the mistake of who asks, and fails nobody else's request
+            self.finished.append((on_done, error))
+            return
+        self._write(connection, buffers)
         if not expects_response:
             self.finished.append((on_done, None))
             return

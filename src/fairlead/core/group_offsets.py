@@ -1,10 +1,12 @@
-"""What a consumer group's progress is told with: an offset with its note, and who speaks for the group."""
+"""What a consumer group's progress is told with: an offset with its note, who speaks for the group, and how a request names offsets."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
-from fairlead.base.ids import NO_LEADER_EPOCH
+from fairlead.base.ids import NO_LEADER_EPOCH, TopicPartition
+from fairlead.wire import Message
 
 NO_GENERATION = -1
 """Nobody is a member: offsets are committed without being checked against the group's members."""
@@ -25,3 +27,17 @@ class GroupMetadata(NamedTuple):
     generation_id: int = NO_GENERATION
     member_id: str = ""
     group_instance_id: str | None = None
+
+
+def offset_rows(offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> list[Message]:
+    """The `topics` of an OffsetCommit or TxnOffsetCommit request."""
+    topics: dict[str, list[Message]] = {}
+    for (topic, number), one in offsets.items():
+        row = Message(
+            partition_index=number,
+            committed_offset=one.offset,
+            committed_leader_epoch=one.leader_epoch,
+            committed_metadata=one.metadata,
+        )
+        topics.setdefault(topic, []).append(row)
+    return [Message(name=topic, partitions=rows) for topic, rows in topics.items()]

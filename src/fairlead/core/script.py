@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from fairlead.base.codes import ErrorCode
-from fairlead.base.errors import BrokerError, FairleadError, TimedOut
+from fairlead.base.errors import BrokerError, TimedOut, UsageError
 from fairlead.base.units import ms_to_ns
 from fairlead.core.backoff import Backoff
 from fairlead.core.machine import Dice
@@ -141,11 +141,16 @@ class Scripts:
     def _continue(self, run: _Run, now_ns: int) -> None:
         if run.finished:
             return
+        unsendable = next((answer for answer in run.answers if isinstance(answer, UsageError)), None)
+        if unsendable is not None:  # no broker's word and no network's: asking again would bring the same
+            run.script.close()
+            self._finish(run, None, unsendable)
+            return
         try:
             step = run.script.send(run.answers or None)  # type: ignore[arg-type]  # None starts a generator
         except StopIteration as stop:
             self._finish(run, stop.value, None)
-        except FairleadError as error:
+        except Exception as error:  # a defect, or an argument of no use, ends this script and nobody else's
             self._finish(run, None, error)
         else:
             if isinstance(step, Pause):

@@ -26,8 +26,9 @@ from fairlead.base.errors import BrokerError, FairleadError, TimedOut
 from fairlead.client import Admin, NewPartitions, NewTopic
 from fairlead.lab.apache_kafka import Unavailable
 from fairlead.lab.experiment import Row, Status
+from fairlead.lab.kip578_brokers import BROKERS
 from fairlead.lab.kip578_load import GENERATORS, load
-from fairlead.lab.kip578_targets import BROKERS, HOSTINGS, KipTarget, kip_target, too_many_for_apache_kafka
+from fairlead.lab.kip578_targets import HOSTINGS, KipTarget, kip_target, too_many_for_apache_kafka
 from fairlead.lab.plotting import Lines, figure
 from fairlead.lab.targets import TARGETS
 
@@ -221,8 +222,9 @@ def _whole(partitions: Sequence[Any]) -> bool:
 
 def _create(target: KipTarget, topic: str, case: Case) -> float:
     """Seconds until every partition has a leader; what is refused whole is made in parts."""
-    begun_s = time.monotonic()
     with _admin(target) as admin:
+        admin.describe_cluster(timeout_s=PATIENCE_S)  # what it takes to load and connect this client is not the cluster's
+        begun_s = time.monotonic()
         try:
             admin.create_topics([NewTopic(topic, case.partitions, case.replication_factor)], timeout_s=PATIENCE_S)
         except BrokerError as error:

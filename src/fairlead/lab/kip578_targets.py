@@ -1,6 +1,6 @@
 """Three brokers for KIP-578's experiments, ours or Apache Kafka's, that can be stopped, started, killed, weighed and counted.
 
-Ours run in a process of their own (this module as a program), which takes orders by the line, so that memory is the brokers' alone.
+Ours run in a process of their own (`kip578_brokers`), which takes orders by the line, so that memory is the brokers' alone.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from typing import Any, Protocol
 
 from fairlead.base.errors import FairleadError
 from fairlead.lab.apache_kafka import ApacheKafka
+from fairlead.lab.kip578_brokers import BROKERS
 
-BROKERS = 3
 HOSTINGS = ("thread", "processes")
 """Our brokers: all in one thread of one process, or each in a process of its own."""
 HEAP = "1g"
@@ -74,7 +74,7 @@ class Embedded:
 
     def start(self) -> None:
         """See `KipTarget`."""
-        command = [sys.executable, "-u", "-m", "fairlead.lab.kip578_targets", str(self._folder), self._hosting]
+        command = [sys.executable, "-u", "-m", "fairlead.lab.kip578_brokers", str(self._folder), self._hosting]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.bootstrap_servers = str(self._answer())
 
@@ -210,21 +210,3 @@ def _children(process_id: int) -> list[int]:
 
 def _files(folder: Path) -> int:
     return sum(len(names) for _, _, names in os.walk(folder))
-
-
-def main(folder: str, hosting: str) -> None:
-    """Host a cluster over `folder`, print where it is, and obey lines of JSON, ["kill" or "start", broker], until there are no more."""
-    from fairlead.testing import Cluster
-
-    more: dict[str, Any] = {"processes": True} if hosting == "processes" else {}
-    with Cluster(BROKERS, data_dir=folder, **more) as cluster:
-        print(json.dumps(cluster.bootstrap_servers))
-        for line in sys.stdin:
-            what, node_id = json.loads(line)
-            broker = cluster.broker(node_id)
-            (broker.kill if what == "kill" else broker.start)()
-            print(json.dumps(what))
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

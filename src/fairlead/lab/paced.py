@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -11,6 +9,7 @@ from typing import Any
 
 from fairlead.client import Admin, NewTopic
 from fairlead.lab.apache_kafka import Unavailable
+from fairlead.lab.bounded import run_client
 from fairlead.lab.held import Held, by_broker, held
 from fairlead.lab.pacing import Load
 from fairlead.lab.peers.paced import DRAIN_S, Task
@@ -44,16 +43,9 @@ def run_paced(task: Task) -> dict[str, Any]:
     try:
         if task.system == "java":
             return paced_java(task)
-        command = [sys.executable, "-m", "fairlead.lab.peers.paced", task.to_json()]
-        ran = subprocess.run(command, capture_output=True, text=True, timeout=task.load.limit_s + DRAIN_S + START_S, check=False)
-    except subprocess.TimeoutExpired:
-        return {"skipped": f"not finished within {task.load.limit_s + DRAIN_S + START_S:g} s"}
     except Unavailable as error:
         return {"skipped": str(error)}
-    if ran.returncode != 0:
-        return {"skipped": f"failed: {ran.stderr.strip().splitlines()[-1] if ran.stderr.strip() else ran.returncode}"}
-    figures: dict[str, Any] = json.loads(ran.stdout.splitlines()[-1])
-    return figures
+    return run_client([sys.executable, "-m", "fairlead.lab.peers.paced", task.to_json()], task.load.limit_s + DRAIN_S + START_S)
 
 
 def make_topics(bootstrap_servers: str, names: Sequence[str], brokers: int, partitions: int) -> None:

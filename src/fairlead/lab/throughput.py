@@ -8,9 +8,9 @@ alone, its interpreter, its libraries and the records that it is about to send i
 
 from __future__ import annotations
 
-import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -24,6 +24,7 @@ from fairlead.base.config_client import CLIENT_CONFIGS
 from fairlead.base.units import MIB
 from fairlead.client import Admin, NewTopic
 from fairlead.lab.apache_kafka import Unavailable, java_command
+from fairlead.lab.bounded import run_client
 from fairlead.lab.experiment import Row, Status
 from fairlead.lab.peers.run import VALUES, Job
 from fairlead.lab.plotting import Bars, figure
@@ -171,15 +172,11 @@ def run_system(job: Job) -> Row:
     try:
         if job.system == "java":
             return _run_java(job)
-        command = [sys.executable, "-m", "fairlead.lab.peers.run", job.to_json()]
-        ran = subprocess.run(command, capture_output=True, text=True, timeout=RUN_TIMEOUT_S, check=False)
-    except subprocess.TimeoutExpired:
-        return {"skipped": f"not finished within {RUN_TIMEOUT_S:g} s"}
     except Unavailable as error:
         return {"skipped": str(error)}
-    if ran.returncode != 0:
-        return {"skipped": f"failed: {ran.stderr.strip().splitlines()[-1] if ran.stderr.strip() else ran.returncode}"}
-    result = json.loads(ran.stdout.splitlines()[-1])
+    result = run_client([sys.executable, "-m", "fairlead.lab.peers.run", job.to_json()], RUN_TIMEOUT_S)
+    if "skipped" in result:
+        return result
     return figures(job, result["acked"], result["seconds"], result["cpu_s"], result["rss_mb"])
 
 
@@ -198,7 +195,7 @@ def figures(job: Job, acked: int, seconds: float, cpu_s: float, rss_mb: int) -> 
 
 
 def _run_java(job: Job) -> Row:
-    """Kafka's own kafka-producer-perf-test. Raises Unavailable, TimeoutExpired."""
+    """Kafka's own kafka-producer-perf-test. Raises Unavailable."""
     if job.keyed:
         return {"skipped": "kafka-producer-perf-test sends no keys"}
     with tempfile.NamedTemporaryFile(suffix=".txt") as values, tempfile.TemporaryFile("w+") as said:
@@ -224,6 +221,8 @@ def _run_java(job: Job) -> Row:
         said.seek(0)
         text = said.read()
     found = re.findall(r"(\d+) records sent, ([\d.]+) records/sec", text)
+    if process.returncode == -signal.SIGKILL:
+        return {"skipped": f"not finished within {RUN_TIMEOUT_S:g} s"}
     if process.returncode != 0 or not found:
         return {"skipped": f"failed: {text.strip()[-200:]}"}
     acked, per_second = int(found[-1][0]), float(found[-1][1])

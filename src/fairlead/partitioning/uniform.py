@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Literal, NamedTuple
 
+import numpy as np
+
 from fairlead.base.limits import BATCH_OVERHEAD_BYTES
 from fairlead.core.machine import Dice
 from fairlead.partitioning.account import Account
@@ -45,6 +47,23 @@ def cumulative_weights(queued_batches: Sequence[int]) -> list[int]:
     """
     most = max(queued_batches) + 1
     return list(accumulate(most - queued for queued in queued_batches))
+
+
+MANY = 100
+"""From so many candidates on they are weighed as arrays: that costs some 10 microseconds, and grows a hundred times more slowly."""
+
+
+def draw_by_queues(candidates: Sequence[int], queued_batches: Sequence[int], dice: Dice) -> Callable[[], int]:
+    """What draws of `candidates` as `draw_weighted` does, by the queues that they have now; `queued_batches` is by partition."""
+    if len(candidates) < MANY:
+        cumulative = cumulative_weights([queued_batches[partition] for partition in candidates])
+        return lambda: draw_weighted(candidates, cumulative, dice)
+    queued = np.array(queued_batches, np.int64)
+    # Mostly all partitions are candidates: a list of them need not become an array then.
+    queued = queued[: len(candidates)] if candidates[-1] == len(candidates) - 1 else queued[np.array(candidates)]
+    weights = np.cumsum(queued.max() + 1 - queued)
+    total = int(weights[-1])
+    return lambda: candidates[int(np.searchsorted(weights, dice.randrange(total), side="right"))]
 
 
 def draw_weighted(partitions: Sequence[int], cumulative: Sequence[int], dice: Dice) -> int:
@@ -177,15 +196,16 @@ class AdaptivePolicy(KafkaUniformPolicy):
     name = "adaptive"
 
     def _drawer(self, load: TopicLoad) -> Callable[[], int]:
-        partitions: Sequence[int] = ()
-        cumulative: Sequence[int] = ()
+        drawer: Callable[[], int] | None = None
 
         def draw() -> int:
-            nonlocal partitions, cumulative
-            if not partitions:
+            nonlocal drawer
+            if drawer is None:
                 having_leader = candidates(load)
-                partitions = [partition for partition in having_leader if partition not in load.unready] or having_leader
-                cumulative = cumulative_weights([load.queued_batches[partition] for partition in partitions])
-            return draw_weighted(partitions, cumulative, self._dice)
+                partitions = having_leader
+                if load.unready:  # of a container that does not know whether it is empty this is true
+                    partitions = [partition for partition in having_leader if partition not in load.unready] or having_leader
+                drawer = draw_by_queues(partitions, load.queued_batches, self._dice)
+            return drawer()
 
         return draw

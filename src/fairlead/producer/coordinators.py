@@ -17,7 +17,7 @@ from typing import TypeAlias
 from fairlead.base.codes import ErrorCode, policy
 from fairlead.base.errors import BrokerError, FairleadError, UnsupportedVersion, UsageError
 from fairlead.base.ids import Node, TopicPartition
-from fairlead.core.group_offsets import GroupMetadata, OffsetAndMetadata
+from fairlead.core.group_offsets import GroupMetadata, OffsetAndMetadata, offset_rows
 from fairlead.core.network import Network
 from fairlead.core.script import Answer, Ask, Pause
 from fairlead.producer.identity import Identity
@@ -108,22 +108,13 @@ class Coordinators:
 
     def commit_offsets(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group: GroupMetadata) -> Steps:
         """Leave offsets with the group's coordinator, who takes them over when the transaction is committed (KIP-447)."""
-        topics: dict[str, list[Message]] = {}
-        for (topic, partition), each in offsets.items():
-            row = Message(
-                partition_index=partition,
-                committed_offset=each.offset,
-                committed_leader_epoch=each.leader_epoch,
-                committed_metadata=each.metadata,
-            )
-            topics.setdefault(topic, []).append(row)
         message = Message(
             **self._who(),
             group_id=group.group_id,
             generation_id=group.generation_id,
             member_id=group.member_id,
             group_instance_id=group.group_instance_id,
-            topics=[Message(name=name, partitions=rows) for name, rows in topics.items()],
+            topics=offset_rows(offsets),
         )
         yield from self._ask(ApiKey.TXN_OFFSET_COMMIT, message, _committed_codes, KeyType.GROUP, group.group_id, within=True)
 

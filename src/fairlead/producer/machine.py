@@ -77,6 +77,11 @@ class ProducerMachine:
         """Records taken in and neither delivered nor failed; may be read from any thread."""
         return self._ledger.records_open
 
+    @property
+    def identity(self) -> Identity:
+        """Who this producer is to the brokers."""
+        return self._identity
+
     def metrics(self, now_ns: int, face: ProducerMeter, gauges: Mapping[str, float]) -> Metrics:
         """Everything by Kafka's names (`metric_names`). `face`, `gauges`: what the face counts and knows. From any thread."""
         network = self._network

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import deque
 from collections.abc import Sequence
 from enum import Enum
@@ -103,6 +104,9 @@ class _Unready:
         self._topic = topic
         self._availability = availability
 
+    def __bool__(self) -> bool:
+        return bool(self._availability.unready())
+
     def __contains__(self, partition: Any) -> bool:
         return self._availability.is_unready(self._topic.leaders[partition])
 
@@ -127,7 +131,8 @@ class TopicQueue:
         self.led: dict[int, list[int]] = {}
         """Under such a policy: the partitions that each broker leads."""
         self.queues: list[PartitionQueue | None] = []
-        self.queued_batches: list[int] = []
+        self.queued_batches = array("q")
+        """By partition, for the policy: see `TopicLoad`."""
         self.leaders: list[int] = []
         self.metadata: TopicMetadata | None = None
         self.metadata_version = -1
@@ -145,7 +150,7 @@ class TopicQueue:
         missing = count - len(self.queues)
         if missing > 0:
             self.queues += [None] * missing
-            self.queued_batches += [0] * missing
+            self.queued_batches.extend([0] * missing)
         self.leaders = [entry.leader for entry in metadata.partitions] + [NO_LEADER] * -min(missing, 0)
         self.load.partition_count = count
         self.load.available = [entry.partition for entry in metadata.partitions if entry.leader != NO_LEADER]

@@ -21,7 +21,13 @@ its thread in a forked child, raises UsageError. Ctrl-C interrupts any wait, for
 open at the end of the process are closed by then.
 """
 
-from fairlead.runtime.background import compile_kernels, compile_kernels_in_background, count_kernel_work, system_dice
+from fairlead.runtime.background import (
+    KERNELS_PAY_BYTES,
+    compile_kernels,
+    compile_kernels_in_background,
+    count_kernel_work,
+    system_dice,
+)
 from fairlead.runtime.completion import Completion, wrap_async
 from fairlead.runtime.handle import Handle, Host
 from fairlead.runtime.host import SelectorHost
@@ -29,6 +35,7 @@ from fairlead.runtime.virtual import VirtualHost
 from fairlead.runtime.virtual_link import Conditions, VirtualLink
 
 __all__ = [
+    "KERNELS_PAY_BYTES",
     "Completion",
     "Conditions",
     "Handle",

@@ -79,11 +79,11 @@ class VirtualLink:
         """
         self._cut.append(toward)
 
-    def heal(self) -> None:
-        """Let everything through again, first what has waited."""
+    def heal(self, *, lost: bool = False) -> None:
+        """Let everything through again, first what has waited; if that is `lost`, connections are dead and neither side is told."""
         self._cut.clear()
         held, self._held = self._held, []
-        for _, function, arguments in held:
+        for _, function, arguments in () if lost else held:
             function(*arguments)
 
     def reset(self) -> None:

@@ -10,11 +10,13 @@ from typing import Any
 from fairlead.base.codes import ErrorCode
 from fairlead.base.errors import TimedOut
 from fairlead.base.ids import NO_SEQUENCE
+from fairlead.broker.log.compaction import Latest
 from fairlead.broker.log.producers import ProducerStates
 from fairlead.broker.log.writer import Writer
 from fairlead.broker.replication.feed import Feed
 from fairlead.broker.replication.led import Led
 from fairlead.broker.replication.rules import UNKNOWN_EPOCH
+from fairlead.broker.transactions import TransactionCoordinator
 from fairlead.producer.coordinators import Coordinators
 from fairlead.producer.handover import Handover
 from fairlead.producer.identity import PartitionSequences
@@ -167,6 +169,23 @@ def _counting_only_the_leader(_: Any) -> Any:
     return lambda led, now_ns, lag_max_ns: max(led.partition.high_watermark, led.partition.written_end)
 
 
+def _hearing_former_lives(of_producer: Any) -> Any:
+    def planted(coordinator: Any, transactional_id: str, producer: Any) -> Any:
+        transaction = coordinator._find(transactional_id)[1]
+        known = None if transaction is None else transaction.image.epoch
+        return of_producer(coordinator, transactional_id, producer if known is None else producer._replace(epoch=known))
+
+    return planted
+
+
+def _off_by_one(add: Any) -> Any:
+    def planted(latest: Any, *arguments: Any) -> None:
+        add(latest, *arguments)
+        latest.offsets.update({key: offset + 1 for key, offset in latest.offsets.items()})
+
+    return planted
+
+
 CANARIES = (
     Canary("retry renumbers sequences", "producer", ((PartitionQueue, "put_back", _renumbering),)),
     Canary("ack without an answer", "producer", ((Sender, "_lost", _acknowledging_what_was_lost),)),
@@ -185,6 +204,8 @@ CANARIES = (
     Canary("follower is not cut by epoch", "cluster", ((Feed, "_judged", _ignoring_epochs),), 16),
     Canary("acknowledged before it is replicated", "cluster", ((Led, "reachable_mark", _counting_only_the_leader),), 32),
     Canary("broker remembers no producers", "cluster", ((ProducerStates, "record", _forgetting_producers),), 8),
+    Canary("commits are not fenced", "cluster", ((TransactionCoordinator, "_of_producer", _hearing_former_lives),), 23),
+    Canary("compaction lets the newest record of a key go", "cluster", ((Latest, "add", _off_by_one),), 2),
     Canary("lost requests count as delivered", "cluster", ((Sender, "_lost", _acknowledging_what_was_lost),), 16),
 )
 """All planted bugs."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any
 
 from fairlead.base.errors import UsageError
@@ -49,12 +49,17 @@ def ends_apart(cluster: RealCluster) -> list[str]:
     return found
 
 
-def differences(cluster: RealCluster) -> list[str]:
-    """Where replicas of a partition, internal ones too, differ in any byte; they all end at the same offset."""
+def differences(cluster: RealCluster, compacted: Container[str] = ()) -> list[str]:
+    """Where replicas of a partition, internal ones too, differ in any byte; they all end at the same offset.
+
+    Topics in `compacted` are left out: replicas compact each in its own time.
+    """
     found = []
     for topic, index, image in cluster.controller.image.partitions():
+        if topic.name in compacted:
+            continue
         brokers = [cluster.brokers[node_id] for node_id in image.replicas]
-        first, *others = (_held(cluster, broker, _known(broker, topic, index)) for broker in brokers)
+        first, *others = (held(cluster, broker, _known(broker, topic, index)) for broker in brokers)
         found += [
             f"{topic.name}-{index}: broker {broker.node_id} holds other bytes than broker {brokers[0].node_id} ({_where(first, own)})"
             for broker, own in zip(brokers[1:], others, strict=True)
@@ -85,7 +90,7 @@ def _known(broker: RealBroker, topic: TopicImage, index: int) -> Partition | Non
     return broker.machine.logs.known(topic.topic_id, index)
 
 
-def _held(cluster: RealCluster, broker: RealBroker, partition: Partition | None) -> bytes:
+def held(cluster: RealCluster, broker: RealBroker, partition: Partition | None) -> bytes:
     """All batches of a replica, whoever leads."""
     if partition is None or not len(partition.index):
         return b""

@@ -13,6 +13,7 @@ from fairlead.base.ids import TopicPartition
 from fairlead.base.units import ms_to_ns
 from fairlead.core.group_offsets import GroupMetadata, OffsetAndMetadata
 from fairlead.producer.handover import BeginTransaction, EndTransaction, InitTransactions, SendOffsets
+from fairlead.producer.identity import Identity
 from fairlead.simulation.application import Application
 from fairlead.simulation.script import Script
 from fairlead.simulation.workload import Completion, Sender, Sending
@@ -63,6 +64,9 @@ class TransactionalSender(Sender):
         super().__init__(number, script, dice, violated)
         self.transactions: list[ToldTransaction] = []
         self.incarnations = 0
+        self.former_speaks: Callable[[str, Identity], None] = lambda transactional_id, former: None
+        """Called in the midst of a transaction with its transactional id and with who had that before."""
+        self._former: Identity | None = None
         self._idle = False
         self._stopping = False
         self._start = start
@@ -151,6 +155,9 @@ class TransactionalSender(Sender):
         if crashes:
             self._crash(transaction, commits)
             return False
+        former, self._former = self._former, None
+        if former is not None:
+            self.former_speaks(str(self._app().settings["transactional.id"]), former)
         return (yield from self._end(transaction, commits))
 
     def _offsets(self, transaction: ToldTransaction) -> Operation:
@@ -198,6 +205,7 @@ class TransactionalSender(Sender):
         application = self._app()
         self.abandoned.update(serial for serial, told in enumerate(self.told) if told.settled_ns < 0)
         self._blocked.clear()
+        self._former = application.machine.identity if application.machine.identity.producer_id >= 0 else self._former
         application.host.remove(application.handle)
         self.attach(self._start(self))
         self.begin()

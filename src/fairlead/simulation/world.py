@@ -57,7 +57,7 @@ class World:
         self._until_ms = 500.0 + 3_500.0 * dice.random()
         self.brokers = self.build()
         for number in range(1 + dice.randrange(self.producers_max)):
-            self._add_producer(number)
+            self.add_producer(number)
         self._faults = self.faults()
         place = Place(len(self.senders), self.brokers, [(topic, index) for topic, count in self.topics() for index in range(count)])
         self.plan: list[Fault] = Drawing(self.new_dice(), place, self._until_ms).plan(self.kinds(), self.faults_max)
@@ -119,7 +119,8 @@ class World:
         """A generator of its own for a part of the world, so that a change elsewhere leaves its story alone."""
         return Random(self.dice.getrandbits(64))
 
-    def _add_producer(self, number: int) -> None:
+    def add_producer(self, number: int) -> None:
+        """One more who sends, drawn by the dice."""
         dice = self.dice
         config = draw_config(dice)
         config["bootstrap.servers"] = self.bootstrap_servers()

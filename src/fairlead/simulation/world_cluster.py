@@ -4,16 +4,21 @@ Brokers are killed, stopped, cut from power between a write and its sync, cut fr
 replicas and `min.insync.replicas` is 2 (a world of one broker has one of each, and flushes). One world in two flushes before it
 acknowledges (`log.flush.interval.messages=1`), and nothing acknowledged may be lost whatever happens, but for the topic "clicks", which is
 not flushed; the others flush nothing, and stand on their replicas.
+
+In half of all worlds the brokers compact, often and much: the topic "states", and the internal ones.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from random import Random
 
-from fairlead.broker.controller import CreateTopics, NewTopic
+from fairlead.broker.controller import INTERNAL_TOPICS, CreateTopics, NewTopic
 from fairlead.simulation.cluster_faults import ALONE, APPEND_MS, DISTANT, SYNC_MS, TOGETHER, ClusterFaults
 from fairlead.simulation.committer import Committer
 from fairlead.simulation.faults import Faults
+from fairlead.simulation.former_lives import FormerLives
+from fairlead.simulation.keyed_writer import CONFIGS, TOPIC, KeyedWriter
 from fairlead.simulation.model_log import ModelLog
 from fairlead.simulation.outcome import Outcome
 from fairlead.simulation.real_cluster import RealCluster
@@ -45,6 +50,7 @@ class ClusterWorld(World):
     def build(self) -> int:
         """Real brokers, running, and two topics; who watches them, and who commits offsets."""
         dice = self.dice
+        self.compacts = self.outcome.seed % 4 in (2, 3)
         brokers = dice.choice(BROKERS)
         self._flushed = brokers == 1 or dice.random() < 0.5
         self.host.disk.sync_ms, self.host.disk.append_ms = SYNC_MS, APPEND_MS
@@ -58,7 +64,9 @@ class ClusterWorld(World):
             "default.replication.factor": replicas,
             "min.insync.replicas": min(2, replicas),
             "replica.lag.time.max.ms": dice.choice(LAGS_MS),
-            "log.cleaner.backoff.ms": 3_600_000,  # replicas compact each in its own time, and would not be equal to the last byte
+            # Replicas compact each in its own time, and are not equal to the last byte then.
+            "log.cleaner.backoff.ms": 150 if self.compacts else 3_600_000,
+            "log.cleaner.min.cleanable.ratio": 0.01,
             "broker.session.timeout.ms": 600,
             "broker.heartbeat.interval.ms": 150,
         }
@@ -73,9 +81,25 @@ class ClusterWorld(World):
             self.cluster.controller.decide(CreateTopics([NewTopic(name, count, replicas, configs=configs)]), self._created)
         self.watcher = Watcher(self.script, self.cluster, self._partitions, self.durable_topics, self.outcome.violated)
         self.watcher.begin()
-        self.committer = Committer(self.host, self.script, [broker.address for broker in self.cluster.brokers], self.new_dice())
+        addresses = [broker.address for broker in self.cluster.brokers]
+        self.committer = Committer(self.host, self.script, addresses, self.new_dice())
         self.committer.begin()
+        self.former_lives = FormerLives(self.host, addresses, self.outcome.violated)
+        self.writer: KeyedWriter | None = None
+        if self.compacts:
+            configs = CONFIGS | ({"flush.messages": "1"} if self._flushed else {})
+            self.cluster.controller.decide(CreateTopics([NewTopic(TOPIC, 1, replicas, configs=configs)]), self._created)
+            own_dice = Random(self.outcome.seed)  # so that the rest of the world is as it would be
+            self.writer = KeyedWriter(self.host, self.script, addresses, own_dice)
+            self.writer.begin()
         return brokers
+
+    def add_producer(self, number: int) -> None:
+        """See `World`: a transactional one's former lives speak up."""
+        super().add_producer(number)
+        sender = self.senders[-1]
+        if isinstance(sender, TransactionalSender):
+            sender.former_speaks = self.former_lives.commit
 
     def _created(self, result: object, error: Exception | None) -> None:
         failed = error or next((one for one in result if isinstance(one, Exception)), None)  # type: ignore[attr-defined]
@@ -108,6 +132,11 @@ class ClusterWorld(World):
         """See `World`: a leader that dies takes with it what no follower had yet."""
         return (-1, 1) if len(self.cluster.brokers) == 1 else (-1,)
 
+    def _settle(self) -> None:
+        if self.writer is not None:
+            self.writer.finish()
+        super()._settle()
+
     def log(self) -> ModelLog:
         """What the brokers have on disk: they are killed and started once more, so nothing they only remember counts."""
         self.committer.finish()
@@ -117,8 +146,10 @@ class ClusterWorld(World):
         self.host.run_until(lambda: not self.cluster.controller.image.alive(), CONVERGENCE_MS)
         self.cluster.start()
         self._converge("after all brokers were killed and started once more")
-        for difference in differences(self.cluster):
+        for difference in differences(self.cluster, (TOPIC, *INTERNAL_TOPICS) if self.compacts else ()):
             self.outcome.violated(difference)
+        for violation in () if self.writer is None else self.writer.judge(self.cluster):
+            self.outcome.violated(violation)
         log = read_log(self.cluster, self._partitions)
         for violation in [*self.watcher.forgotten(log), *self.committer.judge()]:
             self.outcome.violated(violation)

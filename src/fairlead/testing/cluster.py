@@ -102,7 +102,7 @@ class Cluster:
             text = json.dumps({"version": 1, "ports": [broker.port for broker in self._brokers]})
             (self._folder / _PORTS_NAME).write_text(text)
         if self._processes is None:
-            compile_kernels_in_background()
+            compile_kernels_in_background(patiently=True)
 
     @property
     def bootstrap_servers(self) -> str:

@@ -119,7 +119,7 @@ class _Partitions:
     """
 
     def __init__(self, image: ClusterImage, topic: TopicImage) -> None:
-        self._alive = frozenset(info.node.node_id for info in image.alive())
+        self._alive = frozenset(info.node.node_id for info in image.alive() if not info.disk_failed)
         self._partitions = topic.partitions
 
     def __len__(self) -> int:

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from fairlead.base.codes import ErrorCode
 from fairlead.base.errors import BrokerError
-from fairlead.broker.api.common import Gathering, repeated
-from fairlead.broker.api.k32_describe_configs import RESOURCE_BROKER, RESOURCE_TOPIC, refuse_resource, resource_row
+from fairlead.broker.api.common import repeated
+from fairlead.broker.api.k32_describe_configs import RESOURCE_BROKER, RESOURCE_TOPIC, refuse_resource
+from fairlead.broker.api.k44_incremental_alter_configs import alter_each
 from fairlead.broker.controller import AlterBrokerConfigs, AlterTopicConfigs, ClusterView, changeable_configs, replacing
 from fairlead.broker.dispatch import Reply, serves
-from fairlead.wire import ApiKey, Message, Request
+from fairlead.wire import ApiKey, Request
 
 if TYPE_CHECKING:
     from fairlead.broker.machine import Broker
@@ -24,19 +25,7 @@ if TYPE_CHECKING:
 def alter_configs(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
     """Alter each resource, all of its configs or none."""
     message = request.message
-    outcomes: dict[int, BrokerError | None] = {}
-    resources = list(enumerate(message.resources))
-    answer = Gathering(
-        lambda: reply(Message(throttle_time_ms=0, responses=[resource_row(resource, outcomes[number]) for number, resource in resources]))
-    )
-    for number, resource in resources:
-        try:
-            decision = _decision(broker.controller, resource, message.validate_only)
-        except BrokerError as error:
-            outcomes[number] = error
-        else:
-            broker.controller.decide(decision, answer.into(outcomes, number))
-    answer.done()
+    alter_each(broker, message, reply, lambda resource: _decision(broker.controller, resource, message.validate_only))
 
 
 def _decision(view: ClusterView, resource: Any, validate_only: bool) -> AlterTopicConfigs | AlterBrokerConfigs:

@@ -8,6 +8,7 @@ resources other than topics and brokers (INVALID_REQUEST).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from fairlead.base.codes import ErrorCode
@@ -27,6 +28,11 @@ if TYPE_CHECKING:
 def incremental_alter_configs(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
     """Alter each resource, all of its configs or none."""
     message = request.message
+    alter_each(broker, message, reply, lambda resource: _decision(resource, message.validate_only))
+
+
+def alter_each(broker: Broker, message: Any, reply: Reply, decision_of: Callable[[Any], AlterTopicConfigs | AlterBrokerConfigs]) -> None:
+    """Have the controller decide on each resource of an AlterConfigs or IncrementalAlterConfigs request, and answer for all."""
     outcomes: dict[int, BrokerError | None] = {}
     resources = list(enumerate(message.resources))
     answer = Gathering(
@@ -34,7 +40,7 @@ def incremental_alter_configs(broker: Broker, request: Request, session: Session
     )
     for number, resource in resources:
         try:
-            decision = _decision(resource, message.validate_only)
+            decision = decision_of(resource)
         except BrokerError as error:
             outcomes[number] = error
         else:

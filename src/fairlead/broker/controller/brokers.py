@@ -6,6 +6,7 @@
 | fenced | no; in sync only where nobody else is | stopped, lost, or awaited for `broker.session.timeout.ms` |
 | alive | yes | it started |
 | stopping | leads only what nobody else can | it asked to leave in good order; fenced when it is gone |
+| disk failed | leads only what nobody else can; in sync only where nobody else is | it says so, and says so when its disk works again |
 
 Each start is a new epoch; who speaks with an older one is told STALE_BROKER_EPOCH. That a broker is lost is found out by whoever has
 the connection to it (`broker.control`), and told by the broker itself where it shares the controller's thread.
@@ -72,9 +73,28 @@ class Brokers:
         broker = self._image.brokers.get(node_id)
         if broker is None or not broker.alive or broker.stopping:
             return
-        electorate = self.electorate()
+        self._resign(replace(broker, stopping=True))
+
+    def disk_reported(self, node_id: int, epoch: int, works: bool) -> None:
+        """The broker's disk takes nothing any more, or takes all again. BrokerError as in `check_epoch`.
+
+        Kafka's LogDirFailure, but that a broker with one folder for its log would end there: this one goes on serving what it has.
+        """
+        broker = self.check_epoch(node_id, epoch)
+        if not broker.alive or broker.disk_failed is not works:
+            return
+        if not works:
+            self._resign(replace(broker, disk_failed=True))
+            return
+        electorate = self.electorate(coming=node_id)
+        changes = self.changes(lambda one, unclean, last: after_coming(one, electorate, unclean, last))
+        self._journal.commit([broker_record(replace(broker, disk_failed=False)), *changed_records(changes)])
+
+    def _resign(self, broker: BrokerInfo) -> None:
+        """What the broker leads, or holds in sync, is for the others, where there are others in sync."""
+        node_id, electorate = broker.node.node_id, self.electorate()
         electorate = replace(electorate, eligible=frozenset(electorate.eligible) - {node_id})
-        self._leave(node_id, electorate, broker_record(replace(broker, stopping=True)), unclean=False)
+        self._leave(node_id, electorate, broker_record(broker), unclean=False)
 
     def stopped(self, node_id: int) -> None:
         """The broker is gone: what it led goes to the next replica in sync that is alive, or has no leader until it is back."""
@@ -82,7 +102,7 @@ class Brokers:
         if broker is None or not broker.alive:
             return
         electorate = self.electorate(without=node_id)
-        self._leave(node_id, electorate, broker_record(replace(broker, alive=False, stopping=False)))
+        self._leave(node_id, electorate, broker_record(replace(broker, alive=False, stopping=False, disk_failed=False)))
 
     # --- Waiting after a restart
 

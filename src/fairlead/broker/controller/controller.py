@@ -91,6 +91,10 @@ class Controller(Journal):
         """The broker is gone. Nothing if that is known."""
         self._brokers.stopped(node_id)
 
+    def disk_reported(self, node_id: int, broker_epoch: int, works: bool) -> None:
+        """The broker's disk fails, and others are to lead; or it works again. BrokerError(STALE_BROKER_EPOCH)."""
+        self._brokers.disk_reported(node_id, broker_epoch, works)
+
     def cluster_stopping(self) -> None:
         """All brokers are about to stop: who leaves from now on leaves its partitions as they are, to find them so when it is back."""
         self._brokers.all_stopping = True

@@ -114,6 +114,18 @@ class BrokerStopping:
 
 
 @dataclass(frozen=True, slots=True)
+class DiskReported:
+    """A broker's disk takes nothing any more, and what others can lead is theirs; or it works again. Result: None.
+
+    The error STALE_BROKER_EPOCH: it is in another life by now, of which this was not said.
+    """
+
+    node_id: int
+    broker_epoch: int
+    works: bool
+
+
+@dataclass(frozen=True, slots=True)
 class ProposedIsr:
     """The replicas in sync of one partition, as its leader wants them.
 
@@ -134,8 +146,9 @@ class AlterPartitions:
     """What leader `node_id`, in the life `broker_epoch`, says of replicas in sync (Kafka's AlterPartition). Result: per change a code.
 
     0: taken, or true already. NOT_CONTROLLER: the leader knows more than the image. FENCED_LEADER_EPOCH: it leads no more.
-    INVALID_UPDATE_VERSION: the partition changed meanwhile, look again. INELIGIBLE_REPLICA: a replica is fenced, stopping, or in another
-    life. INVALID_REQUEST, UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION as they say. The error STALE_BROKER_EPOCH: nothing was taken.
+    INVALID_UPDATE_VERSION: the partition changed meanwhile, look again. INELIGIBLE_REPLICA: a replica is fenced, stopping, on a failed
+    disk, or in another life. INVALID_REQUEST, UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION as they say. The error STALE_BROKER_EPOCH:
+    nothing was taken.
     """
 
     node_id: int
@@ -191,6 +204,7 @@ DECIDERS: dict[type, Callable[[Controller, Any], Any]] = {
     AlterReassignments: lambda controller, one: controller.alter_reassignments(one.moves, one.may_change_factor),
     BrokerStopping: lambda controller, one: controller.broker_stopping(one.node_id),
     AlterPartitions: lambda controller, one: controller.alter_partitions(one.node_id, one.broker_epoch, one.changes),
+    DiskReported: lambda controller, one: controller.disk_reported(one.node_id, one.broker_epoch, one.works),
     BrokerStopped: lambda controller, one: controller.broker_stopped(one.node_id),
 }
 """The one way in: what is not here cannot be decided."""

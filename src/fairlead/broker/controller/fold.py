@@ -5,7 +5,7 @@ A record is a JSON object with a `type`. Topic ids are hexadecimal text; partiti
 | type | fields |
 |---|---|
 | cluster | cluster_id |
-| broker | node_id, host, port, rack, alive, epoch, stopping |
+| broker | node_id, host, port, rack, alive, epoch, stopping, disk_failed (not there: false) |
 | topic | topic_id, name, partitions (columns), configs |
 | topic_removed | topic_id |
 | partitions_added | topic_id, partitions (columns) |
@@ -74,6 +74,7 @@ def broker_record(broker: BrokerInfo) -> MetadataRecord:
         "alive": broker.alive,
         "epoch": broker.epoch,
         "stopping": broker.stopping,
+        "disk_failed": broker.disk_failed,
     }
 
 
@@ -123,7 +124,8 @@ def _apply_cluster(image: ClusterImage, record: MetadataRecord) -> Change | None
 
 def _apply_broker(image: ClusterImage, record: MetadataRecord) -> Change | None:
     node = Node(record["node_id"], record["host"], record["port"], record["rack"])
-    image.brokers[node.node_id] = BrokerInfo(node, record["alive"], record["epoch"], record["stopping"])
+    disk_failed = record.get("disk_failed", False)
+    image.brokers[node.node_id] = BrokerInfo(node, record["alive"], record["epoch"], record["stopping"], disk_failed)
     return BrokersChanged(node.node_id, record["alive"])
 
 

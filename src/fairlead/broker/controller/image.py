@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import groupby
 from uuid import UUID
 
 from fairlead.base.ids import NO_LEADER, Node
@@ -22,14 +23,20 @@ INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC})
 class BrokerInfo:
     """One broker: where it listens, and whether it runs now. A replayed broker is not alive until it starts again.
 
-    `epoch` numbers its starts: no two starts of any brokers have the same. `stopping`: it is leaving in good order, still serves, and
-    is given nothing new to lead or to hold.
+    `epoch` numbers its starts: no two starts of any brokers have the same. `stopping`: it is leaving in good order, and still serves.
+    `disk_failed`: its log takes nothing at present, and it serves what is there.
     """
 
     node: Node
     alive: bool
     epoch: int = NO_BROKER_EPOCH
     stopping: bool = False
+    disk_failed: bool = False
+
+    @property
+    def eligible(self) -> bool:
+        """Whether it may begin to lead, come into sync, and be given partitions to hold."""
+        return self.alive and not self.stopping and not self.disk_failed
 
     @property
     def fenced(self) -> bool:
@@ -100,8 +107,8 @@ class ClusterImage:
         return broker is not None and broker.alive
 
     def eligible(self) -> frozenset[int]:
-        """Ids of the brokers that may lead or come into sync: alive, and not about to stop."""
-        return frozenset(node_id for node_id, broker in self.brokers.items() if broker.alive and not broker.stopping)
+        """Ids of the brokers that may lead or come into sync: alive, not about to stop, and with a disk that works."""
+        return frozenset(node_id for node_id, broker in self.brokers.items() if broker.eligible)
 
     def next_broker_epoch(self) -> int:
         """A number that no start of a broker had."""
@@ -158,6 +165,12 @@ class LeadersChanged:
     """Leader or leader epoch of these partitions changed, perhaps with their replicas and those in sync; the image has them."""
 
     partitions: tuple[tuple[TopicImage, int], ...]
+
+    def by_topic(self) -> Iterator[tuple[TopicImage, list[int]]]:
+        """The same in the same order: each topic with the numbers of its partitions."""
+        for _, pairs in groupby(self.partitions, key=lambda pair: id(pair[0])):
+            topics, numbers = zip(*pairs, strict=True)
+            yield topics[0], list(numbers)
 
 
 @dataclass(frozen=True, slots=True)

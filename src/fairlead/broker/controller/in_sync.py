@@ -8,7 +8,7 @@ from dataclasses import replace
 from fairlead.base.codes import ErrorCode
 from fairlead.broker.controller.brokers import Brokers
 from fairlead.broker.controller.decisions import ProposedIsr
-from fairlead.broker.controller.elections import Electorate, changed, grown
+from fairlead.broker.controller.elections import Electorate, after_leaving, changed, grown
 from fairlead.broker.controller.fold import ChangedPartition, changed_records
 from fairlead.broker.controller.image import NO_BROKER_EPOCH, PartitionImage, TopicImage
 from fairlead.broker.controller.journal import Journal
@@ -74,6 +74,10 @@ class InSync:
         if set(isr) == set(before.isr):
             return None
         after = changed(before, isr=tuple(isr))
+        if after is not None and before.leader not in electorate.eligible:
+            # It led because nobody else was in sync. Now somebody is.
+            after = after_leaving(after, before.leader, electorate, unclean=False) or after
+            after.partition_epoch = before.partition_epoch + 1
         over = None if after is None else completed(after, electorate)
         if over is None:
             return after

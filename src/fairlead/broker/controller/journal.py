@@ -64,7 +64,7 @@ class Journal(ClusterView):
                 self.note(apply(self.image, each))
         self.awaited = set(self.image.brokers)
         for broker in self.image.brokers.values():
-            broker.alive = broker.stopping = False
+            broker.alive = broker.stopping = broker.disk_failed = False
         self.last_leaders = {topic.topic_id: [one.leader for one in topic.partitions] for topic in self.image.topics.values()}
         for _, _, partition in self.image.partitions():
             if partition.leader != NO_LEADER:

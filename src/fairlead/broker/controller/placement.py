@@ -132,7 +132,7 @@ class Placement:
     # --- The ring
 
     def _brokers(self, count: int, replication_factor: int) -> list[int]:
-        """The ring: brokers that are alive."""
+        """The ring: brokers that can take a partition."""
         check_partition_count(count)
         if replication_factor < 1:
             raise BrokerError(
@@ -140,7 +140,8 @@ class Placement:
             )
         eligible = self._image.eligible()
         if not eligible:
-            raise BrokerError(ErrorCode.INVALID_REPLICATION_FACTOR, "no broker is alive to hold a partition: start one")
+            text = "no broker can take a partition: all are down, about to stop or on a failed disk"
+            raise BrokerError(ErrorCode.INVALID_REPLICATION_FACTOR, text)
         known = len(self._image.brokers)
         if replication_factor > known:
             raise BrokerError(
@@ -187,6 +188,10 @@ class Placement:
                     ErrorCode.INVALID_REPLICA_ASSIGNMENT,
                     f"partition {number} is assigned {len(replicas)} replicas, others of the topic {replication_factor}: give all as many",
                 )
+            if self._image.eligible().isdisjoint(replicas):  # as KRaft's `ReplicationControlManager.createTopic`: nobody could lead it
+                named = ", ".join(map(str, replicas))
+                text = f"partition {number}: none of the brokers {named} can take it: all are down, stopping or on a failed disk"
+                raise BrokerError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
         return checked
 
 

@@ -21,27 +21,15 @@ from fairlead.broker.coordinator.group_records import GroupKey, GroupRecord, enc
 from fairlead.broker.coordinator.offset_records import OffsetKey, encode_key, encode_value
 from fairlead.broker.coordinator.shard import Entry, Key, Shard, Value, apply
 from fairlead.broker.internal import NO_PRODUCER, ProducerIdentity
+from fairlead.broker.shards import APPEND_ERRORS, CHUNK_MAX_BYTES
 from fairlead.records import RecordColumns, columns_from_lists
 
-CHUNK_MAX_BYTES = 256 * 1024
-"""Bytes of keys and values written as one batch: well below any topic's max.message.bytes default."""
-
-_APPEND_ERRORS: dict[int, int] = {
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+_OFFSET_APPEND_ERRORS: dict[int, int] = APPEND_ERRORS | {
     ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
     ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
 }
-"""What a client is told when the log of offsets could not be written (Kafka's `GroupMetadataManager.storeOffsets`)."""
-_GROUP_APPEND_ERRORS: dict[int, int] = _APPEND_ERRORS | {
-    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.REBALANCE_IN_PROGRESS,
-    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-}
+"""What a client is told whose offsets could not be written (Kafka's `GroupMetadataManager.storeOffsets`)."""
+_GROUP_APPEND_ERRORS: dict[int, int] = APPEND_ERRORS | {ErrorCode.REQUEST_TIMED_OUT: ErrorCode.REBALANCE_IN_PROGRESS}
 """The same where it was a group's assignment (Kafka's `GroupMetadataManager.storeGroup`)."""
 
 Append = Callable[[str, int, RecordColumns, Callable[[int, int], None], ProducerIdentity], None]
@@ -123,7 +111,7 @@ class ShardLog:
 
 
 def _told(key: Key, error: int) -> int:
-    told = _GROUP_APPEND_ERRORS if isinstance(key, GroupKey) else _APPEND_ERRORS
+    told = _GROUP_APPEND_ERRORS if isinstance(key, GroupKey) else _OFFSET_APPEND_ERRORS
     return told.get(error, error)
 
 

@@ -15,7 +15,7 @@ import sys
 import uuid
 import zlib
 from array import array
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -46,40 +46,48 @@ class Place:
     closed: dict[int, int] = field(default_factory=dict)
 
 
-def encode(place: Place, partitions: Iterable[Partition]) -> list[bytes]:
-    """The file's content, in pieces."""
-    topics: dict[uuid.UUID, int] = {}
-    rows, epochs, passes = array("q"), array("q"), array("q")
-    batches: list[array[int]] = []
-    producers: list[bytes] = []
-    for one in partitions:
+class Encoder:
+    """Takes partitions one by one, in any order, and makes the file of them."""
+
+    def __init__(self) -> None:
+        self._topics: dict[uuid.UUID, int] = {}
+        self._rows, self._epochs, self._passes = array("q"), array("q"), array("q")
+        self._batches: list[bytes] = []
+        self._producers: list[bytes] = []
+
+    def take(self, one: Partition) -> None:
+        """Take a partition as it is now."""
         epoch_rows, packed = one.epochs.items(), one.producers.packed()
         if not (one.log_end or epoch_rows or packed):
-            continue
-        topic = topics.setdefault(one.topic_id, len(topics))
+            return
+        topic = self._topics.setdefault(one.topic_id, len(self._topics))
         offsets = (one.log_start, one.high_watermark, one.log_end)
-        rows.extend((topic, one.partition, *offsets, len(one.index), len(epoch_rows), len(packed), len(one.passes)))
-        batches.append(one.index.rows)
-        producers.append(packed)
+        self._rows.extend((topic, one.partition, *offsets, len(one.index), len(epoch_rows), len(packed), len(one.passes)))
+        self._batches.append(one.index.rows.tobytes())
+        self._producers.append(packed)
         for pair in epoch_rows:
-            epochs.extend(pair)
+            self._epochs.extend(pair)
         for pair in one.passes:
-            passes.extend(pair)
-    ids = b"".join(topic_id.bytes for topic_id in topics)
-    tables = (ids, rows.tobytes(), b"".join(batches), epochs.tobytes(), b"".join(producers), passes.tobytes())
-    heading = {
-        "file": place.file,
-        "position": place.position,
-        "sequence": place.sequence,
-        "closed": sorted(place.closed.items()),
-        "bytes": [len(table) for table in tables],
-    }
-    text = json.dumps(heading).encode()
-    pieces = [_MAGIC, _LENGTH.pack(len(text)), text, *tables]
-    crc = 0
-    for piece in pieces:
-        crc = zlib.crc32(piece, crc)
-    return [*pieces, _CRC.pack(crc)]
+            self._passes.extend(pair)
+
+    def content(self, place: Place) -> list[bytes]:
+        """The file's content, in pieces."""
+        ids = b"".join(topic_id.bytes for topic_id in self._topics)
+        batches, producers = b"".join(self._batches), b"".join(self._producers)
+        tables = (ids, self._rows.tobytes(), batches, self._epochs.tobytes(), producers, self._passes.tobytes())
+        heading = {
+            "file": place.file,
+            "position": place.position,
+            "sequence": place.sequence,
+            "closed": sorted(place.closed.items()),
+            "bytes": [len(table) for table in tables],
+        }
+        text = json.dumps(heading).encode()
+        pieces = [_MAGIC, _LENGTH.pack(len(text)), text, *tables]
+        crc = 0
+        for piece in pieces:
+            crc = zlib.crc32(piece, crc)
+        return [*pieces, _CRC.pack(crc)]
 
 
 class Checkpoint:

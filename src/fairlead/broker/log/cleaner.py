@@ -2,7 +2,7 @@
 
     idle ──look──> mapping ──all keys known──> judging ──end──> idle        one partition after the other, the dirtiest first
       │                          (or no room for more)
-      └────nothing to compact──> gathering ──> copying ──end──> idle        the emptiest file
+      └────nothing to compact──> gathering ──> copying ──end──> idle        the emptiest file; the one written to is closed before
 
 Each piece is one read of about PIECE_BYTES and what follows from it, and other work of the broker comes between two pieces. Whatever
 fails, or is no longer so (the partition was cut, its topic deleted), ends the work at hand: what was done of it stands, and the next look
@@ -12,8 +12,7 @@ begins anew.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -27,6 +26,7 @@ from fairlead.broker.log.partition import Partition
 from fairlead.broker.log.reader import Reader
 from fairlead.broker.log.segments import SegmentFiles
 from fairlead.broker.log.settings import LogSettings
+from fairlead.broker.log.table import PartitionTable
 from fairlead.core.effects import Buffer
 from fairlead.records import scan
 
@@ -36,6 +36,8 @@ PARTITIONS_PER_PIECE = 1000
 ASIDE_MS = 3_600_000
 SPARSE_RATIO = 0.25
 """A closed file of which less than this share is alive is rewritten: three times its cost comes back at once."""
+ROLL_MIN_BYTES = 1 << 20
+"""The file being written to is closed early if it is so long and as sparse: on an idle topic retention would free nothing otherwise."""
 
 _logger = logging.getLogger("fairlead.broker")
 
@@ -47,7 +49,7 @@ class Cleaner:
 
     def __init__(
         self,
-        partitions: Mapping[Any, Partition],
+        partitions: PartitionTable,
         segments: SegmentFiles,
         reader: Reader,
         mover: Mover,
@@ -72,11 +74,14 @@ class Cleaner:
         if self._busy:
             return
         now_ms = self._wall_ms()
-        found = [one for one in (due(partition, now_ms) for partition in self._partitions.values() if partition.limits.compact) if one]
+        found = [one for one in (due(partition, now_ms) for partition in self._partitions if partition.limits.compact) if one]
         found = [one for one in found if self._aside.get(one.partition, now_ms) <= now_ms]
         if found and settings.cleaner_enabled:
             self._busy = True
             _Compaction(self, max(found, key=lambda one: one.dirtiness)).map_piece()
+            return
+        if self._segments.stale(SPARSE_RATIO, ROLL_MIN_BYTES):
+            self._mover.roll()  # once it is on the disk, a later look empties the file, if it is not dead already
             return
         sparse = [file for file in self._segments.sparse(SPARSE_RATIO) if self._aside.get(file, now_ms) <= now_ms]
         if sparse:
@@ -100,11 +105,11 @@ class Cleaner:
 
     def hosted(self) -> list[Partition]:
         """All partitions."""
-        return list(self._partitions.values())
+        return list(self._partitions)
 
     def holds(self, partition: Partition) -> bool:
         """False if its topic is gone."""
-        return self._partitions.get((partition.topic_id, partition.partition)) is partition
+        return self._partitions.holds(partition)
 
     def now_ms(self) -> int:
         """The time of day."""

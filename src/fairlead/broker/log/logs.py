@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from fairlead.base.codes import ErrorCode
@@ -24,6 +24,7 @@ from fairlead.broker.log.recovery import Recovery, RecoveryResult
 from fairlead.broker.log.replay import Replay
 from fairlead.broker.log.segments import SegmentFiles
 from fairlead.broker.log.settings import LogSettings
+from fairlead.broker.log.table import PartitionTable
 from fairlead.broker.log.writer import Writer, Written
 from fairlead.records import BatchHeader, EndMarker, assign, end_marker, verify
 
@@ -31,8 +32,6 @@ RETAINED_PER_STEP = 1000
 _LOG_APPEND_TIME = 0x08
 
 _logger = logging.getLogger("fairlead.broker")
-
-Key = tuple[uuid.UUID, int]
 
 
 class LogHost(Protocol):
@@ -70,8 +69,8 @@ class Logs:
         self._cache = TailCache(TAIL_CACHE_MAX_BYTES)
         self._writer = Writer(files, self._segments, written, host.call_later)
         self._reader = Reader(files, self._cache, self._segments.path)
-        self._partitions: dict[Key, Partition] = {}
-        self._checkpoints = Checkpoints(files, self._segments, self._writer, self._partitions)
+        self._partitions = PartitionTable()
+        self._checkpoints = Checkpoints(files, self._segments, self._writer, self._partitions, host.call_later)
         self._cleaner = Cleaner(
             self._partitions,
             self._segments,
@@ -92,20 +91,25 @@ class Logs:
 
     def hosted(self) -> list[Partition]:
         """Every partition that was written to or asked for."""
-        return list(self._partitions.values())
+        return list(self._partitions)
+
+    def known_of(self, topic_id: uuid.UUID) -> Mapping[int, Partition]:
+        """The partitions of a topic that were written to or asked for, by number."""
+        return self._partitions.of_topic(topic_id)
 
     def known(self, topic_id: uuid.UUID, number: int) -> Partition | None:
         """The partition if it was written to or asked for."""
-        return self._partitions.get((topic_id, number))
+        return self._partitions.get(topic_id, number)
 
     def partition(self, topic_id: uuid.UUID, number: int) -> Partition:
         """The partition, entered if it is new. KeyError if the topic is gone."""
-        partition = self._partitions.get((topic_id, number))
+        partition = self._partitions.get(topic_id, number)
         if partition is None:
             known = self._topic_of(topic_id)
             if known is None:
                 raise KeyError(topic_id)
-            partition = self._partitions[topic_id, number] = Partition(known[0], topic_id, number, known[1])
+            partition = Partition(known[0], topic_id, number, known[1])
+            self._partitions.enter(partition)
         return partition
 
     def append(
@@ -177,6 +181,7 @@ class Logs:
         file, position = self._writer.append(entry, partition, end_offset, wants_sync, self._settings.file_limit_bytes)
         location = Location(file, position + ENTRY_HEADER_BYTES, header.size_bytes)
         timestamp_ms = header.max_timestamp_ms if header.max_timestamp_ms >= 0 else wall_ms
+        self._about_to_change(partition)
         partition.record(header, base_offset, leader_epoch, location, timestamp_ms, marker, wall_ms)
         self._segments.add_live(file, header.size_bytes)
         self._checkpoints.new_entries += 1
@@ -193,6 +198,7 @@ class Logs:
     def move_start(self, partition: Partition, offset: int) -> None:
         """Raise a partition's log start; files in which nothing is alive any more go."""
         if offset > partition.log_start:
+            self._about_to_change(partition)
             self._release(partition.move_start(offset))
             self._note(partition, NoteKind.start_moved, offset)
 
@@ -207,6 +213,7 @@ class Logs:
                 end_offset,
                 partition.high_watermark,
             )
+        self._about_to_change(partition)
         self._release(partition.truncate(end_offset))
         self._writer.truncated(partition, partition.log_end)
         self._note(partition, NoteKind.truncated, partition.log_end)
@@ -214,8 +221,13 @@ class Logs:
     def restart(self, partition: Partition, start_offset: int) -> None:
         """Drop everything a partition has; its log begins and ends at `start_offset`."""
         self._writer.forget(partition)
+        self._about_to_change(partition)
         self._release(partition.restart(start_offset))
         self._note(partition, NoteKind.restarted, start_offset)
+
+    def _about_to_change(self, partition: Partition) -> None:
+        if self._checkpoints.taking:
+            self._checkpoints.take(partition)
 
     def _note(self, partition: Partition, kind: NoteKind, offset: int) -> None:
         self._checkpoints.new_entries += 1
@@ -226,15 +238,12 @@ class Logs:
             self._segments.release(dropped)
             self._checkpoints.released()
 
-    def forget_topic(self, topic_id: uuid.UUID, partition_count: int) -> list[Partition]:
+    def forget_topic(self, topic_id: uuid.UUID) -> list[Partition]:
         """A topic was deleted: forget its partitions; those that were hosted."""
-        gone = []
-        for number in range(partition_count):
-            partition = self._partitions.pop((topic_id, number), None)
-            if partition is not None:
-                self._release(partition.drop_all())
-                self._writer.forget(partition)
-                gone.append(partition)
+        gone = self._partitions.forget_topic(topic_id)
+        for partition in gone:
+            self._release(partition.drop_all())
+            self._writer.forget(partition)
         return gone
 
     def retain(self, wall_ms: int, producer_expiration_ms: int) -> None:
@@ -242,11 +251,11 @@ class Logs:
 
         RETAINED_PER_STEP partitions at once, the others in steps that follow.
         """
-        self._retain(list(self._partitions.values()), wall_ms, producer_expiration_ms)
+        self._retain(list(self._partitions), wall_ms, producer_expiration_ms)
 
     def _retain(self, partitions: list[Partition], wall_ms: int, producer_expiration_ms: int) -> None:
         for partition in partitions[:RETAINED_PER_STEP]:
-            if self._partitions.get((partition.topic_id, partition.partition)) is not partition:
+            if not self._partitions.holds(partition):
                 continue
             self.move_start(partition, partition.expired_start(wall_ms))
             if len(partition.producers):
@@ -270,7 +279,7 @@ class Logs:
 
         def ended(result: RecoveryResult) -> None:
             if result.refused is None:
-                for partition in self._partitions.values():
+                for partition in self._partitions:
                     partition.written_end = partition.log_end
                     self._written(partition)
                 self._checkpoints.recovered(result.place, result.entry_count)

@@ -36,6 +36,12 @@ class Mover:
         self._segments = segments
         self._checkpoints = checkpoints
 
+    def roll(self) -> None:
+        """Have the log go on in a new file: what is left in this one can then be moved, and the file deleted."""
+        self._writer.roll()
+        self._checkpoints.new_entries += 1
+        self._checkpoints.released()
+
     def move(self, moves: Sequence[Move], file_limit_bytes: int, done: Callable[[bool], None], passed: bytes | None = None) -> None:
         """Write the batches and have the index follow; `done(False)` if that failed and everything is as before.
 
@@ -68,6 +74,7 @@ class Mover:
     def _written(self, places: list[tuple[Move, Location | None]], success: bool, done: Callable[[bool], None]) -> None:
         released: list[tuple[int, int]] = []
         for one, place in places:
+            self._checkpoints.take(one.partition)
             base_offset, last_offset = one.header.base_offset, one.header.last_offset
             if place is None:
                 released += one.partition.remove(base_offset, last_offset) if success else []

@@ -83,6 +83,11 @@ class SegmentFiles:
         shares = sorted((self._live_bytes.get(number, 0) / max(1, size_bytes), number) for number, size_bytes in self._closed.items())
         return [number for share, number in shares if 0 < share < live_ratio]
 
+    def stale(self, live_ratio: float, min_bytes: int) -> bool:
+        """True if the active file is `min_bytes` long at least, and less than `live_ratio` of it lives."""
+        size_bytes = self.active_size_bytes
+        return size_bytes >= min_bytes and self._live_bytes.get(self.active, 0) < live_ratio * size_bytes
+
     def forget(self, number: int) -> None:
         """File `number` is being deleted."""
         self._closed.pop(number, None)

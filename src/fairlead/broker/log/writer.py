@@ -10,8 +10,8 @@ still waits for its sync.
 
 A failed write or sync loses its group and those behind it: nobody is told that they are written, their partitions go back to where
 they ended before, and appends are refused. Every second the log is then mended: what the lost groups left in the files is cut off, and
-once that and a sync have worked, appends are taken again. So a full disk, a read-only folder or a fault of the device costs the writes of
-its time, and no more.
+once that, a sync and a file of about their size have worked, appends are taken again. So a full disk, a read-only folder or a fault of
+the device costs the writes of its time, and no more.
 """
 
 from __future__ import annotations
@@ -21,13 +21,19 @@ from collections import deque
 from collections.abc import Callable, Iterable
 
 from fairlead.broker.files import Files
+from fairlead.broker.log.entry import NoteKind, pack_note
 from fairlead.broker.log.partition import Partition
 from fairlead.broker.log.segments import SegmentFiles
 from fairlead.core.effects import Buffer
 
 MEND_AFTER_MS = 1000.0
 """How long after a failure the log is mended, and after a failed mending again."""
+PROBE = "probe"
+PROBE_MIN_BYTES, PROBE_MAX_BYTES = 1 << 12, 1 << 20
+"""A file as long as what was lost is written and deleted, to see if there is room again: on a full disk a cut and a sync work as ever."""
 
+NOBODYS_NOTE = pack_note(bytes(16), 0, NoteKind.start_moved, 0)
+"""It is about no topic, and recovery passes over it: a new file begins with it, so that there is a file."""
 _NO_LIMIT = 1 << 62
 
 _logger = logging.getLogger("fairlead.broker")
@@ -77,6 +83,7 @@ class Writer:
         self._idle: list[Callable[[], None]] = []
         self._doomed: list[int] = []
         """Files begun by lost groups, to be deleted."""
+        self._probe_bytes = PROBE_MIN_BYTES
         self.error: OSError | None = None
         """Why appends are refused now; None: they are not."""
 
@@ -98,6 +105,12 @@ class Writer:
         if self.error is None:
             self._take(note, file_limit_bytes)
         self._open.notes.append(note)
+
+    def roll(self) -> None:
+        """Go on in a new file though this one has room, so that it can be emptied. Nothing while the disk fails."""
+        if self.error is None:
+            self._segments.opened(self._segments.active + 1, 0)
+            self._take(NOBODYS_NOTE, _NO_LIMIT)
 
     def _take(self, entry: bytes, file_limit_bytes: int) -> tuple[int, int]:
         segments, group = self._segments, self._open
@@ -256,6 +269,8 @@ class Writer:
         self._writing, self._open = None, _Group()
         self._failures += 1
         failing, self.error = self.error is not None, error
+        lost_bytes = sum(len(buffer) for group in lost for _file, buffers, _position in group.parts for buffer in buffers)
+        self._probe_bytes = min(max(lost_bytes, PROBE_MIN_BYTES), PROBE_MAX_BYTES)
         self._take_back(lost)
         if not failing:
             _logger.error("%s: appends are refused until this works again: %s", self._segments.folder, error)
@@ -279,7 +294,7 @@ class Writer:
             self._doomed += self._segments.rewind(*begun)
 
     def _mend(self) -> None:
-        """Cut off what lost groups left in the files, and see whether the disk takes a sync."""
+        """Cut off what lost groups left in the files, and see whether the disk takes a sync, and some bytes."""
         segments = self._segments
         path, size_bytes = segments.path(segments.active), segments.active_size_bytes
         doomed, self._doomed = self._doomed, []
@@ -288,12 +303,24 @@ class Writer:
 
         def cut(_value: object, error: OSError | None) -> None:
             if error is None:
-                self._files.sync(path, lambda _value, error: self._mended(error))
+                self._files.sync(path, lambda _value, error: self._probe(error))
             else:
                 # A file that is not there has nothing to be cut.
-                self._mended(None if isinstance(error, FileNotFoundError) and size_bytes == 0 else error)
+                self._probe(None if isinstance(error, FileNotFoundError) and size_bytes == 0 else error)
 
         self._files.truncate(path, size_bytes, cut)
+
+    def _probe(self, error: OSError | None) -> None:
+        if error is not None:
+            self._mended(error)
+            return
+        path = f"{self._segments.folder}/{PROBE}"
+
+        def probed(_value: object, error: OSError | None) -> None:
+            self._files.delete(path, lambda _value, _error: None)
+            self._mended(error)
+
+        self._files.replace(path, [bytes(self._probe_bytes)], probed)
 
     def _mended(self, error: OSError | None) -> None:
         if error is not None:

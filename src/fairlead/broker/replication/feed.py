@@ -11,14 +11,15 @@ of arrival, and read from the index: a partition in which nothing happens costs 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 from fairlead.base.codes import ErrorCode
 from fairlead.base.units import ms_to_ns
+from fairlead.broker.controller import PartitionImage, TopicImage
 from fairlead.broker.dispatch import Reply
-from fairlead.broker.log import Location
+from fairlead.broker.log import Location, Partition
 from fairlead.broker.replication.led import Follower, Led
 from fairlead.broker.replication.rules import FOLLOW, LeaderLog, Step, Verdict, judge
 from fairlead.broker.replication.stream import Key, Mark, Meeting, Pull, Told, encode_answer, number_of
@@ -64,6 +65,8 @@ class Feed:
         self._number = 0
         self._unwritten: list[_Sent] = []
         """What the last answer brought."""
+        self._unmoved: list[tuple[Led, Follower, int]] = []
+        """And where it said that logs start now."""
         self._answered_ns = 0
         self._fresh: dict[Led, None] = {}
         self._marks: dict[Led, None] = {}
@@ -130,10 +133,9 @@ class Feed:
             self._renewed(pull.broker_epoch)
         self._reply, self._max_bytes = reply, pull.max_bytes
         self._deadline_ns = self._broker.now_ns + ms_to_ns(pull.wait_ms)
-        renewed = {meeting.key for meeting in pull.meetings}
         for key in pull.dropped:
             self.met.pop(key, None)
-        self._take_written(renewed)
+        self._take_written({key for key, *_ in pull.meetings} if self._unwritten else ())
         if pull.meetings:
             self._meet_all(pull.meetings)
         if self._told or self._fresh or pull.meetings:
@@ -153,7 +155,7 @@ class Feed:
         """The follower has something to say, and waits for an answer first."""
         self.wake()
 
-    def _take_written(self, renewed: set[Key]) -> None:
+    def _take_written(self, renewed: Container[Key]) -> None:
         """The last answer is written there, save for what is met anew in this very pull: of that the follower may have taken nothing."""
         unwritten, self._unwritten = self._unwritten, []
         for led, follower, _count, end, whole in unwritten:
@@ -165,43 +167,56 @@ class Feed:
             elif whole:
                 follower.behind_since_ns = self._answered_ns
             self._replication.follower_moved(led, follower)
+        unmoved, self._unmoved = self._unmoved, []
+        for led, follower, start in unmoved:
+            if self.met.get(led.key) is follower and led.key not in renewed and start <= follower.end:
+                follower.start = start
+                self._replication.starts_moved(led)
 
     # --- Meetings
 
-    def _meet_all(self, meetings: Iterable[Meeting]) -> None:
-        topics = self._broker.controller.image.topics_by_id
-        ids: dict[bytes, UUID] = {}
-        for meeting in meetings:
-            raw = meeting.key[:16]
-            topic_id = ids.get(raw)
-            if topic_id is None:
-                topic_id = ids[raw] = UUID(bytes=raw)
-            self.met.pop(meeting.key, None)
-            topic, number = topics.get(topic_id), number_of(meeting.key)
+    def _meet_all(self, meetings: Iterable[tuple[Key, int, int, int]]) -> None:
+        """Most partitions of a large cluster hold nothing, so that what is the same for a topic's partitions is looked up once."""
+        met, node_id = self.met, self.node_id
+        looked_up: dict[bytes, tuple[TopicImage | None, Mapping[int, Partition]]] = {}
+        for key, leader_epoch, log_end, last_epoch in meetings:
+            raw_id = key[:16]
+            found = looked_up.get(raw_id)
+            if found is None:
+                found = looked_up[raw_id] = self._look_up(raw_id)
+            topic, hosted = found
+            met.pop(key, None)
+            number = number_of(key)
             if topic is None or not 0 <= number < len(topic.partitions):
-                self._told.append(Told(meeting.key, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, FOLLOW))
+                self._told.append(Told(key, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, FOLLOW))
                 continue
             image = topic.partitions[number]
-            error = self._misled(image.leader, image.leader_epoch, image.replicas, meeting.leader_epoch)
+            error = self._misled(image, leader_epoch)
             if error:
-                self._told.append(Told(meeting.key, error, FOLLOW))
-                continue
-            partition = self._broker.logs.known(topic_id, number)
-            if partition is None and meeting.log_end == 0 and self.node_id in image.isr:
-                self.met[meeting.key] = None
-                continue
-            led = self._replication.lead(topic, number, self._broker.logs.partition(topic_id, number) if partition is None else partition)
-            verdict = self._judged(led, meeting)
-            if verdict.step is Step.FOLLOW:
-                self._meet(led, meeting.key, meeting.log_end)
+                self._told.append(Told(key, error, FOLLOW))
+            elif log_end == 0 and number not in hosted and node_id in image.isr:
+                met[key] = None
             else:
-                self._told.append(Told(meeting.key, ErrorCode.NONE, verdict))
+                self._judge_and_meet(topic, number, Meeting(key, leader_epoch, log_end, last_epoch))
 
-    def _misled(self, leader: int, epoch: int, replicas: tuple[int, ...], claimed_epoch: int) -> int:
+    def _look_up(self, raw_id: bytes) -> tuple[TopicImage | None, Mapping[int, Partition]]:
+        """A topic, and what lies here of it."""
+        topic_id = UUID(bytes=raw_id)
+        return self._broker.controller.image.topics_by_id.get(topic_id), self._broker.logs.known_of(topic_id)
+
+    def _judge_and_meet(self, topic: TopicImage, number: int, meeting: Meeting) -> None:
+        led = self._replication.lead(topic, number, self._broker.logs.partition(topic.topic_id, number))
+        verdict = self._judged(led, meeting)
+        if verdict.step is Step.FOLLOW:
+            self._meet(led, meeting.key, meeting.log_end)
+        else:
+            self._told.append(Told(meeting.key, ErrorCode.NONE, verdict))
+
+    def _misled(self, image: PartitionImage, claimed_epoch: int) -> int:
         """The error for a follower that takes this broker for a leader, or in an epoch, that it is not."""
-        if claimed_epoch != epoch:
-            return ErrorCode.FENCED_LEADER_EPOCH if claimed_epoch < epoch else ErrorCode.UNKNOWN_LEADER_EPOCH
-        if leader != self._broker.node_id or self.node_id not in replicas:
+        if claimed_epoch != image.leader_epoch:
+            return ErrorCode.FENCED_LEADER_EPOCH if claimed_epoch < image.leader_epoch else ErrorCode.UNKNOWN_LEADER_EPOCH
+        if image.leader != self._broker.node_id or self.node_id not in image.replicas:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         return ErrorCode.NONE
 
@@ -293,6 +308,9 @@ class Feed:
             if not whole:
                 self._fresh[led] = None
             if not found:
+                if follower.sent < partition.log_start:  # all that was still to come is deleted
+                    del self.met[led.key]
+                    self._told.append(Told(led.key, ErrorCode.NONE, Verdict(Step.RESTART, offset=partition.log_start)))
                 continue
             if index.base_offset(first) > follower.sent:
                 self._marks[led] = None  # what was between is gone here, and its log should not begin before that either
@@ -314,9 +332,13 @@ class Feed:
                 runs.append((key, sum(map(len, own))))
                 kept += own
                 self._unwritten.append(sent)
-        marks = [
-            Mark(led.key, led.partition.high_watermark, led.partition.log_start) for led in self._marks if self.met.get(led.key) is not None
-        ]
+        marks = []
+        for led in self._marks:
+            follower, partition = self.met.get(led.key), led.partition
+            if follower is not None:
+                marks.append(Mark(led.key, partition.high_watermark, partition.log_start))
+                if partition.log_start > follower.start:
+                    self._unmoved.append((led, follower, partition.log_start))
         told, self._told = self._told, []
         self._marks.clear()
         self._number += 1

@@ -22,7 +22,7 @@ from fairlead.broker.controller import TopicImage
 from fairlead.broker.links import Done, Lane
 from fairlead.broker.log import Partition
 from fairlead.broker.replication.rules import UNKNOWN_EPOCH, Step, Verdict, truncation_point
-from fairlead.broker.replication.stream import Answer, Key, Mark, Meeting, Pull, Told, decode_answer, encode_nudge, encode_pull
+from fairlead.broker.replication.stream import Answer, Key, Mark, Pull, Told, decode_answer, encode_nudge, encode_pull
 from fairlead.records import scan
 from fairlead.wire import Message, PrivateApi
 
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 _logger = logging.getLogger("fairlead.broker")
 
+SILENCE_MIN_MS = 1_000
+"""A leader may be busy for so long, whatever the configs say."""
 MEET_AGAIN_MS = 10
 """Brokers in processes of their own hear of a new epoch some milliseconds apart: who came too early comes again soon."""
 
@@ -57,12 +59,12 @@ class Followed:
         self.partition = partition
         """None until something is written to it."""
 
-    def meeting(self) -> Meeting:
-        """Where its log ends, for its leader to judge."""
+    def meeting(self) -> tuple[Key, int, int, int]:
+        """Where its log ends, for its leader to judge: a `Meeting`."""
         partition = self.partition
         if partition is None:
-            return Meeting(self.key, self.epoch, 0, UNKNOWN_EPOCH)
-        return Meeting(self.key, self.epoch, partition.log_end, partition.epochs.latest)
+            return self.key, self.epoch, 0, UNKNOWN_EPOCH
+        return self.key, self.epoch, partition.log_end, partition.epochs.latest
 
 
 class Fetcher:
@@ -119,7 +121,14 @@ class Fetcher:
             self._send(Message(body=encode_nudge(self._broker.node_id)), nudged)
 
     def _send(self, message: Message, done: Done) -> None:
-        self._broker.links.ask(self._leader, PrivateApi.REPLICATE, 0, message, done, Lane.REPLICATION)
+        self._broker.links.ask(self._leader, PrivateApi.REPLICATE, 0, message, done, Lane.REPLICATION, self._patience_ms())
+
+    def _patience_ms(self) -> float:
+        """How long an answer may take. A leader that has nothing to say says so after replica.fetch.wait.max.ms: that is the stream's
+        heartbeat, and silence well beyond it means a dead connection. A new one is tried while this replica still counts as in sync."""
+        settings = self._broker.settings
+        silence_ms = min(settings["replica.lag.time.max.ms"] / 2, settings["broker.session.timeout.ms"])
+        return float(settings["replica.fetch.wait.max.ms"] + max(SILENCE_MIN_MS, silence_ms))
 
     # --- Asking
 
@@ -175,8 +184,8 @@ class Fetcher:
         if meeting and not any(told.error for told in answer.told):
             self._disagreements = 0
         for told in answer.told:
-            followed = meeting.get(told.key)
-            if followed is not None:
+            followed = self._followed.get(told.key)
+            if followed is not None and told.key not in self._unmet:
                 self._told(followed, told)
         try:
             for key, batches in answer.runs:

@@ -51,7 +51,7 @@ class InSyncReplicas:
             return
         follower = led.followers.get(node_id)
         broker = self._broker.controller.image.brokers.get(node_id)
-        if follower is None or broker is None or not broker.alive or broker.epoch != follower.broker_epoch or broker.stopping:
+        if follower is None or broker is None or broker.epoch != follower.broker_epoch or not broker.eligible:
             return
         now_ns, lag_max_ns = self._broker.now_ns, ms_to_ns(self._broker.settings["replica.lag.time.max.ms"])
         if follower.feed is None or not in_time(follower.behind_since_ns, now_ns, lag_max_ns):

@@ -34,7 +34,7 @@ class Proposal(Protocol):
 class Follower:
     """A remote replica that has met its leader in this leader epoch."""
 
-    __slots__ = ("behind_since_ns", "broker_epoch", "end", "feed", "node_id", "sent")
+    __slots__ = ("behind_since_ns", "broker_epoch", "end", "feed", "node_id", "sent", "start")
 
     def __init__(self, node_id: int, broker_epoch: int, feed: Feed, end: int) -> None:
         self.node_id = node_id
@@ -46,6 +46,8 @@ class Follower:
         """Everything below is written there."""
         self.sent = end
         """Everything below was sent."""
+        self.start = 0
+        """Everything below is deleted there."""
         self.behind_since_ns: int | None = None
         """Until when it had everything; None: it has."""
 
@@ -53,7 +55,20 @@ class Follower:
 class Led:
     """One partition led here, in one leader epoch. `image` is the controller's and changes under it."""
 
-    __slots__ = ("epoch", "epoch_start", "followers", "image", "key", "number", "partition", "proposal", "since_ns", "topic", "waiting")
+    __slots__ = (
+        "deleting",
+        "epoch",
+        "epoch_start",
+        "followers",
+        "image",
+        "key",
+        "number",
+        "partition",
+        "proposal",
+        "since_ns",
+        "topic",
+        "waiting",
+    )
 
     def __init__(self, topic: TopicImage, number: int, key: Key, partition: Partition, now_ns: int) -> None:
         self.topic = topic
@@ -70,6 +85,8 @@ class Led:
         """At most one is under way (KIP-497)."""
         self.waiting: list[tuple[int, Replicated]] = []
         """(offset that the high watermark must reach, whom to tell), by offset."""
+        self.deleting: list[tuple[int, Replicated]] = []
+        """(offset that the low watermark must reach, whom to tell)."""
 
     @property
     def min_isr(self) -> int:

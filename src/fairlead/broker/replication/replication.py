@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from fairlead.base.codes import ErrorCode
@@ -25,7 +26,7 @@ from fairlead.broker.log import Partition
 from fairlead.broker.replication.feed import NOT_THIS_STREAM, Feed
 from fairlead.broker.replication.fetcher import Fetcher, Followed
 from fairlead.broker.replication.in_sync import InSyncReplicas
-from fairlead.broker.replication.led import Follower, Led
+from fairlead.broker.replication.led import Follower, Led, Replicated
 from fairlead.broker.replication.stream import Key, decode_pull, encode_answer, key_of
 from fairlead.wire import Message, PrivateApi, Request
 
@@ -130,6 +131,32 @@ class Replication:
         if led is not None:
             self._tell_followers(led)
 
+    def low_watermark(self, led: Led) -> int:
+        """Below it everything is deleted on all replicas whose broker is alive (Kafka's `Partition.lowWatermarkIfLeader`)."""
+        image, starts = self._broker.controller.image, [led.partition.log_start]
+        for node_id in led.image.replicas:
+            if node_id != self._broker.node_id and image.is_alive(node_id):
+                follower = led.followers.get(node_id)
+                starts.append(0 if follower is None else follower.start)
+        return min(starts)
+
+    def when_deleted(self, led: Led, offset: int, done: Replicated) -> None:
+        """Call done(0) once the low watermark has reached `offset`, perhaps at once; done(error) if this broker leads no more."""
+        led.deleting.append((offset, done))
+        self.starts_moved(led)
+
+    def starts_moved(self, led: Led) -> None:
+        """A follower has deleted what it was told to, or is not waited for any more."""
+        if not led.deleting:
+            return
+        low_watermark = self.low_watermark(led)
+        deleting, led.deleting = led.deleting, []
+        for offset, done in deleting:
+            if offset <= low_watermark:
+                done(ErrorCode.NONE)
+            else:
+                led.deleting.append((offset, done))
+
     def follower_moved(self, led: Led, follower: Follower) -> None:
         """A follower has written more, or was met."""
         self.advance_mark(led)
@@ -165,7 +192,7 @@ class Replication:
         """Lead a partition no more, in this epoch at least."""
         if self._led.get(led.partition) is led:
             del self._led[led.partition]
-        waiting, led.waiting = led.waiting, []
+        waiting, led.waiting, led.deleting = [*led.waiting, *led.deleting], [], []
         for _offset, done in waiting:
             done(code)
 
@@ -243,11 +270,8 @@ class Replication:
         elif isinstance(change, TopicDeleted):
             self._forget(change.topic)
         elif isinstance(change, LeadersChanged):
-            for topic, number in change.partitions:
-                key = key_of(topic.topic_id.bytes, number)
-                for feed in self._feeds.values():
-                    feed.forget(key)
-                self._assign(topic, number, key)
+            for topic, numbers in change.by_topic():
+                self._assign_all(topic, numbers, met_anew=True)
         elif isinstance(change, PartitionsChanged):
             for topic, number in change.partitions:
                 self._reassign(topic, number)
@@ -259,47 +283,58 @@ class Replication:
     def _broker_changed(self, node_id: int, alive: bool) -> None:
         if not alive:
             self._end_feed(node_id)
+            for led in list(self._led.values()):
+                self.starts_moved(led)
             return
         if node_id in self._fetchers:
             self._stirred[self._fetchers[node_id]] = None
         self.may_join(node_id)  # it may have met its leaders before the image knew of its new life
 
-    def _assign_all(self, topic: TopicImage, numbers: range) -> None:
-        topic_id_bytes = topic.topic_id.bytes
+    def _assign_all(self, topic: TopicImage, numbers: Iterable[int], met_anew: bool = False) -> None:
+        """Partitions are new, or have a new leader or leader epoch, in which who followed them here must meet them anew."""
+        raw_id, hosted = topic.topic_id.bytes, self._broker.logs.known_of(topic.topic_id)
         for number in numbers:
-            self._assign(topic, number, key_of(topic_id_bytes, number))
+            key = key_of(raw_id, number)
+            if met_anew:
+                for feed in self._feeds.values():
+                    feed.forget(key)
+            self._assign(topic, number, key, hosted.get(number))
 
-    def _assign(self, topic: TopicImage, number: int, key: Key) -> None:
-        """A partition is new, or has a new leader or leader epoch: lead it, follow it, or neither."""
+    def _assign(self, topic: TopicImage, number: int, key: Key, partition: Partition | None) -> None:
+        """Lead a partition, follow it, or neither; `partition` is what lies here of it."""
         image, own_id = topic.partitions[number], self._broker.node_id
-        partition = self._broker.logs.known(topic.topic_id, number)
-        leads = image.leader == own_id
-        follows = not leads and image.leader != NO_LEADER and own_id in image.replicas
-        self._leave(key, image.leader if follows else NO_LEADER)
-        if partition is not None and partition.log_end and own_id not in image.replicas:
-            self._broker.logs.restart(partition, 0)  # it was moved elsewhere, and takes no room here any more
-        if leads:
-            if partition is not None:
-                self.lead(topic, number, partition)
-            return
-        led = self._led.get(partition) if partition is not None else None
-        if led is not None:
-            self._depose(led, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        leader = image.leader
+        follows = leader != own_id and leader != NO_LEADER and own_id in image.replicas
+        before = self._following.get(key)
+        if before is not None and not (follows and before == leader):
+            self._leave(key, before)
+        if partition is not None:
+            self._assign_log(topic, number, partition)
         if follows:
-            fetcher = self._fetchers.get(image.leader)
+            fetcher = self._fetchers.get(leader)
             if fetcher is None:
-                fetcher = self._fetchers[image.leader] = Fetcher(self._broker, image.leader)
-            self._following[key] = image.leader
+                fetcher = self._fetchers[leader] = Fetcher(self._broker, leader)
+            self._following[key] = leader
             fetcher.follow(Followed(topic, number, key, image.leader_epoch, partition))
             self._stirred[fetcher] = None
 
+    def _assign_log(self, topic: TopicImage, number: int, partition: Partition) -> None:
+        """Likewise, as to what lies here of it."""
+        image, own_id = topic.partitions[number], self._broker.node_id
+        if partition.log_end and own_id not in image.replicas:
+            self._broker.logs.restart(partition, 0)  # it was moved elsewhere, and takes no room here any more
+        if image.leader == own_id:
+            self.lead(topic, number, partition)
+            return
+        led = self._led.get(partition)
+        if led is not None:
+            self._depose(led, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
     def _leave(self, key: Key, leader: int) -> None:
-        """Follow a partition nowhere but at `leader`."""
-        before = self._following.get(key)
-        if before is not None and before != leader:
-            del self._following[key]
-            self._fetchers[before].drop(key)
-            self._stirred[self._fetchers[before]] = None
+        """Follow a partition at `leader` no more."""
+        del self._following[key]
+        self._fetchers[leader].drop(key)
+        self._stirred[self._fetchers[leader]] = None
 
     def _reassign(self, topic: TopicImage, number: int) -> None:
         """Replicas, or those in sync, changed under the same leader."""
@@ -310,10 +345,11 @@ class Replication:
             if led is not None:
                 self._drop_strangers(led)
                 self.advance_mark(led)
+                self.starts_moved(led)
             return
         key = key_of(topic.topic_id.bytes, number)
         if (self._broker.node_id in image.replicas) != (key in self._following):
-            self._assign(topic, number, key)
+            self._assign(topic, number, key, self._broker.logs.known(topic.topic_id, number))
 
     def _drop_strangers(self, led: Led) -> None:
         for node_id in [node_id for node_id in led.followers if node_id not in led.image.replicas]:
@@ -325,7 +361,9 @@ class Replication:
         topic_id_bytes = topic.topic_id.bytes
         for number in range(len(topic.partitions)):
             key = key_of(topic_id_bytes, number)
-            self._leave(key, NO_LEADER)
+            leader = self._following.get(key)
+            if leader is not None:
+                self._leave(key, leader)
             for feed in self._feeds.values():
                 feed.forget(key)
 

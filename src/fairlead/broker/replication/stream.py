@@ -46,7 +46,10 @@ class Meeting(NamedTuple):
 
 
 class Pull(NamedTuple):
-    """A follower's request. `written` is the number of the last answer that it has written; 0: there was none on this connection."""
+    """A follower's request. `written` is the number of the last answer that it has written; 0: there was none on this connection.
+
+    `meetings` are like `Meeting`, and where there are very many of them plain tuples, which the garbage collector need not walk over.
+    """
 
     node_id: int
     broker_epoch: int
@@ -54,7 +57,7 @@ class Pull(NamedTuple):
     wait_ms: int
     max_bytes: int
     dropped: Sequence[Key] = ()
-    meetings: Sequence[Meeting] = ()
+    meetings: Sequence[tuple[Key, int, int, int]] = ()
 
 
 class Told(NamedTuple):
@@ -118,7 +121,7 @@ def decode_pull(body: memoryview) -> Pull | None:
         middle = position + dropped_count * _KEY.size
         stop = middle + meeting_count * _MEETING.size
         dropped = [key for (key,) in _KEY.iter_unpack(body[position:middle])]
-        meetings = list(map(Meeting._make, _MEETING.iter_unpack(body[middle:stop])))
+        meetings = list(_MEETING.iter_unpack(body[middle:stop]))
     except struct.error as error:
         raise DecodeError(f"not a pull of a replication stream: {error}", 0) from None
     if stop != len(body) or kind != PULL:

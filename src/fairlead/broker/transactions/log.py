@@ -11,28 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from fairlead.base.codes import ErrorCode
 from fairlead.base.errors import DecodeError
 from fairlead.broker.controller import TRANSACTIONS_TOPIC
+from fairlead.broker.shards import APPEND_ERRORS, CHUNK_MAX_BYTES
 from fairlead.broker.transactions.image import TransactionImage
 from fairlead.broker.transactions.records import decode_key, decode_value, encode_key, encode_value
 from fairlead.broker.transactions.states import TransactionState
 from fairlead.records import RecordColumns, columns_from_lists, decode
-
-CHUNK_MAX_BYTES = 256 * 1024
-"""Bytes of keys and values written as one batch: well below any topic's max.message.bytes default."""
-
-_APPEND_ERRORS: dict[int, int] = {
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-}
-"""What a client is told when the log could not be written (Kafka's `TransactionStateManager.appendTransactionToLog`)."""
 
 Append = Callable[[str, int, RecordColumns, Callable[[int, int], None]], None]
 """append(topic, partition, columns, done) appends records, then calls done(error code, base offset)."""
@@ -81,7 +66,7 @@ class TransactionLog:
             transaction.pending = None
             if not error:
                 transaction.image, transaction.position = image, base_offset
-            done(_APPEND_ERRORS.get(error, error))
+            done(APPEND_ERRORS.get(error, error))
 
         self._append(shard, [(transaction.transactional_id, image)], written)
 

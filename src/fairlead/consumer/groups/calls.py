@@ -11,7 +11,7 @@ from fairlead.base.config import Settings
 from fairlead.base.errors import BrokerError, UnsupportedVersion
 from fairlead.base.ids import NO_LEADER_EPOCH, NO_OFFSET, TopicPartition
 from fairlead.core.group_coordinator import find_group_coordinators
-from fairlead.core.group_offsets import GroupMetadata, OffsetAndMetadata
+from fairlead.core.group_offsets import GroupMetadata, OffsetAndMetadata, offset_rows
 from fairlead.core.metadata import Metadata
 from fairlead.core.partition_offsets import ISOLATION_LEVELS, READ_COMMITTED
 from fairlead.core.script import Answer, Ask, Pause
@@ -94,15 +94,6 @@ class CoordinatorCalls:
 
     def commit(self, who: Callable[[], GroupMetadata], offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> Steps[None]:
         """Commit offsets. BrokerError with what the group has against it."""
-        topics: dict[str, list[Message]] = {}
-        for (topic, number), one in offsets.items():
-            row = Message(
-                partition_index=number,
-                committed_offset=one.offset,
-                committed_leader_epoch=one.leader_epoch,
-                committed_metadata=one.metadata,
-            )
-            topics.setdefault(topic, []).append(row)
         member = who()
         message = Message(
             group_id=self.group_id,
@@ -110,7 +101,7 @@ class CoordinatorCalls:
             member_id=member.member_id,
             group_instance_id=member.group_instance_id,
             retention_time_ms=-1,
-            topics=[Message(name=name, partitions=rows) for name, rows in topics.items()],
+            topics=offset_rows(offsets),
         )
         _, code = yield from self.ask(ApiKey.OFFSET_COMMIT, lambda: message, _row_codes)
         if code:

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, field
 from importlib import import_module
 from typing import Any
 
+from fairlead.lab.bounded import tell_where_on_request
 from fairlead.lab.pacing import Journal, Load
 from fairlead.lab.peers.run import value_of
 
@@ -100,4 +101,5 @@ def main(text: str) -> None:
 
 
 if __name__ == "__main__":
+    tell_where_on_request()
     main(sys.argv[1])

@@ -13,6 +13,7 @@ from importlib import import_module
 from itertools import cycle, islice
 from pathlib import Path
 
+from fairlead.lab.bounded import tell_where_on_request
 from fairlead.lab.lines import values_of_size
 
 MODULES = {
@@ -109,4 +110,5 @@ def main(text: str) -> None:
 
 
 if __name__ == "__main__":
+    tell_where_on_request()
     main(sys.argv[1])

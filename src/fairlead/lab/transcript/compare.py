@@ -101,6 +101,8 @@ def _plain(value: Any, name: str, symbols: Symbols) -> Any:
         return {field: _plain(inner, field, symbols) for field, inner in vars(value).items()}
     if name == "records":
         return _batches(value, symbols)
+    if name == "isr_nodes":
+        return sorted(value)  # a set, in no order
     if isinstance(value, (list, tuple)):
         return [_plain(inner, name, symbols) for inner in value]
     if name in _RULES and value is not None:
@@ -217,10 +219,10 @@ def _like(text: str, pattern: str) -> bool:
     return fnmatchcase(text, pattern.replace("[", "[[]"))
 
 
-def explanations() -> list[Explanation]:
-    """The data file `differences.toml`. ConfigError for an entry that is not whole."""
-    text = (files("fairlead.lab.transcript") / "differences.toml").read_text()
+def explanations(file: str = "differences.toml") -> list[Explanation]:
+    """The entries of a data file beside this module. ConfigError for one that is not whole."""
+    text = (files("fairlead.lab.transcript") / file).read_text()
     try:
         return [Explanation(**entry) for entry in tomllib.loads(text).get("difference", ())]
     except TypeError as error:
-        raise ConfigError(f"differences.toml: {error}") from None
+        raise ConfigError(f"{file}: {error}") from None

@@ -235,7 +235,9 @@ _FETCHED = [
 ]
 
 
-def _list(name: str, timestamp: Any, versions: Iterable[int] = (8,), to: str = MAIN, partition: int = 0, **more: Any) -> Step:
+def list_offsets(name: str, timestamp: Any, versions: Iterable[int] = (8,), to: str = MAIN, partition: int = 0, **more: Any) -> Step:
+    """A ListOffsets step of one partition."""
+
     def rows(seen: Seen) -> list[Message]:
         at = timestamp(seen) if callable(timestamp) else timestamp
         row = Message(partition_index=partition, current_leader_epoch=more.get("epoch", -1), timestamp=at)
@@ -246,23 +248,23 @@ def _list(name: str, timestamp: Any, versions: Iterable[int] = (8,), to: str = M
 
 
 _LISTED = [
-    _list("the end", -1, range(1, 11)),
-    _list("the committed end", -1, (2, 8), isolation_level=_COMMITTED),
-    _list("the beginning", -2, range(1, 11)),
-    _list("the greatest time", -3, (6, 7, 8, 10)),
-    _list("the local beginning", -4, (7, 8, 10)),
-    _list("the tiered end", -5, (8, 9, 10)),
-    _list("a time that is none", -9, (8,)),
-    _list("a time before all", 1, (1, 8)),
-    _list("the time of the second record", lambda seen: seen.base_ms + 1, (1, 8)),
-    _list("a time after all", lambda seen: seen.base_ms + 10**9, (1, 8)),
-    _list("in an empty partition", -1, (8,), to=PREFIX + "defaults"),
-    _list("a time in an empty partition", 5, (8,), to=PREFIX + "defaults"),
-    _list("the greatest time of nothing", -3, (8,), to=PREFIX + "defaults"),
-    _list("of a topic that is not there", -1, (1, 8), to=PREFIX + "missing"),
-    _list("of a partition that is not there", -1, (1, 8), partition=9),
-    _list("in the right epoch", -1, (4, 8), epoch=0),
-    _list("in an epoch to come", -1, (4, 8), epoch=3),
+    list_offsets("the end", -1, range(1, 11)),
+    list_offsets("the committed end", -1, (2, 8), isolation_level=_COMMITTED),
+    list_offsets("the beginning", -2, range(1, 11)),
+    list_offsets("the greatest time", -3, (6, 7, 8, 10)),
+    list_offsets("the local beginning", -4, (7, 8, 10)),
+    list_offsets("the tiered end", -5, (8, 9, 10)),
+    list_offsets("a time that is none", -9, (8,)),
+    list_offsets("a time before all", 1, (1, 8)),
+    list_offsets("the time of the second record", lambda seen: seen.base_ms + 1, (1, 8)),
+    list_offsets("a time after all", lambda seen: seen.base_ms + 10**9, (1, 8)),
+    list_offsets("in an empty partition", -1, (8,), to=PREFIX + "defaults"),
+    list_offsets("a time in an empty partition", 5, (8,), to=PREFIX + "defaults"),
+    list_offsets("the greatest time of nothing", -3, (8,), to=PREFIX + "defaults"),
+    list_offsets("of a topic that is not there", -1, (1, 8), to=PREFIX + "missing"),
+    list_offsets("of a partition that is not there", -1, (1, 8), partition=9),
+    list_offsets("in the right epoch", -1, (4, 8), epoch=0),
+    list_offsets("in an epoch to come", -1, (4, 8), epoch=3),
     ask(
         "of a partition twice",
         ApiKey.LIST_OFFSETS,
@@ -273,45 +275,47 @@ _LISTED = [
 ]
 
 
-def _epochs(name: str, leader_epoch: int, versions: Iterable[int] = (2, 3, 4), to: str = MAIN, partition: int = 0, epoch: int = -1) -> Step:
+def epochs(name: str, leader_epoch: int, versions: Iterable[int] = (2, 3, 4), to: str = MAIN, partition: int = 0, epoch: int = -1) -> Step:
+    """An OffsetForLeaderEpoch step of one partition, from somebody who is in `epoch`."""
     row = Message(partition=partition, current_leader_epoch=epoch, leader_epoch=leader_epoch)
     return ask(name, ApiKey.OFFSET_FOR_LEADER_EPOCH, versions, replica_id=-1, topics=[Message(topic=to, partitions=[row])])
 
 
 _EPOCHS = [
-    _epochs("the present epoch", 0),
-    _epochs("an epoch to come", 3),
-    _epochs("no epoch", -1),
-    _epochs("below", -5, (4,)),
-    _epochs("of a topic that is not there", 0, to=PREFIX + "missing"),
-    _epochs("of a partition that is not there", 0, (4,), partition=9),
-    _epochs("in the right epoch", 0, (4,), epoch=0),
-    _epochs("in an epoch that is to come", 0, (4,), epoch=2),
+    epochs("the present epoch", 0),
+    epochs("an epoch to come", 3),
+    epochs("no epoch", -1),
+    epochs("below", -5, (4,)),
+    epochs("of a topic that is not there", 0, to=PREFIX + "missing"),
+    epochs("of a partition that is not there", 0, (4,), partition=9),
+    epochs("in the right epoch", 0, (4,), epoch=0),
+    epochs("in an epoch that is to come", 0, (4,), epoch=2),
 ]
 
 
-def _cut_records(name: str, offset: int, versions: Iterable[int] = (2,), to: str = MAIN, partition: int = 0) -> Step:
+def cut_records(name: str, offset: int, versions: Iterable[int] = (2,), to: str = MAIN, partition: int = 0) -> Step:
+    """A DeleteRecords step of one partition."""
     rows = [Message(name=to, partitions=[Message(partition_index=partition, offset=offset)])]
     return ask(name, ApiKey.DELETE_RECORDS, versions, topics=rows, timeout_ms=5_000)
 
 
 _DELETED = [
-    _cut_records("the first three", 3, range(3)),
-    _cut_records("what is gone already", 1),
+    cut_records("the first three", 3, range(3)),
+    cut_records("what is gone already", 1),
     fetch("what was deleted", 0, (4, 12, 17)),
     fetch("what was not", 3, partition_max_bytes=1),
-    _list("the beginning now", -2),
-    _cut_records("beyond the end", 1000, (0, 2)),
-    _cut_records("below zero", -7),
-    _cut_records("of a topic that is not there", 0, (0, 2), to=PREFIX + "missing"),
-    _cut_records("of a partition that is not there", 0, partition=9),
-    _cut_records("of a compacted topic", 0, to=COMPACT),
-    _cut_records("all", -1, partition=1),
+    list_offsets("the beginning now", -2),
+    cut_records("beyond the end", 1000, (0, 2)),
+    cut_records("below zero", -7),
+    cut_records("of a topic that is not there", 0, (0, 2), to=PREFIX + "missing"),
+    cut_records("of a partition that is not there", 0, partition=9),
+    cut_records("of a compacted topic", 0, to=COMPACT),
+    cut_records("all", -1, partition=1),
     fetch("of nothing left", 0, partition=1),
-    _list("the beginning of nothing", -2, partition=1),
-    _list("the greatest time of what is deleted", -3, partition=1),
+    list_offsets("the beginning of nothing", -2, partition=1),
+    list_offsets("the greatest time of what is deleted", -3, partition=1),
     produce("after that", batch(b"new"), partition=1),
-    _epochs("after that", 0, (4,), partition=1),
+    epochs("after that", 0, (4,), partition=1),
 ]
 
 STEPS: list[Step] = [*_CREATED, *_PRODUCED, *_IDEMPOTENT, *_FETCHED, *_LISTED, *_EPOCHS, *_DELETED]

@@ -10,7 +10,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fairlead.lab.apache_kafka import ApacheKafka
-from fairlead.lab.transcript import broken_steps, cluster_steps, group_steps, record_steps, replica_steps, session_steps, transaction_steps
+from fairlead.lab.transcript import (
+    broken_steps,
+    cluster_steps,
+    group_steps,
+    record_steps,
+    replica_steps,
+    session_steps,
+    three_steps,
+    transaction_steps,
+)
 from fairlead.lab.transcript.compare import Explanation, Symbols, differences, explanations, plain
 from fairlead.lab.transcript.steps import Step
 from fairlead.lab.transcript.talk import Outcome, Talk
@@ -59,6 +68,38 @@ class Transcript:
             "explained": self.explained,
             "unexplained": differing,
         }
+
+
+def run_replicated(status: Status = lambda _: None) -> Transcript:
+    """The transcript of three brokers (`three_steps`), some of which are killed: an embedded cluster's, and an Apache Kafka's started here.
+
+    Raises `lab.apache_kafka.Unavailable` where Apache Kafka cannot be had.
+    """
+    base_ms, steps = time.time_ns() // 1_000_000 - 60_000, three_steps.STEPS
+    config = CONFIG | {"broker.session.timeout.ms": "3000", "broker.heartbeat.interval.ms": "500"}
+    status("three brokers of Apache Kafka start")
+    properties: dict[str, Any] = {key.replace(".", "_"): value for key, value in config.items()}
+    with ApacheKafka(heap="400m", brokers=3, **properties) as kafka, Talk(kafka.bootstrap_servers, base_ms, kafka.kill) as talk:
+        status("Apache Kafka is asked")
+        theirs, their_symbols = talk.run(steps), Symbols(talk.seen)
+    ours, our_symbols = ask_ours(steps, base_ms, config, status)
+    own = explanations("differences_replicated.toml")
+    result = judge([(one, plain(one, our_symbols)) for one in ours], [plain(one, their_symbols) for one in theirs], [*own, *explanations()])
+    result.unused = [one for one in own if not one.used]  # those of one broker's transcript are its own affair
+    return result
+
+
+def ask_ours(
+    steps: tuple[Step, ...], base_ms: int, config: dict[str, str], status: Status = lambda _: None
+) -> tuple[list[Outcome], Symbols]:
+    """What our cluster of three brokers answers, and the names for what it made up."""
+    status("our cluster is asked")
+    with (
+        _quietly(),
+        Cluster(brokers=3, config=config) as cluster,
+        Talk(cluster.bootstrap_servers, base_ms, lambda node: cluster.broker(node).kill()) as talk,
+    ):
+        return talk.run(steps), Symbols(talk.seen)
 
 
 def run_transcript(status: Status = lambda _: None, kafka: str | None = None, steps: tuple[Step, ...] = STEPS) -> Transcript:

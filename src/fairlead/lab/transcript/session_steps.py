@@ -88,6 +88,7 @@ STEPS: list[Step] = [
     create("a topic for sessions", topic(TOPIC, 3, retention_ms="-1")),
     appears(TOPIC),
     produce("a record", batch(b"a"), to=TOPIC, again_on=JUST_CHANGED),
+    fetch("all three are led by now", {0: 0, 1: 0, 2: 0}, 0, -1, again_on=JUST_CHANGED),
     *(step for version in (7, 11, 12, 13, 17) for step in _life(version)),
     fetch("empty from the start", {}, 0, 0, keep="empty"),
     fetch("a partition joins an empty one", {1: 0}, "empty", 1),

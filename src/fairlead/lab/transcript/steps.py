@@ -45,6 +45,7 @@ class Kind(Enum):
     ANSWER = "read the answer of the last SEND on this connection"
     SILENT = "send what gets no answer"
     RAW = "send bytes that are no request, and see what happens"
+    KILL = "kill -9 the broker of the number that `on` gives"
 
 
 @dataclass
@@ -92,7 +93,7 @@ class Step:
     fields: dict[str, Body]
     kind: Kind = Kind.ASK
     on: str = "a"
-    """The connection; one that was closed is opened anew."""
+    """The connection; one that was closed is opened anew. One whose name is a number is to the broker of that id, the others are to 0."""
     keep: str | None = None
     """The name under which later steps find the answer."""
     again_on: frozenset[int] = frozenset()
@@ -100,6 +101,8 @@ class Step:
     mine: bool = False
     """The answer lists everything there is; only what carries `PREFIX` is compared."""
     raw: bytes = b""
+    until: Callable[[Message], bool] | None = None
+    """What must hold of the answer; while it does not the request is sent again, for a while."""
 
 
 def ask(name: str, api: ApiKey, versions: Iterable[int], *, on: str = "a", keep: str | None = None, **fields: Body) -> Step:

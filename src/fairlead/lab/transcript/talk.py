@@ -7,7 +7,7 @@ import socket
 import struct
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from fairlead.lab.transcript.steps import Kind, Seen, Step, build
@@ -88,10 +88,11 @@ class _Connection:
 
 
 class Talk:
-    """One run of the transcript against the broker at `address` (host:port); a context manager."""
+    """One run of the transcript against the brokers at `addresses` (host:port, by node id); `kill(node id)` ends one; a context manager."""
 
-    def __init__(self, address: str, base_ms: int) -> None:
-        self._address = address
+    def __init__(self, addresses: str, base_ms: int, kill: Callable[[int], None] | None = None) -> None:
+        self._addresses = addresses.split(",")
+        self._kill = kill
         self._connections: dict[str, _Connection] = {}
         self.seen = Seen(base_ms)
 
@@ -108,6 +109,10 @@ class Talk:
         return outcomes
 
     def _take(self, step: Step, version: int) -> Message | str | None:
+        if step.kind is Kind.KILL:
+            assert self._kill is not None
+            self._kill(int(step.on))
+            return None
         connection = self._connection(step.on)
         self.seen.version = version
         if step.kind is Kind.RAW:
@@ -128,7 +133,8 @@ class Talk:
             connection = self._connection(step.on)
             connection.send(step.api, version, build(step.fields, self.seen))
             answer = connection.receive()
-            if not _errors_of(answer) & step.again_on or time.monotonic() > deadline_s:
+            settled = step.until is None or isinstance(answer, str) or step.until(answer)
+            if (settled and not _errors_of(answer) & step.again_on) or time.monotonic() > deadline_s:
                 break
             time.sleep(PAUSE_S)
         return self._remember(step, answer)
@@ -153,7 +159,7 @@ class Talk:
 
     def _connection(self, name: str) -> _Connection:
         if name not in self._connections:
-            self._connections[name] = _Connection(self._address)
+            self._connections[name] = _Connection(self._addresses[int(name) if name.isdecimal() else 0])
         return self._connections[name]
 
     def _drop(self, name: str) -> None:

@@ -1,0 +1,96 @@
+"""A committed offset is answered once it is in the file, and on the disk where the flush policy asks for that."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fairlead.base.codes import ErrorCode
+from fairlead.broker.controller import OFFSETS_TOPIC, AlterOperation, ConfigAlteration
+from fairlead.wire import ApiKey, Message
+from tests.support.virtual_cluster import Asked, VirtualCluster
+
+GROUP, TOPIC = "readers", "events"
+SLOW_MS = 50.0
+ONE_PARTITION = {"offsets.topic.num.partitions": 1}
+SYNCED = {"log.flush.interval.messages": 1}
+
+
+def cluster_of_one(config: dict[str, Any]) -> VirtualCluster:
+    cluster = VirtualCluster(1, ONE_PARTITION | config)
+    cluster.topic(TOPIC, 1)
+    cluster.controller.create_offsets_topic()
+    cluster.host.advance(10)
+    return cluster
+
+
+def committing(cluster: VirtualCluster, offset: int) -> Asked:
+    """An OffsetCommit under way."""
+    topics = [Message(name=TOPIC, partitions=[Message(partition_index=0, committed_offset=offset)])]
+    return cluster.send(0, ApiKey.OFFSET_COMMIT, 8, group_id=GROUP, generation_id_or_member_epoch=-1, topics=topics)
+
+
+def commit(cluster: VirtualCluster, offset: int) -> None:
+    asked = committing(cluster, offset)
+    cluster.host.run_until(lambda: asked.answer is not None)
+    assert asked.answer is not None
+    assert asked.answer.topics[0].partitions[0].error_code == ErrorCode.NONE
+
+
+def committed(cluster: VirtualCluster) -> int:
+    topics = [Message(name=TOPIC, partition_indexes=[0])]
+    answer = cluster.ask(0, ApiKey.OFFSET_FETCH, 7, group_id=GROUP, topics=topics)
+    return int(answer.topics[0].partitions[0].committed_offset)
+
+
+def lose(cluster: VirtualCluster, power: bool) -> None:
+    """The broker is gone, at times with everything that was not synced; and starts again."""
+    cluster.kill(0)
+    if power:
+        cluster.host.disk.cut_power("/data/0", lambda size_bytes: 0)
+    cluster.start(0)
+
+
+def slow_write(cluster: VirtualCluster) -> None:
+    cluster.host.disk.append_ms = SLOW_MS
+
+
+def slow_sync(cluster: VirtualCluster) -> None:
+    cluster.host.disk.sync_ms = SLOW_MS
+
+
+@pytest.mark.parametrize(("config", "slow"), [({}, slow_write), (SYNCED, slow_sync)], ids=["written", "synced"])
+def test_a_commit_is_answered_once_it_is_written_and_synced_where_that_is_asked_for(config: dict[str, Any], slow: Any) -> None:
+    cluster = cluster_of_one(config)
+    commit(cluster, 1)
+    slow(cluster)
+    asked = committing(cluster, 2)
+    cluster.host.advance(SLOW_MS - 1)
+    assert asked.answer is None
+    cluster.host.advance(2)
+    assert asked.answer is not None
+
+
+def test_a_commit_does_not_wait_for_a_sync_that_nobody_asks_for() -> None:
+    cluster = cluster_of_one({})
+    slow_sync(cluster)
+    asked = committing(cluster, 1)
+    cluster.host.advance(1)
+    assert asked.answer is not None
+
+
+@pytest.mark.parametrize(("config", "power", "kept"), [({}, False, 7), ({}, True, -1), (SYNCED, False, 7), (SYNCED, True, 7)])
+def test_what_is_kept_of_a_commit_is_what_was_promised(config: dict[str, Any], power: bool, kept: int) -> None:
+    cluster = cluster_of_one(config)
+    commit(cluster, 7)
+    lose(cluster, power)
+    assert committed(cluster) == kept
+
+
+def test_the_offsets_alone_may_be_synced() -> None:
+    cluster = cluster_of_one({})
+    cluster.controller.alter_topic_configs(OFFSETS_TOPIC, [ConfigAlteration("flush.messages", AlterOperation.SET, "1")])
+    commit(cluster, 7)
+    lose(cluster, power=True)
+    assert committed(cluster) == 7
