@@ -13,7 +13,8 @@ from fairlead.broker.dispatch import REGISTRY
 from fairlead.broker.refusals import REFUSED_APIS, REFUSED_OPTIONS, REFUSED_VERSIONS
 from fairlead.lab.transcript.compare import Explanation, explanations
 from fairlead.producer.metric_names import GROUPS
-from fairlead.spark.options import OPTIONS, REFUSED
+from fairlead.spark.connector import REFUSED_SETTINGS
+from fairlead.spark.option_table import OPTIONS, REFUSED, Option
 from fairlead.wire import CLIENT_VERSIONS, ApiKey
 
 FOLDER = Path(__file__).parent
@@ -72,13 +73,45 @@ def configuration() -> str:
                 _scope(BROKER_CONFIGS, "broker", "Embedded cluster"),
                 _scope(BROKER_CONFIGS, "topic", "Topics of the embedded cluster"),
                 "## Refused by the embedded cluster\n\n" + _unsupported(BROKER_CONFIGS),
-                "## Spark source and sink\n\nOptions `kafka.*` go to the client, by the tables above.\n\n"
-                + table(
-                    ("option", "for", "default", "meaning"),
-                    ((f"`{o.name}`", o.used_by, f"`{o.default}`" if o.default else "", o.doc) for o in OPTIONS),
-                ),
-                "## Refused by the Spark source and sink\n\n"
-                + table(("option", "reason"), ((f"`{name}`", why) for name, why in REFUSED.items())),
+            )
+        )
+        + "\n"
+    )
+
+
+_USES = {"read": "batch, streaming", "batch": "batch", "stream": "streaming", "write": "write", "both": "batch, streaming, write"}
+
+
+def _option_rows(options: Iterable[Option]) -> str:
+    rows = ((f"`{one.name}`", _USES[one.used_by], f"`{one.default}`" if one.default else "", one.doc) for one in options)
+    return table(("option", "for", "default", "meaning"), rows)
+
+
+def spark_options() -> str:
+    """docs/spark-options.md"""
+    settings = (
+        (f"`{name}…`" if name.endswith(".") else f"`{name}`", f"`{default}`" if default else "", why)
+        for name, (default, why) in REFUSED_SETTINGS.items()
+    )
+    return (
+        "\n\n".join(
+            (
+                NOTE,
+                "# Options of the Spark source and sink",
+                "Required: `kafka.bootstrap.servers`, host:port pairs of brokers, and for reads one of `assign`, `subscribe` and "
+                "`subscribePattern`. Names may be in any case. Everything that is wrong is said at once, with the nearest right name.",
+                "Options `kafka.*` that are not listed here go to the client, by the tables of [configuration](configuration.md): "
+                "`kafka.isolation.level`, `kafka.fetch.max.bytes`, `kafka.linger.ms`. How the source works is in "
+                "[Reading Kafka in Spark](spark-source.md).",
+                "## As in Spark's own Kafka connector",
+                _option_rows(one for one in OPTIONS if not one.ours),
+                "## What Spark's connector does not have",
+                _option_rows(one for one in OPTIONS if one.ours),
+                "## Refused options",
+                table(("option", "reason"), ((f"`{name}`", why) for name, why in REFUSED.items())),
+                "## Spark's settings for its own connector",
+                "They mean nothing here: `fairlead.spark.spark_session` refuses them.",
+                table(("setting", "default", "reason"), settings),
             )
         )
         + "\n"
@@ -158,7 +191,7 @@ def metrics() -> str:
     )
 
 
-DOCUMENTS = {"configuration.md": configuration, "metrics.md": metrics, "protocol.md": protocol}
+DOCUMENTS = {"configuration.md": configuration, "metrics.md": metrics, "protocol.md": protocol, "spark-options.md": spark_options}
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ def _generator() -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("name", ["configuration.md", "metrics.md", "protocol.md"])
+@pytest.mark.parametrize("name", ["configuration.md", "metrics.md", "protocol.md", "spark-options.md"])
 def test_tables_in_the_documents_are_those_of_the_code(name: str) -> None:
     written = (ROOT / "docs" / name).read_text(encoding="utf-8")
     assert written == _generator().DOCUMENTS[name](), "run `make docs`"

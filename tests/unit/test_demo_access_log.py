@@ -10,7 +10,11 @@ import pytest
 
 from fairlead.base.errors import ConfigError
 from fairlead.cli.demo import access_log
-from fairlead.cli.demo.pipeline import LINE_PATTERN
+from fairlead.spark.pipelines import template
+
+PROGRAM = Path(template.__file__).with_name("transformations") / "access_log.py.txt"
+(LINE_PATTERN,) = re.findall(r"^LINE = r'(.*)'$", PROGRAM.read_text(encoding="utf-8"), re.MULTILINE)
+"""As the demo's pipeline has it."""
 
 
 def _rows(tables: object) -> list[tuple[bytes | None, bytes]]:

@@ -315,6 +315,67 @@ def test_settings_that_a_transaction_cannot_keep_are_refused(scene: Scene, confi
         scene.rig.producer(config)
 
 
+# Prepared for another process to end
+
+
+def test_a_prepared_transaction_is_written_and_left_open_by_closing(scene: Scene, caplog: pytest.LogCaptureFixture) -> None:
+    scene.producer.init_transactions()
+    scene.producer.begin_transaction()
+    acks = [scene.producer.send("t", b"%d" % row, partition=row % 2) for row in range(10)]
+    prepared = scene.producer.prepare_transaction()
+    assert all(ack.result(0).offset >= 0 for ack in acks)
+    assert prepared is not None
+    assert prepared.transactional_id == "app"
+    header = scene.cluster.produce_requests[0][0][2]
+    assert (prepared.producer_id, prepared.epoch) == (header.producer_id, header.producer_epoch)
+    with pytest.raises(UsageError, match="no transaction is open"):
+        scene.producer.send("t", b"late")
+    scene.producer.close()
+    assert "END_TXN" not in scene.coordinator.kinds()
+    assert caplog.records == []
+
+
+def test_nothing_sent_is_nothing_prepared(scene: Scene) -> None:
+    scene.producer.init_transactions()
+    scene.producer.begin_transaction()
+    assert scene.producer.prepare_transaction() is None
+
+
+def test_after_preparing_a_producer_goes_on_under_a_new_epoch(scene: Scene) -> None:
+    scene.producer.init_transactions()
+    scene.producer.begin_transaction()
+    scene.producer.send("t", b"first", partition=0)
+    prepared = scene.producer.prepare_transaction()
+    assert prepared is not None
+    with pytest.raises(UsageError, match="init_transactions has not been called"):
+        scene.producer.begin_transaction()
+    scene.producer.init_transactions()
+    scene.transact(b"second")
+    header = scene.cluster.produce_requests[-1][0][2]
+    assert (header.producer_epoch, header.base_sequence) == (prepared.epoch + 1, 0)
+
+
+def test_what_cannot_be_delivered_cannot_be_prepared(scene: Scene) -> None:
+    scene.producer.init_transactions()
+    scene.producer.begin_transaction()
+    scene.producer.send("t", b"a", partition=7)
+    with pytest.raises(TransactionFailed):
+        scene.producer.prepare_transaction()
+    scene.producer.abort_transaction()
+
+
+def test_a_preparation_that_runs_late_is_waited_for_by_the_same_call(scene: Scene) -> None:
+    scene.producer.init_transactions()
+    scene.producer.begin_transaction()
+    scene.coordinator.faults[ApiKey.ADD_PARTITIONS_TO_TXN] += [IGNORE]
+    scene.producer.send("t", b"a", partition=0)
+    with pytest.raises(TimedOut, match="prepare_transaction has not ended"):
+        scene.producer.prepare_transaction(timeout_s=0.5)
+    with pytest.raises(UsageError, match="prepare_transaction"):
+        scene.producer.begin_transaction()
+    assert scene.producer.prepare_transaction(timeout_s=120) is not None
+
+
 # The table
 
 

@@ -67,6 +67,17 @@ def test_keys_and_headers_are_left_out_where_not_wanted() -> None:
     assert records.to_arrow("t", 0).column("key").null_count == 48
 
 
+def test_values_are_left_out_where_not_wanted() -> None:
+    whole, records = decode(mixed()), decode(mixed(), want_values=False)
+    assert records.values.to_list() == [None] * 48
+    assert records.values.data.nbytes == 0
+    assert records.keys is not None
+    assert whole.keys is not None
+    assert records.keys.to_list() == whole.keys.to_list()
+    assert (records.offsets.tolist(), records.timestamps_ms.tolist()) == (whole.offsets.tolist(), whole.timestamps_ms.tolist())
+    assert records.to_arrow("t", 0).column("headers").to_pylist() == whole.to_arrow("t", 0).column("headers").to_pylist()
+
+
 def test_columns_without_nulls_say_so() -> None:
     records = decode(encoded([Sample(b"k", b"v")] * 3).buffer)
     assert records.keys is not None

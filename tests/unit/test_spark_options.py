@@ -7,7 +7,8 @@ import pytest
 from fairlead.base.errors import ConfigError
 from fairlead.base.ids import TopicPartition
 from fairlead.spark.offsets import EARLIEST, LATEST
-from fairlead.spark.options import OPTIONS, REFUSED, parse_read_options, parse_write_options
+from fairlead.spark.option_table import OPTIONS, REFUSED
+from fairlead.spark.options import parse_read_options, parse_write_options
 
 SERVERS = {"kafka.bootstrap.servers": "localhost:9092"}
 
@@ -15,7 +16,12 @@ SERVERS = {"kafka.bootstrap.servers": "localhost:9092"}
 def test_a_read_of_topics_has_the_connectors_defaults() -> None:
     options = parse_read_options({**SERVERS, "subscribe": "a, b"})
     assert options.topics == ["a", "b"]
-    assert (options.starting, options.ending, options.fail_on_data_loss, options.include_headers) == (EARLIEST, LATEST, True, False)
+    assert (options.starting, options.ending, options.fail_on_data_loss, "headers" in options.layout.columns) == (
+        EARLIEST,
+        LATEST,
+        True,
+        False,
+    )
     assert options.client == {"bootstrap.servers": "localhost:9092"}
 
 
@@ -59,9 +65,12 @@ def test_timestamps_go_over_offsets_and_one_for_all_over_one_by_one() -> None:
         ({**SERVERS, "subscribe": "t", "startingOfsets": "earliest"}, "unknown option; did you mean startingOffsets?"),
         ({**SERVERS, "subscribe": "t", "minPartitions": "0"}, "minPartitions: must be a whole number, at least 1"),
         ({**SERVERS, "subscribe": "t", "failOnDataLoss": "no"}, "failOnDataLoss: must be true or false"),
-        ({**SERVERS, "subscribe": "t", "maxOffsetsPerTrigger": "5"}, "maxOffsetsPerTrigger: not supported (for streaming"),
-        ({**SERVERS, "subscribe": "t", "kafka.group.id": "g"}, "kafka.group.id: not supported"),
-        ({**SERVERS, "subscribe": "t", "topic": "u"}, "topic: an option for write, not for read"),
+        (
+            {**SERVERS, "subscribe": "t", "maxOffsetsPerTrigger": "5"},
+            "maxOffsetsPerTrigger: an option for a streaming read, not for a batch read",
+        ),
+        ({**SERVERS, "subscribe": "t", "commitOffsets": "true"}, "commitOffsets: an option for a streaming read, not for a batch read"),
+        ({**SERVERS, "subscribe": "t", "topic": "u"}, "topic: an option for a write, not for a batch read"),
     ],
 )
 def test_a_wrong_read_says_what_is_wrong(options: dict[str, str], said: str) -> None:
@@ -71,7 +80,7 @@ def test_a_wrong_read_says_what_is_wrong(options: dict[str, str], said: str) -> 
 
 
 def test_a_write_refuses_options_of_a_read() -> None:
-    with pytest.raises(ConfigError, match="subscribe: an option for read, not for write"):
+    with pytest.raises(ConfigError, match="subscribe: an option for reads, not for a write"):
         parse_write_options({**SERVERS, "subscribe": "t"})
 
 

@@ -1,7 +1,8 @@
 """The admin client: topics, partitions, configs, offsets and the cluster.
 
 Theory of operation. A call is a script (`core.script`): a generator that asks and waits from top to bottom, run by `AdminMachine`
-inside its step. `topics`, `configs`, `offsets` and `groups` hold the scripts; `items` and `group_items` what they take and give.
+inside its step. `topics`, `configs`, `offsets`, `log_dirs` and `groups` hold the scripts; `items` and `group_items` what they take
+and give.
 
 Every call about several items has one frame (`scripts.per_item`): all items go into one request, items that failed for a reason that
 passes are asked about again after a back-off with fresh metadata, and when all are settled the call gives {item: result} or
@@ -36,16 +37,21 @@ from fairlead.admin.items import (
     ConfigOperation,
     ConfigResource,
     ConfigSource,
+    LogDirDescription,
     NewPartitions,
     NewTopic,
+    ReplicaLog,
     ResourceType,
     TopicDescription,
     TopicListing,
 )
+from fairlead.admin.log_dirs import describe_log_dirs
 from fairlead.admin.machine import AdminMachine, Perform, Shut
 from fairlead.admin.offsets import delete_records, list_offsets
 from fairlead.admin.scripts import AdminScript
 from fairlead.admin.topics import create_partitions, create_topics, delete_topics, describe_cluster, describe_topics, list_topics
+from fairlead.admin.transaction_items import TransactionDescription, TransactionListing
+from fairlead.admin.transactions import describe_transactions, end_transactions, list_transactions
 
 __all__ = [
     "AdminMachine",
@@ -59,13 +65,17 @@ __all__ = [
     "GroupDescription",
     "GroupListing",
     "GroupMember",
+    "LogDirDescription",
     "NewPartitions",
     "NewTopic",
     "Perform",
+    "ReplicaLog",
     "ResourceType",
     "Shut",
     "TopicDescription",
     "TopicListing",
+    "TransactionDescription",
+    "TransactionListing",
     "alter_configs",
     "alter_group_offsets",
     "create_partitions",
@@ -77,9 +87,13 @@ __all__ = [
     "describe_cluster",
     "describe_configs",
     "describe_groups",
+    "describe_log_dirs",
     "describe_topics",
+    "describe_transactions",
+    "end_transactions",
     "list_group_offsets",
     "list_groups",
     "list_offsets",
     "list_topics",
+    "list_transactions",
 ]

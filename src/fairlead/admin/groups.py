@@ -6,21 +6,19 @@ for several.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any
 
+from fairlead.admin.coordinated import of_every_broker, per_coordinated
 from fairlead.admin.group_items import GroupDescription, GroupListing, GroupMember
 from fairlead.admin.scripts import AdminScript, Settled
 from fairlead.base.codes import ErrorCode, policy
-from fairlead.base.errors import BrokerError, DecodeError, ItemsFailed, UnsupportedVersion
+from fairlead.base.errors import BrokerError, DecodeError, ItemsFailed
 from fairlead.base.ids import NO_LEADER_EPOCH, NO_OFFSET, TopicPartition
 from fairlead.core.consumer_protocol import PROTOCOL_TYPE, decode_assignment
-from fairlead.core.group_coordinator import find_group_coordinators
+from fairlead.core.coordinator_lookup import KeyType
 from fairlead.core.group_offsets import NO_GENERATION, OffsetAndMetadata, offset_rows
 from fairlead.core.metadata import Metadata
-from fairlead.core.script import Ask, Pause
-from fairlead.core.topic_listing import ask_metadata
 from fairlead.wire import ApiKey, Message
 
 _MISSING = "Dead"
@@ -29,30 +27,10 @@ _MISSING = "Dead"
 
 def list_groups(states: Sequence[str], types: Sequence[str]) -> AdminScript[dict[str, GroupListing]]:
     """{group: listing} of all brokers' groups, by name; `states` and `types` empty: all."""
-    answer = yield from ask_metadata([])
-    waiting = {broker.node_id for broker in answer.brokers}
-    found: dict[str, GroupListing] = {}
     message = Message(states_filter=list(states), types_filter=list(types))
-    while waiting:
-        nodes = sorted(waiting)
-        trouble: Exception | None = None
-        for node_id, said in zip(nodes, (yield [Ask(ApiKey.LIST_GROUPS, message, node_id) for node_id in nodes]), strict=True):
-            if isinstance(said, UnsupportedVersion):
-                raise said
-            if isinstance(said, Exception):
-                trouble = said
-                continue
-            error = BrokerError(said.error_code, f"listing the groups of broker {node_id}") if said.error_code else None
-            if error is not None and not error.retriable:
-                raise error
-            trouble = error or trouble
-            if error is None:
-                waiting.discard(node_id)
-                found.update(
-                    (row.group_id, GroupListing(row.group_id, row.protocol_type, row.group_state, row.group_type)) for row in said.groups
-                )
-        if trouble is not None:
-            yield Pause(trouble, refresh=True)
+    answers = yield from of_every_broker("the groups", ApiKey.LIST_GROUPS, message)
+    rows = [row for said in answers for row in said.groups]
+    found = {row.group_id: GroupListing(row.group_id, row.protocol_type, row.group_state, row.group_type) for row in rows}
     return dict(sorted(found.items()))
 
 
@@ -78,7 +56,7 @@ def describe_groups(metadata: Metadata, group_ids: Sequence[str]) -> AdminScript
     def ask(groups: list[str]) -> list[tuple[ApiKey, Message]]:
         return [(ApiKey.DESCRIBE_GROUPS, Message(groups=groups, include_authorized_operations=False))]
 
-    return _per_group("describe_groups", metadata, group_ids, ask, read)
+    return per_coordinated("describe_groups", KeyType.GROUP, metadata, group_ids, ask, read)
 
 
 def delete_groups(metadata: Metadata, group_ids: Sequence[str]) -> AdminScript[dict[str, None]]:
@@ -90,7 +68,7 @@ def delete_groups(metadata: Metadata, group_ids: Sequence[str]) -> AdminScript[d
     def ask(groups: list[str]) -> list[tuple[ApiKey, Message]]:
         return [(ApiKey.DELETE_GROUPS, Message(groups_names=groups))]
 
-    return _per_group("delete_groups", metadata, group_ids, ask, read)
+    return per_coordinated("delete_groups", KeyType.GROUP, metadata, group_ids, ask, read)
 
 
 def list_group_offsets(
@@ -106,7 +84,7 @@ def list_group_offsets(
     def ask(groups: list[str]) -> list[tuple[ApiKey, Message]]:
         return [(ApiKey.OFFSET_FETCH, _fetch_message(group_id, require_stable)) for group_id in groups]
 
-    return _per_group("list_group_offsets", metadata, group_ids, ask, read)
+    return per_coordinated("list_group_offsets", KeyType.GROUP, metadata, group_ids, ask, read)
 
 
 def alter_group_offsets(
@@ -125,7 +103,8 @@ def alter_group_offsets(
     def read(_node_id: int, answer: Message) -> list[tuple[str, Settled]]:
         return [(group_id, _partition_rows(answer))]
 
-    settled = yield from _per_group("alter_group_offsets", metadata, [group_id], lambda _groups: [(ApiKey.OFFSET_COMMIT, message)], read)
+    asked = [(ApiKey.OFFSET_COMMIT, message)]
+    settled = yield from per_coordinated("alter_group_offsets", KeyType.GROUP, metadata, [group_id], lambda _groups: asked, read)
     return _partitions_settled("alter_group_offsets", settled[group_id])
 
 
@@ -141,72 +120,9 @@ def delete_group_offsets(
     def read(_node_id: int, answer: Message) -> list[tuple[str, Settled]]:
         return [(group_id, Settled(answer.error_code) if answer.error_code else _partition_rows(answer))]
 
-    settled = yield from _per_group("delete_group_offsets", metadata, [group_id], lambda _groups: [(ApiKey.OFFSET_DELETE, message)], read)
+    asked = [(ApiKey.OFFSET_DELETE, message)]
+    settled = yield from per_coordinated("delete_group_offsets", KeyType.GROUP, metadata, [group_id], lambda _groups: asked, read)
     return _partitions_settled("delete_group_offsets", settled[group_id])
-
-
-def _per_group(
-    what: str,
-    metadata: Metadata,
-    group_ids: Sequence[str],
-    ask: Callable[[list[str]], list[tuple[ApiKey, Message]]],
-    read: Callable[[int, Message], Iterable[tuple[str, Settled]]],
-) -> AdminScript[dict[str, Any]]:
-    """A script: {group: result}. `ask` makes the requests about the groups of one coordinator, `read` takes one answer apart.
-
-    Raises ItemsFailed if any group failed, once all are settled.
-    """
-    nodes: dict[str, int] = {}
-    results: dict[str, Any] = {}
-    errors: dict[str, BrokerError] = {}
-    while open_groups := [group_id for group_id in dict.fromkeys(group_ids) if group_id not in results and group_id not in errors]:
-        trouble: Exception | None = None
-        lost = [group_id for group_id in open_groups if group_id not in nodes]
-        for group_id, found in (yield from find_group_coordinators(metadata, lost)).items() if lost else ():
-            if isinstance(found, int):
-                nodes[group_id] = found
-            elif isinstance(found, BrokerError) and not found.retriable:
-                errors[group_id] = found
-            else:
-                trouble = found
-        asked = _requests(open_groups, nodes, ask)
-        answers = (yield [one for _, one in asked]) if asked else []
-        for (groups, one), answer in zip(asked, answers, strict=True):
-            if isinstance(answer, UnsupportedVersion):
-                raise answer
-            assert one.node_id is not None
-            rows = [] if isinstance(answer, Exception) else list(read(one.node_id, answer))
-            settled = dict(rows if len(groups) > 1 else [(groups[0], row) for _, row in rows])
-            for group_id in groups:
-                row = settled.get(group_id, Settled(ErrorCode.UNKNOWN_SERVER_ERROR, f"the answer left out group {group_id!r}"))
-                if isinstance(answer, Exception) or BrokerError(row.code).retriable:
-                    nodes.pop(group_id)
-                    trouble = answer if isinstance(answer, Exception) else BrokerError(row.code, f"group {group_id!r}")
-                elif row.code:
-                    errors[group_id] = BrokerError(row.code, row.message or policy(row.code).meaning)
-                else:
-                    results[group_id] = row.result
-        if trouble is not None:
-            yield Pause(trouble)
-    if errors:
-        raise ItemsFailed(what, errors, results)
-    return {group_id: results[group_id] for group_id in group_ids}
-
-
-def _requests(
-    groups: Sequence[str], nodes: Mapping[str, int], ask: Callable[[list[str]], list[tuple[ApiKey, Message]]]
-) -> list[tuple[list[str], Ask]]:
-    """Each request with the groups that it is about: all of one coordinator's, or one of them each."""
-    by_node: dict[int, list[str]] = {}
-    for group_id in groups:
-        if group_id in nodes:
-            by_node.setdefault(nodes[group_id], []).append(group_id)
-    found = []
-    for node_id, mine in by_node.items():
-        made = ask(mine)
-        shares = [mine] if len(made) == 1 else [[group_id] for group_id in mine]
-        found += [(share, Ask(api_key, message, node_id, fails_fast=True)) for share, (api_key, message) in zip(shares, made, strict=True)]
-    return found
 
 
 def _member(member: Message, protocol_type: str) -> GroupMember:

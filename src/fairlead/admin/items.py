@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple
 
-from fairlead.base.ids import Node
+from fairlead.base.ids import Node, TopicPartition
 from fairlead.core.metadata import PartitionMetadata
 
 
@@ -61,6 +61,26 @@ class ClusterDescription:
     cluster_id: str | None
     controller: Node | None
     nodes: list[Node]
+
+
+@dataclass(slots=True, frozen=True)
+class ReplicaLog:
+    """One replica in a log directory: the size of its log, and how far it is behind (in records; 0 for a leader)."""
+
+    size_bytes: int
+    offset_lag: int
+    is_future: bool
+    """It is being moved here from another directory of its broker, and will take its place."""
+
+
+@dataclass(slots=True, frozen=True)
+class LogDirDescription:
+    """A log directory of a broker. `error`: it is offline. Sizes are those of its disk, None where the broker does not know."""
+
+    replicas: Mapping[TopicPartition, ReplicaLog]
+    error: Exception | None
+    total_bytes: int | None
+    usable_bytes: int | None
 
 
 class ResourceType(IntEnum):

@@ -1,37 +1,61 @@
-"""The application: commands put together, and errors as lines."""
+"""The application: commands put together, and errors as lines.
+
+Only the command that is called is imported: `pipeline check` answers in less time than it takes to load a client.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
 
 import typer
 from rich.markup import escape
 
 import fairlead
 from fairlead.base.errors import FairleadError, ItemsFailed
-from fairlead.cli import cluster, demo_command, groups, lab, perf, records, simulate, topics
 from fairlead.cli.main import WRONG_COMMAND_LINE_EXIT_CODE
 from fairlead.cli.terminal import errors
 
-app = typer.Typer(
-    name="fairlead",
-    no_args_is_help=True,
-    add_completion=False,
-    help="A Kafka client and an embedded Kafka cluster: start one, fill it, read it, measure it.",
-)
-app.add_typer(topics.app, name="topics")
-app.add_typer(groups.app, name="groups")
-app.add_typer(perf.app, name="perf")
-app.add_typer(lab.app, name="lab")
-app.command("up")(cluster.up)
-app.command("produce")(records.produce)
-app.command("consume")(records.consume)
-app.command("demo")(demo_command.demo)
-app.command("simulate")(simulate.simulate)
+COMMANDS: Mapping[str, str] = {
+    "topics": "topics:app",
+    "groups": "groups:app",
+    "perf": "perf:app",
+    "pipeline": "pipeline:app",
+    "lab": "lab:app",
+    "up": "cluster:up",
+    "produce": "records:produce",
+    "consume": "records:consume",
+    "demo": "demo_command:demo",
+    "simulate": "simulate:simulate",
+    "skew": "skew_command:skew",
+}
+"""Module of this room and what in it: `app` is a group of commands, everything else one command."""
 
 _CommandLineError: type[Exception] = typer.BadParameter.__mro__[2]
 """`click.ClickException`, wherever this release of typer keeps it."""
 
 
-@app.callback(invoke_without_command=True)
+def _application(arguments: list[str]) -> typer.Typer:
+    """The command that the arguments name; all of them where they name none that there is."""
+    app = typer.Typer(
+        name="fairlead",
+        no_args_is_help=True,
+        add_completion=False,
+        help="A Kafka client and an embedded Kafka cluster: start one, fill it, read it, measure it.",
+    )
+    app.callback(invoke_without_command=True)(_root)
+    named = next((argument for argument in arguments if not argument.startswith("-")), "")
+    for name in [named] if named in COMMANDS else COMMANDS:
+        module, _, attribute = COMMANDS[name].partition(":")
+        command: Any = getattr(import_module(f"fairlead.cli.{module}"), attribute)
+        if attribute == "app":
+            app.add_typer(command, name=name)
+        else:
+            app.command(name)(command)
+    return app
+
+
 def _root(
     context: typer.Context,
     version: bool = typer.Option(False, "--version", help="Print the version and leave."),
@@ -45,7 +69,7 @@ def _root(
 
 def invoke(arguments: list[str]) -> int:
     """Runs a command; the exit code. KeyboardInterrupt and BrokenPipeError come out of it, every other error is said in one line."""
-    command = typer.main.get_command(app)
+    command = typer.main.get_command(_application(arguments))
     try:
         with command.make_context("fairlead", arguments) as context:
             command.invoke(context)

@@ -23,7 +23,7 @@ from fairlead.cli.terminal import (
     write_json,
 )
 from fairlead.client import Admin
-from fairlead.core.partition_offsets import LATEST
+from fairlead.client.group_lag import group_lags
 
 app = typer.Typer(no_args_is_help=True, help="List, describe, reset and delete consumer groups.")
 
@@ -159,28 +159,22 @@ def _describe(admin: Admin, groups: list[str]) -> list[dict[str, Any]]:
     if not groups:
         return []
     described = admin.describe_groups(groups)
-    offsets = admin.list_group_offsets(groups)
-    readers = {name: {of: member for member in group.members for of in member.assignment} for name, group in described.items()}
-    wanted = sorted({of for name in groups for of in (*offsets[name], *readers[name])})
-    ends = _ends(admin, wanted)
+    lags = group_lags(admin, {name: group.members for name, group in described.items()})
     report = []
     for name, group in described.items():
-        rows = []
-        for of in sorted({*offsets[name], *readers[name]}):
-            committed, end, reader = offsets[name].get(of), ends.get(of), readers[name].get(of)
-            lag = None if committed is None or end is None else max(0, end - committed.offset)
-            rows.append(
-                {
-                    "topic": of.topic,
-                    "partition": of.partition,
-                    "committed": None if committed is None else committed.offset,
-                    "end": end,
-                    "lag": lag,
-                    "member_id": None if reader is None else reader.member_id,
-                    "host": None if reader is None else reader.host,
-                    "client_id": None if reader is None else reader.client_id,
-                }
-            )
+        rows = [
+            {
+                "topic": one.partition.topic,
+                "partition": one.partition.partition,
+                "committed": one.committed,
+                "end": one.end,
+                "lag": one.lag,
+                "member_id": None if one.member is None else one.member.member_id,
+                "host": None if one.member is None else one.member.host,
+                "client_id": None if one.member is None else one.member.client_id,
+            }
+            for one in lags[name]
+        ]
         report.append(
             {
                 "group": name,
@@ -208,14 +202,3 @@ def _by_topic(partitions: tuple[TopicPartition, ...]) -> dict[str, list[int]]:
     for topic, number in sorted(partitions):
         found.setdefault(topic, []).append(number)
     return found
-
-
-def _ends(admin: Admin, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
-    """The ends of logs; a partition that is gone has none."""
-    if not partitions:
-        return {}
-    try:
-        found = admin.list_offsets(dict.fromkeys(partitions, LATEST))
-    except ItemsFailed as error:
-        found = error.results
-    return {of: one.offset for of, one in found.items() if one is not None}

@@ -8,9 +8,11 @@ import typer
 from rich.table import Table
 
 from fairlead.cli.lab_cluster import kip578, replication
+from fairlead.cli.lab_exactly_once import exactly_once
 from fairlead.cli.lab_killstorm import killstorm
 from fairlead.cli.lab_latency import kip480, kip794
 from fairlead.cli.lab_options import JsonFile, Peers, PlotFile, Profile, Target, chosen_all, chosen_profile, run_experiment
+from fairlead.cli.lab_spark import bounded, spark
 from fairlead.cli.lab_transcript import transcript
 from fairlead.cli.terminal import output
 from fairlead.lab.experiment import EXPERIMENTS, TRIALS
@@ -125,9 +127,12 @@ def batching(
     )
 
 
+app.command()(bounded)
+app.command(name="exactly-once")(exactly_once)
 app.command()(killstorm)
 app.command()(kip480)
 app.command()(kip794)
 app.command()(kip578)
 app.command()(replication)
+app.command()(spark)
 app.command()(transcript)

@@ -8,7 +8,7 @@ import typer
 
 from fairlead.base.errors import ConfigError
 from fairlead.cli.lab_options import CLOCKS, JsonFile, Peers, PlotFile, Profile, Target, chosen, chosen_all, chosen_profile, run_experiment
-from fairlead.cli.terminal import settings
+from fairlead.cli.terminal import numbers, settings
 
 AllClocks = Annotated[
     str, typer.Option(help="real (sockets), virtual (simulated time, ours alone, the same figures for a seed), or both, compared.")
@@ -59,7 +59,7 @@ def kip794(
         delay_ms=delay_ms,
         rate=rate,
         records=records,
-        lingers_ms=_numbers("--linger", linger),
+        lingers_ms=numbers("--linger", linger),
         properties=_properties(properties),
         seed=seed,
     )
@@ -94,8 +94,8 @@ def kip480(
         targets=chosen_all("--target", target, TARGETS),
         peers=chosen_all("--peers", peers, tuple(MODULES)),
         policies=chosen_all("--policy", policy, tuple(POLICIES)),
-        partitions=_numbers("--partitions", partitions, 1),
-        rates=_numbers("--rate", rate, 1),
+        partitions=numbers("--partitions", partitions, 1),
+        rates=numbers("--rate", rate, 1),
         records=records,
         seed=seed,
     )
@@ -108,12 +108,3 @@ def _properties(pairs: list[str] | None) -> dict[str, str]:
         if key in given:
             raise ConfigError(f"--property {key}: is set for each row; choose it with {option}")
     return given
-
-
-def _numbers(option: str, values: str | None, least: int = 0) -> list[int]:
-    """Integers separated by commas, each once; none of None. ConfigError for anything else, and below `least`."""
-    numbers = [] if values is None else [value.strip() for value in values.split(",")]
-    wrong = [number for number in numbers if not number.isdecimal() or int(number) < least]
-    if wrong:
-        raise ConfigError(f"{option} {values}: must be whole numbers from {least} on, separated by commas, such as {option} 16,128")
-    return list(dict.fromkeys(int(number) for number in numbers))

@@ -100,6 +100,15 @@ def write_json(report: Any, target: str | None) -> None:
         raise _unwritable(target, error) from None
 
 
+def numbers(option: str, values: str | None, least: int = 0) -> list[int]:
+    """Integers separated by commas, each once; none of None. ConfigError for anything else, and below `least`."""
+    parts = [] if values is None else [value.strip() for value in values.split(",")]
+    wrong = [part for part in parts if not part.isdecimal() or int(part) < least]
+    if wrong:
+        raise ConfigError(f"{option} {values}: must be whole numbers from {least} on, separated by commas, such as {option} 16,128")
+    return list(dict.fromkeys(int(part) for part in parts))
+
+
 def counted(records: int) -> str:
     """`1 record`, `2,000 records`."""
     return f"{records:,} {'record' if records == 1 else 'records'}"

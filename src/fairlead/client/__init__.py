@@ -35,7 +35,7 @@ the interpreter ends gets a few seconds. Interceptors wrap a face's methods when
 Metrics: the machine records what it sends and settles (`producer.metrics`), a face what its callers wait for; `metrics()` reads both.
 """
 
-from fairlead.admin import ConfigChange, ConfigResource, NewPartitions, NewTopic
+from fairlead.admin import ConfigChange, ConfigResource, NewPartitions, NewTopic, TransactionDescription, TransactionListing
 from fairlead.client.admin import Admin
 from fairlead.client.admin_async import AsyncAdmin
 from fairlead.client.consumer import Consumer
@@ -47,6 +47,7 @@ from fairlead.client.producer import Producer
 from fairlead.client.producer_async import AsyncProducer
 from fairlead.consumer import Record
 from fairlead.core.metadata import PartitionMetadata
+from fairlead.core.prepared import PreparedTransaction
 
 __all__ = [
     "Admin",
@@ -60,10 +61,13 @@ __all__ = [
     "NewPartitions",
     "NewTopic",
     "PartitionMetadata",
+    "PreparedTransaction",
     "Producer",
     "ProducerInterceptor",
     "ProducerRecord",
     "RebalanceListener",
     "Record",
     "RecordMetadata",
+    "TransactionDescription",
+    "TransactionListing",
 ]

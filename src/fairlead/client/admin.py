@@ -14,16 +14,20 @@ from fairlead.admin import (
     ConfigResource,
     GroupDescription,
     GroupListing,
+    LogDirDescription,
     NewPartitions,
     NewTopic,
     TopicDescription,
     TopicListing,
+    TransactionDescription,
+    TransactionListing,
 )
 from fairlead.base.ids import TopicPartition
 from fairlead.client.admin_calls import AdminCalls
 from fairlead.client.hosting import run_blocking
 from fairlead.core.group_offsets import OffsetAndMetadata
 from fairlead.core.partition_offsets import OffsetAndTimestamp
+from fairlead.core.prepared import PreparedTransaction
 
 
 class Admin:
@@ -89,6 +93,12 @@ class Admin:
         """Delete what lies before an offset (-1: everything); {partition: where its log starts now}."""
         return run_blocking(self._calls.delete_records(before, timeout_s))
 
+    def describe_log_dirs(
+        self, node_ids: Iterable[int] = (), partitions: Iterable[TopicPartition] | None = None, timeout_s: float | None = None
+    ) -> dict[int, dict[str, LogDirDescription]]:
+        """{node id: {directory: description}}: what each replica takes on disk; none named: of all live brokers (KIP-113, KIP-827)."""
+        return run_blocking(self._calls.describe_log_dirs(node_ids, partitions, timeout_s))
+
     def list_groups(self, states: Iterable[str] = (), types: Iterable[str] = (), timeout_s: float | None = None) -> dict[str, GroupListing]:
         """{name: listing} of all groups, or of those in one of `states` ("Stable", "Empty", ...) and of one of `types` ("classic", ...)."""
         return run_blocking(self._calls.list_groups(states, types, timeout_s))
@@ -118,6 +128,26 @@ class Admin:
     ) -> dict[TopicPartition, None]:
         """Take committed offsets back (KIP-496); while the group has members, only of topics that none of them reads."""
         return run_blocking(self._calls.delete_group_offsets(group_id, partitions, timeout_s))
+
+    def list_transactions(self, states: Iterable[str] = (), timeout_s: float | None = None) -> dict[str, TransactionListing]:
+        """{transactional id: listing} of all brokers, or of those in one of `states` ("Ongoing", "Empty", ...); KIP-664, Kafka 3.0."""
+        return run_blocking(self._calls.list_transactions(states, timeout_s))
+
+    def describe_transactions(self, transactional_ids: Iterable[str], timeout_s: float | None = None) -> dict[str, TransactionDescription]:
+        """{transactional id: description}: producer id, epoch, state and partitions; ItemsFailed names those not known (any more)."""
+        return run_blocking(self._calls.describe_transactions(transactional_ids, timeout_s))
+
+    def end_transactions(
+        self, transactions: Iterable[PreparedTransaction], commit: bool, timeout_s: float | None = None
+    ) -> dict[PreparedTransaction, None]:
+        """Commit or abort transactions that `Producer.prepare_transaction` has left open, in this process or another.
+
+        Asking again for the same end is fine, so whoever died or lost an answer may repeat it. ItemsFailed names those that could not be
+        ended like that: INVALID_TXN_STATE for one that has ended the other way, PRODUCER_FENCED or INVALID_PRODUCER_EPOCH if the
+        coordinator aborted it because it was open for longer than transaction.timeout.ms, or somebody went on with its transactional
+        id, INVALID_PRODUCER_ID_MAPPING if it is forgotten (transactional.id.expiration.ms). The others have ended then.
+        """
+        return run_blocking(self._calls.end_transactions(transactions, commit, timeout_s))
 
     def close(self) -> None:
         """Close all connections; calls under way end with UsageError. Closing again does nothing."""

@@ -17,12 +17,15 @@ from fairlead.admin import (
     ConfigResource,
     GroupDescription,
     GroupListing,
+    LogDirDescription,
     NewPartitions,
     NewTopic,
     Perform,
     Shut,
     TopicDescription,
     TopicListing,
+    TransactionDescription,
+    TransactionListing,
 )
 from fairlead.base.config_client import CLIENT_CONFIGS
 from fairlead.base.errors import UsageError
@@ -32,6 +35,7 @@ from fairlead.client.hosting import Steps, Wait, open_host
 from fairlead.core.group_offsets import OffsetAndMetadata
 from fairlead.core.metadata import Metadata
 from fairlead.core.partition_offsets import OffsetAndTimestamp
+from fairlead.core.prepared import PreparedTransaction
 from fairlead.runtime import Completion
 
 _CLOSE_S = 5.0
@@ -109,6 +113,13 @@ class AdminCalls:
 
         return self._perform("deleting records of", before, make, timeout_s, _topics(before))
 
+    def describe_log_dirs(
+        self, node_ids: Iterable[int], partitions: Iterable[TopicPartition] | None, timeout_s: float | None
+    ) -> Steps[dict[int, dict[str, LogDirDescription]]]:
+        """Describe log directories."""
+        nodes, wanted = list(node_ids), None if partitions is None else list(partitions)
+        return self._perform("describing log directories of", nodes, lambda _: admin.describe_log_dirs(nodes, wanted), timeout_s)
+
     def list_groups(self, states: Iterable[str], types: Iterable[str], timeout_s: float | None) -> Steps[dict[str, GroupListing]]:
         """List groups."""
         script = admin.list_groups(_distinct("list_groups", states), _distinct("list_groups", types))
@@ -156,6 +167,24 @@ class AdminCalls:
         return self._perform(
             f"deleting offsets of group {group_id}", (), lambda metadata: admin.delete_group_offsets(metadata, group_id, wanted), timeout_s
         )
+
+    def list_transactions(self, states: Iterable[str], timeout_s: float | None) -> Steps[dict[str, TransactionListing]]:
+        """List transactional ids."""
+        script = admin.list_transactions(_distinct("list_transactions", states))
+        return self._perform("listing transactions", (), lambda _: script, timeout_s)
+
+    def describe_transactions(self, transactional_ids: Iterable[str], timeout_s: float | None) -> Steps[dict[str, TransactionDescription]]:
+        """Describe transactional ids."""
+        wanted = _distinct("describe_transactions", transactional_ids)
+        return self._perform("describing transactions", wanted, lambda metadata: admin.describe_transactions(metadata, wanted), timeout_s)
+
+    def end_transactions(
+        self, transactions: Iterable[PreparedTransaction], commit: bool, timeout_s: float | None
+    ) -> Steps[dict[PreparedTransaction, None]]:
+        """End prepared transactions."""
+        wanted = _one_of_each_id("end_transactions", transactions)
+        what = f"{'committing' if commit else 'aborting'} transactions"
+        return self._perform(what, wanted, lambda metadata: admin.end_transactions(metadata, wanted, commit=commit), timeout_s)
 
     def close(self) -> Steps[None]:
         """Close once; again is nothing."""
@@ -206,6 +235,12 @@ def _distinct(call: str, names: Iterable[str]) -> list[str]:
     twice = sorted({name for name in wanted if wanted.count(name) > 1}) if len(set(wanted)) < len(wanted) else []
     if twice:
         raise UsageError(f"{call}: named twice: {', '.join(twice)}")
+    return wanted
+
+
+def _one_of_each_id(call: str, transactions: Iterable[PreparedTransaction]) -> list[PreparedTransaction]:
+    wanted = [PreparedTransaction(*each) for each in transactions]
+    _distinct(call, [each.transactional_id for each in wanted])
     return wanted
 
 

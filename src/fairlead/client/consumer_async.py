@@ -173,6 +173,21 @@ class AsyncConsumer:
         while (table := await run_async(self._calls.range_goes_on(partition, end, names, timeout_s))) is not None:
             yield table
 
+    async def read_batches(
+        self, partition: TopicPartition, start: int, end: int, timeout_s: float | None = None, measure_ratio: bool = False
+    ) -> AsyncIterator[pa.Table]:
+        """Tables with a row per record batch of one partition, by what its header says; no record is decoded. Replaces the assignment.
+
+        Of the batches whose last offset is `start` to `end` (excluded), so that ranges side by side give each batch once. Columns: topic,
+        partition, base_offset, last_offset, records (after compaction fewer than offsets), size_bytes, uncompressed_bytes (null for a
+        compressed batch unless `measure_ratio` has it inflated), codec, base_timestamp, max_timestamp, timestamp_type, leader_epoch,
+        producer_id, producer_epoch, base_sequence, is_transactional, is_control (a transaction's marker); types: `records.HEADER_SCHEMA`.
+        With `read_committed` up to the last stable offset, batches of aborted transactions among them. Raises as `read_range`.
+        """
+        await run_async(self._calls.batches_begin(partition, start, end))
+        while (table := await run_async(self._calls.batches_go_on(partition, end, measure_ratio, timeout_s))) is not None:
+            yield table
+
     async def __aiter__(self) -> AsyncIterator[Record]:
         """Records, one by one, without end, until the consumer is closed.
 

@@ -8,15 +8,16 @@ from typing import Any
 
 from fairlead.base.errors import UsageError
 from fairlead.base.ids import TopicPartition
-from fairlead.client.consumer_reading import CLOSE_S, ConsumerReading, as_partition
+from fairlead.client.consumer_ranges import ConsumerRanges
+from fairlead.client.consumer_reading import CLOSE_S, as_partition
 from fairlead.client.hosting import Steps, Wait
 from fairlead.consumer import Assign, DescribeTopics, FindOffsets, OffsetAndTimestamp, Seek, SetPaused, Shut, TellMetrics
 from fairlead.core.metadata import PartitionMetadata
 from fairlead.runtime import Completion
 
 
-class ConsumerCalls(ConsumerReading):
-    """The steps of each call; those of polls are inherited."""
+class ConsumerCalls(ConsumerRanges):
+    """The steps of each call; those of polls and ranges are inherited."""
 
     # Assignment and positions
 

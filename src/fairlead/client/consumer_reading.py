@@ -12,20 +12,20 @@ import threading
 from collections import deque
 from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import pyarrow as pa
 
 from fairlead.base.config_client import CLIENT_CONFIGS
-from fairlead.base.errors import FairleadError, TimedOut, UsageError
+from fairlead.base.errors import FairleadError, UsageError
 from fairlead.base.ids import TopicPartition
 from fairlead.base.units import MIB, NS_PER_S, s_to_ns
 from fairlead.client.consumer_group import GroupSteps
 from fairlead.client.hosting import Steps, Wait, open_host
 from fairlead.client.interceptors import consumer_interceptors
 from fairlead.consumer import (
+    ALL_COLUMNS,
     NO_END,
-    AssignRange,
     Chunk,
     ConsumerMachine,
     OpenChunk,
@@ -38,9 +38,12 @@ from fairlead.consumer import (
     to_batch,
     wanted_count,
 )
+from fairlead.records import DecodedRecords
 from fairlead.runtime import Completion, count_kernel_work
 
 T = TypeVar("T")
+ChunkWork: TypeAlias = Callable[[], tuple[pa.RecordBatch, int]]
+"""What is made of a chunk, and the offset after what it was made of."""
 
 TABLE_MAX_BYTES = 8 * MIB
 """Fetched bytes that one table is made of at most (a single chunk may exceed it): large enough that fixed costs vanish, small enough
@@ -161,38 +164,12 @@ class ConsumerReading(GroupSteps):
             while not batches and max_records is None:
                 if not self._ready() and not (yield from self._take(deadline_ns, TABLE_MAX_BYTES)):
                     break
-                batches = yield from self._batches(names)
+                batches = yield from self._batches(lambda chunk: self._batch_of(chunk, names))
         table = pa.Table.from_batches(batches) if batches else empty_table(names)
         self._records += table.num_rows
         return table if self.interceptors is None else self.interceptors.on_consume_table(table)
 
-    def range_begins(self, partition: TopicPartition, start: int, end: int, columns: Sequence[str] | None) -> Steps[tuple[str, ...]]:
-        """Assign a range of one partition; the columns' names checked."""
-        names = check_columns(columns)
-        partition = as_partition(partition)
-        self._moved((yield from self._ask(lambda completion: AssignRange(completion, partition, start, end))), replaces=True)
-        return names
-
-    def range_goes_on(self, partition: TopicPartition, end: int, names: Sequence[str], timeout_s: float | None) -> Steps[pa.Table | None]:
-        """The next table of the range; None at its end."""
-        partition = as_partition(partition)
-        timeout_s = self._default_timeout_s if timeout_s is None else timeout_s
-        deadline_ns = self._deadline_ns(timeout_s)
-        while True:
-            position = yield from self.position(partition, timeout_s)
-            if position >= end:
-                return None
-            remaining_s = (deadline_ns - self._hosted.now_ns()) / NS_PER_S
-            table = (yield from self.poll_table(remaining_s, None, names)) if remaining_s > 0 else None
-            if table is None or (not table.num_rows and self._hosted.now_ns() >= deadline_ns):
-                raise TimedOut(
-                    f"reading {partition} up to offset {end}: nothing came for {timeout_s} s at offset {position}; "
-                    "if the log ends before the range does, ask end_offsets first"
-                )
-            if table.num_rows:
-                return table
-
-    # Inside
+    # Inside, for the classes built on this one too
 
     def _ask(self, operation: Callable[[Completion], object]) -> Generator[Wait, Any, Any]:
         if self.closed:
@@ -269,7 +246,7 @@ class ConsumerReading(GroupSteps):
                 return opened
             if self._ready():
                 chunk = next(chunk for chunk in self._pending if chunk.partition not in self._paused)
-                decoded = yield from self._work(lambda chunk=chunk: self._decode(chunk, True, True), len(chunk.data))  # type: ignore[misc]
+                decoded = yield from self._work(lambda chunk=chunk: self._decode(chunk), len(chunk.data))  # type: ignore[misc]
                 if self._decoded(chunk, decoded.next_offset):
                     self._open.append(OpenChunk(chunk, decoded))
             elif not (yield from self._take(deadline_ns, POLL_MAX_BYTES)):
@@ -286,7 +263,7 @@ class ConsumerReading(GroupSteps):
             if self._offload is not None and len(chunk.data) >= OFFLOAD_BYTES:
                 return None
             try:
-                decoded = self._decode(chunk, True, True)
+                decoded = self._decode(chunk)
             except FairleadError:
                 return None  # told when nothing before it is left
             self._decoded(chunk, decoded.next_offset)
@@ -304,15 +281,15 @@ class ConsumerReading(GroupSteps):
                 opened.index = stop
         return batches
 
-    def _batches(self, names: Sequence[str]) -> Steps[list[pa.RecordBatch]]:
-        """Decode what is pending, up to one table's worth; an error counts once nothing before it is left."""
+    def _batches(self, work_of: Callable[[Chunk], ChunkWork]) -> Steps[list[pa.RecordBatch]]:
+        """Do the work that there is for each pending chunk, up to one table's worth; an error counts once nothing before it is left."""
         done: list[tuple[Chunk, pa.RecordBatch, int]] = []
         size_bytes = 0
         for chunk in [chunk for chunk in self._pending if chunk.partition not in self._paused]:
             if done and size_bytes + len(chunk.data) > TABLE_MAX_BYTES:
                 break
             try:
-                batch, next_offset = yield from self._work(self._batch_of(chunk, names), len(chunk.data))
+                batch, next_offset = yield from self._work(work_of(chunk), len(chunk.data))
             except FairleadError:
                 if done:
                     break
@@ -322,15 +299,15 @@ class ConsumerReading(GroupSteps):
         # Only now, when nothing can cancel this call any more, are the chunks struck off.
         return [batch for chunk, batch, next_offset in done if self._decoded(chunk, next_offset) and batch.num_rows]
 
-    def _batch_of(self, chunk: Chunk, names: Sequence[str]) -> Callable[[], tuple[pa.RecordBatch, int]]:
+    def _batch_of(self, chunk: Chunk, names: Sequence[str]) -> ChunkWork:
         def work() -> tuple[pa.RecordBatch, int]:
-            decoded = self._decode(chunk, "key" in names, "headers" in names)
+            decoded = self._decode(chunk, names)
             return to_batch(chunk.partition, decoded, names, 0, wanted_count(chunk, decoded)), decoded.next_offset
 
         return work
 
-    def _decode(self, chunk: Chunk, want_keys: bool, want_headers: bool) -> Any:
-        return decode_chunk(chunk, want_keys=want_keys, want_headers=want_headers, check_crcs=self._check_crcs)
+    def _decode(self, chunk: Chunk, columns: Sequence[str] = ALL_COLUMNS) -> DecodedRecords:
+        return decode_chunk(chunk, columns, check_crcs=self._check_crcs)
 
     def _decoded(self, chunk: Chunk, next_offset: int) -> bool:
         """Strike a decoded chunk off `_pending`, or its decoded part; False if it was dropped meanwhile."""

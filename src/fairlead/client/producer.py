@@ -14,6 +14,7 @@ from fairlead.client.producer_core import ProducerCore
 from fairlead.client.transactions import Offsets, Transaction
 from fairlead.core.group_offsets import GroupMetadata
 from fairlead.core.metadata import PartitionMetadata
+from fairlead.core.prepared import PreparedTransaction
 from fairlead.producer.metrics import Metrics
 
 
@@ -133,6 +134,17 @@ class Producer:
         max.block.ms; they may still be taken, so abort or commit as you like. UsageError if no transaction is open.
         """
         run_blocking(self._core.transactions.send_offsets(offsets, group))
+
+    def prepare_transaction(self, timeout_s: float | None = None) -> PreparedTransaction | None:
+        """Deliver everything sent in the transaction and leave it open, for another process to end with `Admin.end_transactions`.
+
+        Returns what names it, None if nothing was sent in it. The coordinator still aborts it once it is older than
+        transaction.timeout.ms, and so does whoever calls init_transactions with the same transactional.id: do that here too before the next
+        transaction, once this one has ended. TransactionFailed if anything could not be delivered: abort it then. TimedOut after
+        `timeout_s` (None: max.block.ms); it goes on, call it again to wait for the end. UsageError if no transaction is open.
+        Kafka's counterpart: the prepareTransaction of KIP-939.
+        """
+        return run_blocking(self._core.transactions.prepare(timeout_s))
 
     def commit_transaction(self, timeout_s: float | None = None) -> None:
         """Deliver everything sent in the transaction, and make all of it visible to readers of committed data at once.

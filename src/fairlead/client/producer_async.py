@@ -16,6 +16,7 @@ from fairlead.client.producer_core import ProducerCore
 from fairlead.client.transactions import AsyncTransaction, Offsets
 from fairlead.core.group_offsets import GroupMetadata
 from fairlead.core.metadata import PartitionMetadata
+from fairlead.core.prepared import PreparedTransaction
 from fairlead.producer.metrics import Metrics
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -94,6 +95,10 @@ class AsyncProducer:
     @_as(Producer.send_offsets_to_transaction)
     async def send_offsets_to_transaction(self, offsets: Offsets, group: str | GroupMetadata) -> None:
         await run_async(self._core.transactions.send_offsets(offsets, group))
+
+    @_as(Producer.prepare_transaction)
+    async def prepare_transaction(self, timeout_s: float | None = None) -> PreparedTransaction | None:
+        return await run_async(self._core.transactions.prepare(timeout_s))
 
     @_as(Producer.commit_transaction)
     async def commit_transaction(self, timeout_s: float | None = None) -> None:

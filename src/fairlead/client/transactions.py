@@ -20,12 +20,14 @@ from fairlead.client.delivery import LOGGER
 from fairlead.client.hosting import Hosted, Steps, Wait, run_async, run_blocking
 from fairlead.client.intake import Intake
 from fairlead.core.group_offsets import GroupMetadata, OffsetAndMetadata
+from fairlead.core.prepared import PreparedTransaction
 from fairlead.producer import ProducerMachine
 from fairlead.producer.handover import (
     BeginTransaction,
     EndTransaction,
     InitTransactions,
     LeaveTransaction,
+    PrepareTransaction,
     SendOffsets,
 )
 from fairlead.runtime import Completion
@@ -35,6 +37,7 @@ _TIMES = {
     "init_transactions": "txn_init_ns",
     "begin_transaction": "txn_begin_ns",
     "send_offsets_to_transaction": "txn_send_offsets_ns",
+    "prepare_transaction": "flush_ns",
     "commit_transaction": "txn_commit_ns",
     "abort_transaction": "txn_abort_ns",
 }
@@ -94,6 +97,17 @@ class TransactionSteps:
         if self._transactional:
             self._intake.shut(_NONE_OPEN)
         yield from self._ask(name, lambda completion: EndTransaction(completion, deadline_ns, commit, again), ends=True)
+
+    def prepare(self, timeout_s: float | None) -> Steps[PreparedTransaction | None]:
+        """Have everything delivered and leave the transaction open; the intake is shut first, so that what was handed over is all of it."""
+        name = "prepare_transaction"
+        deadline_ns, again = self._deadline_ns(timeout_s), self._unheard == name
+        self._check_thread(name)
+        if self._transactional:
+            self._intake.shut(_NONE_OPEN)
+        prepared: PreparedTransaction | None
+        prepared = yield from self._ask(name, lambda completion: PrepareTransaction(completion, deadline_ns, again), ends=True)
+        return prepared
 
     def end_block(self, error: BaseException | None) -> Steps[None]:
         """The end of a `with` block: commit, or abort if the block raised or the commit cannot be."""

@@ -35,7 +35,17 @@ Sources: KIP-74 (a whole batch at least), KIP-227 (fetch sessions), KIP-320, KIP
 (new leaders in answers), Kafka's `FetchCollector`, `OffsetFetcher` and `SubscriptionState`.
 """
 
-from fairlead.consumer.decoding import ALL_COLUMNS, OpenChunk, check_columns, decode_chunk, empty_table, to_batch, wanted_count
+from fairlead.consumer.decoding import (
+    ALL_COLUMNS,
+    BATCH_SCHEMA,
+    OpenChunk,
+    check_columns,
+    chunk_headers,
+    decode_chunk,
+    empty_table,
+    to_batch,
+    wanted_count,
+)
 from fairlead.consumer.machine import ConsumerMachine
 from fairlead.consumer.operations import (
     NO_END,
@@ -56,6 +66,7 @@ from fairlead.core.partition_offsets import EARLIEST, LATEST, OffsetAndTimestamp
 
 __all__ = [
     "ALL_COLUMNS",
+    "BATCH_SCHEMA",
     "EARLIEST",
     "LATEST",
     "NO_END",
@@ -78,6 +89,7 @@ __all__ = [
     "TellMetrics",
     "TellPosition",
     "check_columns",
+    "chunk_headers",
     "decode_chunk",
     "empty_table",
     "to_batch",

@@ -14,12 +14,14 @@ from fairlead.base.errors import DecodeError, UsageError
 from fairlead.base.ids import TopicPartition
 from fairlead.consumer.partition import Chunk
 from fairlead.consumer.record import Record
-from fairlead.records import MESSAGE_SCHEMA, BinaryColumn, DecodedRecords, decode
+from fairlead.records import HEADER_SCHEMA, MESSAGE_SCHEMA, BinaryColumn, DecodedRecords, decode, headers_of
 
 _MICROSECONDS_PER_MS = 1000
 _RECORD = partial(tuple.__new__, Record)
 """`Record._make` without its check of the length: a third faster, and it is all of the work per record."""
 ALL_COLUMNS: tuple[str, ...] = tuple(MESSAGE_SCHEMA.names)
+BATCH_SCHEMA = pa.schema([("topic", pa.string()), ("partition", pa.int32()), *HEADER_SCHEMA])
+"""A row per record batch: where it is, and what its header says (`records.HEADER_SCHEMA`)."""
 
 
 def check_columns(columns: Sequence[str] | None) -> tuple[str, ...]:
@@ -33,20 +35,35 @@ def check_columns(columns: Sequence[str] | None) -> tuple[str, ...]:
     return tuple(columns)
 
 
-def decode_chunk(chunk: Chunk, *, want_keys: bool, want_headers: bool, check_crcs: bool) -> DecodedRecords:
-    """The wanted records of a chunk, and the position after them. DecodeError names partition and offset."""
+def decode_chunk(chunk: Chunk, columns: Sequence[str] = ALL_COLUMNS, *, check_crcs: bool) -> DecodedRecords:
+    """The wanted records of a chunk, and the position after them; only what `columns` need. DecodeError names partition and offset."""
     try:
         return decode(
             chunk.data,
             from_offset=chunk.start,
             aborted=chunk.aborted,
-            want_keys=want_keys,
-            want_headers=want_headers,
+            want_keys="key" in columns,
+            want_values="value" in columns,
+            want_headers="headers" in columns,
             check_crcs=check_crcs,
         )
     except DecodeError as error:
-        what = f"{chunk.partition} from offset {chunk.start}: {error}; seek past it to go on"
-        raise DecodeError(what, error.offset) from error
+        raise _named(error, chunk) from error
+
+
+def _named(error: DecodeError, chunk: Chunk) -> DecodeError:
+    return DecodeError(f"{chunk.partition} from offset {chunk.start}: {error}; seek past it to go on", error.offset)
+
+
+def chunk_headers(chunk: Chunk, *, measure: bool, check_crcs: bool) -> pa.RecordBatch:
+    """A row of `BATCH_SCHEMA` per batch of a chunk, none of its records decoded. DecodeError names partition and offset."""
+    try:
+        headers = headers_of(chunk.data, chunk.start, chunk.end, measure=measure, check_crcs=check_crcs)
+    except DecodeError as error:
+        raise _named(error, chunk) from error
+    count = headers.num_rows
+    names = [pa.repeat(pa.scalar(chunk.partition.topic, pa.string()), count), pa.array(np.full(count, chunk.partition.partition, np.int32))]
+    return pa.RecordBatch.from_arrays([*names, *headers.columns], schema=BATCH_SCHEMA)
 
 
 def wanted_count(chunk: Chunk, decoded: DecodedRecords) -> int:

@@ -1,6 +1,6 @@
 """Apache Kafka from Maven Central, for experiments and conformance tests: fetch the jars, start brokers, kill them, stop them.
 
-Needs `mvn` and a Java 17 or newer. The jars come through Maven's own cache and are copied beside the interpreter.
+Needs a Java 17 or newer, and `mvn` for the jars (`maven`).
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ import os
 import shutil
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -17,8 +16,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from fairlead.base.errors import FairleadError
 from fairlead.client import Admin
+from fairlead.lab.maven import Unavailable as Unavailable
+from fairlead.lab.maven import fetch_jars
 
 KAFKA_VERSION = "4.3.1"
 START_TIMEOUT_S = 60.0
@@ -30,39 +30,10 @@ _ARTIFACTS = (
 )
 
 
-class Unavailable(FairleadError):
-    """Apache Kafka cannot be had here; the message says what is missing."""
-
-
 def jars() -> Path:
     """The folder with Apache Kafka's jars, fetched if it is not there yet. Raises Unavailable."""
     java()
-    folder = Path(sys.prefix) / "share" / "fairlead" / f"apache-kafka-{KAFKA_VERSION}"
-    if (folder / "complete").exists():
-        return folder
-    maven = shutil.which("mvn")
-    if maven is None:
-        raise Unavailable("Apache Kafka comes from Maven Central, and there is no mvn on the PATH")
-    dependencies = "".join(
-        f"<dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version></dependency>"
-        for group, artifact, version in (one.split(":") for one in _ARTIFACTS)
-    )
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "pom.xml").write_text(
-        '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion><groupId>fairlead</groupId>'
-        f"<artifactId>apache-kafka</artifactId><version>1</version><dependencies>{dependencies}</dependencies></project>"
-    )
-    ran = subprocess.run(
-        [maven, "-B", "-q", "dependency:copy-dependencies", f"-DoutputDirectory={folder}"],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if ran.returncode != 0:
-        raise Unavailable(f"Maven could not fetch Apache Kafka {KAFKA_VERSION}: {(ran.stdout + ran.stderr).strip()[-500:]}")
-    (folder / "complete").touch()
-    return folder
+    return fetch_jars(f"apache-kafka-{KAFKA_VERSION}", _ARTIFACTS)
 
 
 def java() -> str:

@@ -62,10 +62,17 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         Experiment(
             "isolation", "One broker of three goes slow or dies: what the other two still get, beside the peers.", "fairlead.lab.isolation"
         ),
+        Experiment(
+            "spark",
+            "Rows per second and latency through Spark: read, write, copy, beside Spark's own Kafka connector.",
+            "fairlead.lab.spark",
+        ),
     )
 }
 
 TRIALS: Mapping[str, str] = {
+    "bounded": "Gigabytes through Spark's read and write with a small heap and small Python workers: is anything lost?",
+    "exactly-once": "`kill -9` on a Spark query at every step of an exactly-once write: is each row there once?",
     "replication": "What a partition, a producer and a consumer go through when replicas are lost, step by step.",
     "killstorm": "`kill -9` over and over on brokers under load from three clients: is anything lost, or there twice?",
     "transcript": "The same requests to Apache Kafka and to our cluster, the answers compared field by field.",

@@ -6,25 +6,14 @@ in the log, headers of 61 bytes included, which is what KIP-794 sets out to spre
 
 from __future__ import annotations
 
-import socket
-import struct
 from dataclasses import dataclass
-from typing import Any
 
-from fairlead.base.errors import BrokerError, ConnectionFailed
-from fairlead.base.ids import NO_LEADER
-from fairlead.client import Admin
-from fairlead.wire import ApiKey, FrameReader, Message, decode_response, encode_request
+import pyarrow.compute as pc
 
-FETCH_VERSION = 4
-"""The oldest that today's Kafka serves: topics by name, no sessions."""
-_FETCH_MAX_BYTES = 8 << 20
-_TIMEOUT_S = 30.0
-_BATCH = struct.Struct(">qi")
-"""Base offset and length of a batch."""
-_BATCH_PREFIX_BYTES = _BATCH.size
-_LAST_DELTA_POSITION = 23
-_COUNT_POSITION = 57
+from fairlead.base.ids import NO_LEADER, TopicPartition
+from fairlead.client import Admin, Consumer
+
+TIMEOUT_S = 30.0
 
 
 @dataclass
@@ -38,19 +27,22 @@ class Held:
 
 
 def held(bootstrap_servers: str, topic: str) -> list[Held]:
-    """What each partition holds, by number; a partition without leader holds nothing that can be counted.
+    """What each partition holds, by number; a partition without a leader that lives holds nothing that can be counted.
 
-    Raises BrokerError if a leader refuses, ConnectionFailed if it hangs up.
+    Raises what `Consumer.read_batches` raises.
     """
     with Admin({"bootstrap.servers": bootstrap_servers}) as admin:
-        nodes = {node.node_id: node for node in admin.describe_cluster().nodes}
-        partitions = admin.describe_topics([topic])[topic].partitions
-    found = [Held(partition.leader) for partition in partitions]
-    for number, partition in enumerate(found):
-        node = nodes.get(partition.leader)
-        if node is not None:
-            with socket.create_connection((node.host, node.port), _TIMEOUT_S) as connection:
-                _count(connection, topic, number, partition)
+        living = {node.node_id for node in admin.describe_cluster().nodes}
+        found = [Held(partition.leader) for partition in admin.describe_topics([topic])[topic].partitions]
+    readable = [TopicPartition(topic, number) for number, one in enumerate(found) if one.leader in living]
+    with Consumer({"bootstrap.servers": bootstrap_servers}) as consumer:
+        starts, ends = consumer.beginning_offsets(readable), consumer.end_offsets(readable)
+        for partition in readable:
+            total = found[partition.partition]
+            for table in consumer.read_batches(partition, starts[partition], ends[partition], TIMEOUT_S):
+                total.batches += table.num_rows
+                total.records += pc.sum(table["records"]).as_py()
+                total.size_bytes += pc.sum(table["size_bytes"]).as_py()
     return found
 
 
@@ -64,42 +56,3 @@ def by_broker(partitions: list[Held], brokers: int) -> list[Held]:
             total.batches += partition.batches
             total.size_bytes += partition.size_bytes
     return sums
-
-
-def _count(connection: socket.socket, topic: str, number: int, total: Held) -> None:
-    offset, reader = 0, FrameReader()
-    while True:
-        answer = _fetch(connection, reader, topic, number, offset)
-        records = memoryview(answer.records or b"")
-        position = 0
-        while position + _BATCH_PREFIX_BYTES <= len(records):
-            base_offset, length = _BATCH.unpack_from(records, position)
-            end = position + _BATCH_PREFIX_BYTES + length
-            if end > len(records):
-                break
-            total.batches += 1
-            total.size_bytes += end - position
-            total.records += struct.unpack_from(">i", records, position + _COUNT_POSITION)[0]
-            offset = base_offset + struct.unpack_from(">i", records, position + _LAST_DELTA_POSITION)[0] + 1
-            position = end
-        if position == 0 or offset >= answer.high_watermark:
-            return
-
-
-def _fetch(connection: socket.socket, reader: FrameReader, topic: str, number: int, offset: int) -> Any:
-    """The answer's part on the partition."""
-    partition = Message(partition=number, fetch_offset=offset, partition_max_bytes=_FETCH_MAX_BYTES)
-    request = Message(
-        replica_id=-1, max_wait_ms=0, min_bytes=0, max_bytes=_FETCH_MAX_BYTES, topics=[Message(topic=topic, partitions=[partition])]
-    )
-    connection.sendall(b"".join(encode_request(ApiKey.FETCH, FETCH_VERSION, 1, "lab", request)))
-    frames: list[memoryview] = []
-    while not frames:
-        data = connection.recv(1 << 18)
-        if not data:
-            raise ConnectionFailed(f"the leader of {topic}-{number} hung up while its batches were counted")
-        frames = reader.feed(data)
-    answer = decode_response(ApiKey.FETCH, FETCH_VERSION, frames[0]).responses[0].partitions[0]
-    if answer.error_code:
-        raise BrokerError(answer.error_code, f"counting the batches of {topic}-{number}")
-    return answer

@@ -63,7 +63,7 @@ class Bars:
     """Bars lying on their side: a group of them for each name in `groups`, in it one for each series.
 
     `series`: name to values, one for each group; None where there is none. `unit`: what the axis says, such as "p99, ms". `log`: a
-    logarithmic axis. With one series its name is not shown.
+    logarithmic axis. With one series its name is not shown. `steps`: the groups are steps of a histogram, and have one colour.
     """
 
     title: str
@@ -71,6 +71,7 @@ class Bars:
     series: Mapping[str, Sequence[float | None]]
     unit: str
     log: bool = False
+    steps: bool = False
 
 
 @dataclass(frozen=True)
@@ -193,7 +194,11 @@ def _draw_bars(axes: Any, panel: Bars) -> None:
     count = len(panel.series)
     thick = 0.8 / count
     # With one series a bar is a system, and has its colour; otherwise a colour tells the series.
-    palette = [colours(panel.groups)] if count == 1 else [[colour] * len(panel.groups) for colour in colours(list(panel.series))]
+    palette = (
+        [colours(panel.groups)]
+        if count == 1 and not panel.steps
+        else [[colour] * len(panel.groups) for colour in colours(list(panel.series))]
+    )
     for number, (name, values) in enumerate(panel.series.items()):
         shown = [
             (place, value, colour) for place, (value, colour) in enumerate(zip(values, palette[number], strict=True)) if value is not None

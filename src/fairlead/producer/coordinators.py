@@ -11,12 +11,12 @@ which brokers offer beside the first.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from enum import IntEnum
 from typing import TypeAlias
 
 from fairlead.base.codes import ErrorCode, policy
 from fairlead.base.errors import BrokerError, FairleadError, UnsupportedVersion, UsageError
 from fairlead.base.ids import Node, TopicPartition
+from fairlead.core.coordinator_lookup import KeyType
 from fairlead.core.group_offsets import GroupMetadata, OffsetAndMetadata, offset_rows
 from fairlead.core.network import Network
 from fairlead.core.script import Answer, Ask, Pause
@@ -32,13 +32,6 @@ _MARKERS_WAIT_MS = 20.0
 Asking: TypeAlias = Generator[Sequence[Ask] | Pause, list[Answer], Message]
 Steps: TypeAlias = Generator[Sequence[Ask] | Pause, list[Answer], None]
 Codes: TypeAlias = Callable[[Message], Iterable[int]]
-
-
-class KeyType(IntEnum):
-    """What FindCoordinator is asked about."""
-
-    GROUP = 0
-    TRANSACTION = 1
 
 
 class Refused(FairleadError):
@@ -198,8 +191,7 @@ class Coordinators:
         return node_id
 
     def _error(self, api_key: ApiKey, code: int, key_type: KeyType, key: str) -> BrokerError:
-        whose = f"group {key!r}" if key_type is KeyType.GROUP else f"transactional.id {key!r}"
-        return BrokerError(code, f"{api_key.name} for {whose}: {policy(code).meaning}")
+        return BrokerError(code, f"{api_key.name} for {key_type.named(key)}: {policy(code).meaning}")
 
 
 def _code(answer: Message) -> Iterable[int]:

@@ -209,6 +209,18 @@ class EndTransaction:
 
 
 @dataclass(slots=True, frozen=True)
+class PrepareTransaction:
+    """Leave the transaction open for another process to end, once everything handed over before is delivered.
+
+    Answered with a `core.prepared.PreparedTransaction`, or None if nothing was sent in it. The producer is uninitialized then.
+    """
+
+    completion: Any
+    deadline_ns: int
+    again: bool = False
+
+
+@dataclass(slots=True, frozen=True)
 class LeaveTransaction:
     """Before the producer ends: let a commit or an abort that is under way end, abort a transaction that is open.
 
@@ -219,4 +231,4 @@ class LeaveTransaction:
     deadline_ns: int
 
 
-TransactionOperation = InitTransactions | BeginTransaction | SendOffsets | EndTransaction | LeaveTransaction
+TransactionOperation = InitTransactions | BeginTransaction | SendOffsets | EndTransaction | PrepareTransaction | LeaveTransaction

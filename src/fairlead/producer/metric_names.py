@@ -108,7 +108,7 @@ PRODUCER = (
         "bufferpool-wait-time-ns-total", "ns", "Time that callers waited for it.", lambda reading: reading.total("waited_ns"), counts=True
     ),
     Metric("bufferpool-wait-ratio", "1", "Callers waiting for it: average.", lambda reading: reading.rate("waited_ns") / NS_PER_S),
-    _spent("flush", "flush_ns", "`flush`"),
+    _spent("flush", "flush_ns", "`flush` and `prepare_transaction`"),
     _spent("metadata-wait", "metadata_wait_ns", "`partitions_for`, which alone waits for metadata"),
     _spent("txn-init", "txn_init_ns", "`init_transactions`"),
     _spent("txn-begin", "txn_begin_ns", "`begin_transaction`"),

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from enum import IntEnum
 
 from fairlead.base.codes import ErrorCode, policy
+from fairlead.base.errors import BrokerError
 from fairlead.wire import ApiKey
 
 
@@ -91,3 +92,8 @@ def reaction(api_key: ApiKey, code: int) -> Reaction:
 def gravest(api_key: ApiKey, codes: Iterable[int]) -> tuple[Reaction, int]:
     """The gravest reaction to any of `codes`, and the code it comes from."""
     return max(((reaction(api_key, code), code) for code in codes), key=lambda each: each[0], default=(Reaction.DONE, ErrorCode.NONE))
+
+
+def code_of(error: Exception) -> int:
+    """The code that a broker answered with, NONE for an error of another kind."""
+    return error.code if isinstance(error, BrokerError) else ErrorCode.NONE

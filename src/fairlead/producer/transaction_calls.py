@@ -6,11 +6,19 @@ from collections import deque
 from collections.abc import Callable, Iterator
 
 from fairlead.base.errors import UsageError
-from fairlead.producer.handover import EndTransaction, InitTransactions, LeaveTransaction, SendOffsets, TransactionOperation
+from fairlead.producer.handover import (
+    EndTransaction,
+    InitTransactions,
+    LeaveTransaction,
+    PrepareTransaction,
+    SendOffsets,
+    TransactionOperation,
+)
 from fairlead.producer.ledger import Ledger
 
 INIT, COMMIT, ABORT, OFFSETS = "init_transactions", "commit_transaction", "abort_transaction", "send_offsets_to_transaction"
-Waiting = InitTransactions | SendOffsets | EndTransaction | LeaveTransaction
+PREPARE = "prepare_transaction"
+Waiting = InitTransactions | SendOffsets | EndTransaction | PrepareTransaction | LeaveTransaction
 
 
 class Call:
@@ -31,7 +39,7 @@ class Calls:
         self.current: Call | None = None
         self.offsets: deque[tuple[SendOffsets, Call]] = deque()
 
-    def joins(self, operation: InitTransactions | EndTransaction, name: str) -> bool:
+    def joins(self, operation: InitTransactions | EndTransaction | PrepareTransaction, name: str) -> bool:
         """True if a call is under way: the same one is joined, another one is refused."""
         call = self.current
         if call is not None and call.name == name:
@@ -40,11 +48,11 @@ class Calls:
             self.refuse_unfinished(operation, name)
         return call is not None
 
-    def finish(self, error: Exception | None = None) -> None:
-        """The current call has come to its end."""
+    def finish(self, error: Exception | None = None, value: object = None) -> None:
+        """The current call has come to its end: with `error`, or with `value` as its answer."""
         call, self.current = self.current, None
         if call is not None:
-            self._answer(call, error)
+            self._answer(call, error, value)
 
     def finish_offsets(self) -> None:
         """The oldest offsets are handed in, if they are still wanted."""
@@ -88,8 +96,8 @@ class Calls:
         for _, call in self.offsets:
             yield call
 
-    def _answer(self, call: Call, error: Exception | None) -> None:
+    def _answer(self, call: Call, error: Exception | None, value: object = None) -> None:
         for place, operation in enumerate(call.waiters):
-            aborted = (call.name == ABORT and place == 0) if isinstance(operation, LeaveTransaction) else None
-            self._ledger.resolve(operation.completion, None if error is not None else aborted, error)
+            answer = (call.name == ABORT and place == 0) if isinstance(operation, LeaveTransaction) else value
+            self._ledger.resolve(operation.completion, None if error is not None else answer, error)
         call.waiters.clear()

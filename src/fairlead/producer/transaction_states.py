@@ -14,6 +14,7 @@ class TransactionState(Enum):
     IN_TRANSACTION = "a transaction is open"
     COMMITTING = "the transaction is being committed"
     ABORTING = "the transaction is being aborted"
+    PREPARING = "the transaction is being made ready for another process to end"
     ABORTABLE_ERROR = "the transaction can only be aborted"
     FATAL_ERROR = "the producer can only be closed"
 
@@ -27,6 +28,8 @@ class TransactionTrigger(Enum):
     BEGIN = "begin_transaction was called"
     COMMIT = "commit_transaction was called"
     ABORT = "abort_transaction was called"
+    PREPARE = "prepare_transaction was called"
+    HANDED_OVER = "all of the transaction is written; another process ends it"
     ENDED = "the coordinator has committed or aborted"
     ENDED_STALE = "likewise, and the epoch must not be used any more"
     FAILED = "something of the transaction was not done"
@@ -41,7 +44,11 @@ TRANSITIONS: dict[tuple[TransactionState, TransactionTrigger], TransactionState]
     (_S.READY, _T.BEGIN): _S.IN_TRANSACTION,
     (_S.IN_TRANSACTION, _T.COMMIT): _S.COMMITTING,
     (_S.IN_TRANSACTION, _T.ABORT): _S.ABORTING,
+    (_S.IN_TRANSACTION, _T.PREPARE): _S.PREPARING,
     (_S.IN_TRANSACTION, _T.FAILED): _S.ABORTABLE_ERROR,
+    (_S.PREPARING, _T.FAILED): _S.ABORTABLE_ERROR,
+    # Whoever goes on needs a new epoch, so that nothing of what was handed over can be touched any more.
+    (_S.PREPARING, _T.HANDED_OVER): _S.UNINITIALIZED,
     (_S.COMMITTING, _T.FAILED): _S.ABORTABLE_ERROR,
     (_S.COMMITTING, _T.ENDED): _S.READY,
     (_S.COMMITTING, _T.ENDED_STALE): _S.INITIALIZING,

@@ -23,6 +23,7 @@ from fairlead.core.backoff import Backoff
 from fairlead.core.connections import NEVER_NS
 from fairlead.core.machine import Dice
 from fairlead.core.network import Network
+from fairlead.core.prepared import PreparedTransaction
 from fairlead.core.script import Script, Scripts
 from fairlead.producer.coordinators import Coordinators, Refused
 from fairlead.producer.handover import (
@@ -30,14 +31,15 @@ from fairlead.producer.handover import (
     EndTransaction,
     InitTransactions,
     LeaveTransaction,
+    PrepareTransaction,
     SendOffsets,
     TransactionOperation,
 )
 from fairlead.producer.identity import Identity, IdentityState, IdentityTrigger
 from fairlead.producer.ledger import Ledger
-from fairlead.producer.reactions import FATAL_CODES, Reaction
+from fairlead.producer.reactions import FATAL_CODES, Reaction, code_of
 from fairlead.producer.settings import ProducerSettings
-from fairlead.producer.transaction_calls import ABORT, COMMIT, INIT, OFFSETS, Call, Calls
+from fairlead.producer.transaction_calls import ABORT, COMMIT, INIT, OFFSETS, PREPARE, Call, Calls
 from fairlead.producer.transaction_states import TRANSITIONS, TransactionState, TransactionTrigger
 from fairlead.wire import ApiKey
 
@@ -45,7 +47,8 @@ PRODUCE_VERSION_MAX = 11
 """From version 12 on a Produce request adds its partitions to the transaction by itself (KIP-890): not in the protocol spoken here."""
 
 _S, _T = TransactionState, TransactionTrigger
-_COMMITTABLE = (_S.IN_TRANSACTION, _S.COMMITTING)
+_COMMITTABLE = (_S.IN_TRANSACTION, _S.COMMITTING, _S.PREPARING)
+_FINISHING = (_S.COMMITTING, _S.ABORTING, _S.PREPARING)
 _LOST = (_S.ABORTABLE_ERROR, _S.ABORTING, _S.FATAL_ERROR)
 
 
@@ -77,11 +80,13 @@ class Transactions:
         self._added: dict[TopicPartition, None] = {}
         self._released: list[TopicPartition] = []
         self._started = False  # the coordinator knows of the transaction
+        self._prepared: PreparedTransaction | None = None  # the one handed over last
         self._serve: dict[type, Callable[..., None]] = {
             InitTransactions: self._init,
             BeginTransaction: self._begin,
             SendOffsets: self._send_offsets,
             EndTransaction: self._end,
+            PrepareTransaction: self._prepare,
             LeaveTransaction: self._leave,
         }
 
@@ -116,8 +121,8 @@ class Transactions:
 
     @property
     def hurries(self) -> bool:
-        """True if nothing should linger: someone waits for the commit."""
-        return self.state is TransactionState.COMMITTING
+        """True if nothing should linger: someone waits for all of it to be written."""
+        return self.state in (_S.COMMITTING, _S.PREPARING)
 
     def refusal(self) -> Exception | None:
         """What records handed over now fail with; None: they are taken."""
@@ -133,8 +138,8 @@ class Transactions:
         """Records failed with `error`: the transaction cannot be committed any more."""
         if self.state not in (*_COMMITTABLE, _S.ABORTABLE_ERROR, _S.ABORTING):
             return
-        if isinstance(error, UnsupportedVersion) or _code_of(error) in FATAL_CODES:
-            self._doom(Reaction.FENCED if _code_of(error) == ErrorCode.PRODUCER_FENCED else Reaction.FATAL, error)
+        if isinstance(error, UnsupportedVersion) or code_of(error) in FATAL_CODES:
+            self._doom(Reaction.FENCED if code_of(error) == ErrorCode.PRODUCER_FENCED else Reaction.FATAL, error)
         elif self.state in _COMMITTABLE:
             self._fail(error)
 
@@ -161,8 +166,7 @@ class Transactions:
 
     def deadline_ns(self) -> int | None:
         """When `advance` has something to do if nothing happens."""
-        dues = (self._scripts.deadline_ns(), self._calls.deadline_ns())
-        return min((due for due in dues if due is not None), default=None)
+        return min((due for due in (self._scripts.deadline_ns(), self._calls.deadline_ns()) if due is not None), default=None)
 
     def take_released(self) -> list[TopicPartition]:
         """The partitions that may be sent to since the last call."""
@@ -218,10 +222,21 @@ class Transactions:
         else:
             self._refuse_state(operation, name)
 
+    def _prepare(self, operation: PrepareTransaction) -> None:
+        if self._calls.joins(operation, PREPARE):
+            return
+        if self.state is TransactionState.IN_TRANSACTION:
+            self._fire(_T.PREPARE)
+            self._calls.current = Call(PREPARE, operation)
+        elif operation.again and self.state is TransactionState.UNINITIALIZED:
+            self._ledger.resolve(operation.completion, self._prepared)
+        else:
+            self._refuse_state(operation, PREPARE)
+
     def _leave(self, operation: LeaveTransaction) -> None:
         if self.state in (_S.IN_TRANSACTION, _S.ABORTABLE_ERROR):
             self._abort(operation)
-        elif self._calls.current is not None and self.state in (_S.COMMITTING, _S.ABORTING):
+        elif self._calls.current is not None and self.state in _FINISHING:
             self._calls.current.waiters.append(operation)
         else:
             self._ledger.resolve(operation.completion, False)
@@ -244,6 +259,8 @@ class Transactions:
             self._run("adding partitions", coordinators.add_partitions(list(self._asked), first=first), self._added_partitions)
         elif state in _COMMITTABLE and offsets:
             self._run("adding offsets", self._hand_in(offsets[0][0]), self._handed_in)
+        elif state is TransactionState.PREPARING and self._quiet():
+            self._hand_over()
         elif state in (_S.COMMITTING, _S.ABORTING) and self._quiet():
             if self._started:
                 self._run("ending the transaction", coordinators.end(state is TransactionState.COMMITTING), self._ended)
@@ -292,6 +309,13 @@ class Transactions:
         else:
             self._judge(error)
 
+    def _hand_over(self) -> None:
+        who = (self.transactional_id or "", self._identity.producer_id, self._identity.epoch, len(self._added))
+        self._prepared = PreparedTransaction(*who) if self._started else None
+        self._forget()
+        self._fire(_T.HANDED_OVER)
+        self._calls.finish(value=self._prepared)
+
     def _ended(self, error: Exception | None) -> None:
         identity, aborting = self._identity, self.state is TransactionState.ABORTING
         if aborting and isinstance(error, Refused) and error.reaction is Reaction.BUMP:
@@ -302,9 +326,7 @@ class Transactions:
         elif error is not None:
             self._judge(error)
             return
-        self._started, self.error = False, None
-        self._added.clear()
-        self._wanted.clear()
+        self._forget()
         if not identity.bump_wanted:
             self._fire(_T.ENDED)
             self._calls.finish()
@@ -313,6 +335,12 @@ class Transactions:
         else:
             text = "the transaction was aborted, but its coordinator cannot give the new epoch that this needs (KIP-360, Kafka 2.5)"
             self._doom(Reaction.FATAL, UnsupportedVersion(f"{text}; close this producer and make a new one"))
+
+    def _forget(self) -> None:
+        """This transaction is over."""
+        self._started, self.error = False, None
+        self._added.clear()
+        self._wanted.clear()
 
     # Outcomes
 
@@ -338,7 +366,7 @@ class Transactions:
         if reaction is Reaction.FENCED:
             why = "a newer one has taken over, or its transaction took longer than transaction.timeout.ms"
             said = cause.context if isinstance(cause, BrokerError) else cause
-            error = ProducerFenced(_code_of(cause), f"{self._who()} was shut out: {why}; close it ({said})")
+            error = ProducerFenced(code_of(cause), f"{self._who()} was shut out: {why}; close it ({said})")
         elif isinstance(cause, BrokerError):
             error = BrokerError(cause.code, f"{self._who()} cannot go on; close it ({cause.context})")
         self._fire(_T.DOOMED)
@@ -367,10 +395,6 @@ class Transactions:
 
     def _lateness(self, name: str) -> TimedOut:
         why = self.trouble()
-        if self._coordinators.problem is None and self.state in (_S.COMMITTING, _S.ABORTING) and not self._quiet():
+        if self._coordinators.problem is None and self.state in _FINISHING and not self._quiet():
             why = f"{self._ledger.records_open} records are still on their way"
         return TimedOut(f"{name} has not ended within the time allowed ({why}); it goes on, call it again to wait for its end")
-
-
-def _code_of(error: Exception) -> int:
-    return error.code if isinstance(error, BrokerError) else ErrorCode.NONE

@@ -10,10 +10,10 @@ one batch out of slices of several column sets, and compresses. A record that br
 time. `restamp` gives a finished batch another producer id, epoch and sequence; `assign` stamps what a broker stamps; `recompress` and
 `keep` make a batch of another, compressed otherwise or with fewer records.
 
-On the way in, `scan` reads batch headers and no record: it is what a broker needs. `decode` turns all batches of a
-fetch answer into one set of columns: it scans, checks the CRCs, drops control batches and aborted transactions, inflates,
-and runs a kernel that walks over the records and gathers keys and values as Arrow wants them. Headers are counted in
-that walk and gathered in a second one, only where there are any.
+On the way in, `scan` reads batch headers and no record: it is what a broker needs; `headers_of` gives them as Arrow columns.
+`decode` turns all batches of a fetch answer into one set of columns: it scans, checks the CRCs, drops control batches
+and aborted transactions, inflates, and runs a kernel that walks over the records and gathers keys and values as Arrow
+wants them. Headers are counted in that walk and gathered in a second one, only where there are any.
 
 Kernels and twins. What touches every record is a kernel (`encode_kernels`, `decode_kernels`) with a plain twin
 (`encode_plain`, `decode_plain`), which serves until the kernel is compiled; importing this package does not import Numba.
@@ -36,10 +36,12 @@ from fairlead.records.crc import crc32c
 from fairlead.records.decoder import DecodedRecords, decode
 from fairlead.records.encoder import bounds_of, cut, encode, encode_many
 from fairlead.records.gather import gather
+from fairlead.records.headers import HEADER_SCHEMA, headers_of
 from fairlead.records.layout import AbortedTransaction, BatchHeader, Compression, Data, EncodedBatch, TimestampType
 from fairlead.records.rewrite import keep, recompress
 
 __all__ = [
+    "HEADER_SCHEMA",
     "MESSAGE_SCHEMA",
     "AbortedTransaction",
     "BatchHeader",
@@ -69,6 +71,7 @@ __all__ = [
     "encode",
     "encode_many",
     "gather",
+    "headers_of",
     "end_marker",
     "keep",
     "recompress",

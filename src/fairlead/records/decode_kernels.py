@@ -246,13 +246,13 @@ def scan_batches(source: Bytes, position: int, rows: Table) -> tuple[int, int, i
 
 @kernel(
     signature(
-        _FAULT_AND_POSITION, READ_BYTES, WRITE_TABLE, "int64", "int64", "int64", "int64", "int64", WRITE_INT64, WRITE_INT64, WRITE_INT8,
+        _FAULT_AND_POSITION, READ_BYTES, WRITE_TABLE, "int64", "int64", "int64", "int64", WRITE_INT64, WRITE_INT64, WRITE_INT8,
         WRITE_INT64, WRITE_BOOL, WRITE_BYTES, WRITE_INT64, WRITE_BOOL, WRITE_BYTES, WRITE_INT64, WRITE_INT64, WRITE_INT64,
     ),
     plain=decode_plain.decode_records,
 )  # fmt: skip
 def decode_records(
-    source: Bytes, rows: Table, first: int, last: int, inflated_size: int, from_offset: int, want_keys: int,
+    source: Bytes, rows: Table, first: int, last: int, inflated_size: int, from_offset: int,
     offsets: Int64, timestamps: Int64, timestamp_types: Int8,
     key_offsets: Int64, key_valid: Bools, key_data: Bytes, value_offsets: Int64, value_valid: Bools, value_data: Bytes,
     header_offsets: Int64, header_starts: Int64, cursors: Int64,
@@ -262,11 +262,12 @@ def decode_records(
 
     Appends their records from `from_offset` on to the columns, at `cursors`: 0 records, 1 key bytes, 2 value bytes,
     3 headers, 4 header key bytes, 5 header value bytes, 6 null keys, 7 null values, 8 the row at work. Columns with n + 1
-    offsets have their first written by the caller. Headers are checked and counted; `decode_headers` takes them.
+    offsets have their first written by the caller. Columns of keys, values or headers without room are not wanted, and not filled.
+    Headers are checked and counted; `decode_headers` takes them.
     """
     at, key_at, value_at = cursors[0], cursors[1], cursors[2]
     null_keys, null_values = cursors[6], cursors[7]
-    counts_headers = header_starts.size > 0
+    want_keys, want_values, counts_headers = key_valid.size > 0, value_valid.size > 0, header_starts.size > 0
     for row in range(first, last):
         cursors[8] = row
         position = rows[row, 0] + 61 if inflated_size < 0 else 0
@@ -286,7 +287,11 @@ def decode_records(
                 return _OFFSET_DELTA, begin
             if base_offset + offset_delta < from_offset:
                 continue
-            if at >= offsets.size or value_at + value_size > value_data.size or (want_keys and key_at + key_size > key_data.size):
+            if (
+                at >= offsets.size
+                or (want_values and value_at + value_size > value_data.size)
+                or (want_keys and key_at + key_size > key_data.size)
+            ):
                 return _ROOM, begin
             offsets[at] = base_offset + offset_delta
             timestamps[at] = base_timestamp if log_append else base_timestamp + timestamp_delta
@@ -299,13 +304,14 @@ def decode_records(
                     copy_bytes(key_data, key_at, source, key_start, key_size)
                     key_at += key_size
                 key_offsets[at + 1] = key_at
-            value_valid[at] = value_size >= 0
-            if value_size < 0:
-                null_values += 1
-            else:
-                copy_bytes(value_data, value_at, source, value_start, value_size)
-                value_at += value_size
-            value_offsets[at + 1] = value_at
+            if want_values:
+                value_valid[at] = value_size >= 0
+                if value_size < 0:
+                    null_values += 1
+                else:
+                    copy_bytes(value_data, value_at, source, value_start, value_size)
+                    value_at += value_size
+                value_offsets[at + 1] = value_at
             if counts_headers:
                 cursors[3] += headers
                 cursors[4] += header_key_bytes

@@ -159,14 +159,18 @@ def scan_batches(source: Bytes, position: int, rows: Table) -> tuple[int, int, i
 
 
 def decode_records(
-    source: Bytes, rows: Table, first: int, last: int, inflated_size: int, from_offset: int, want_keys: int,
+    source: Bytes, rows: Table, first: int, last: int, inflated_size: int, from_offset: int,
     offsets: Int64, timestamps: Int64, timestamp_types: Int8,
     key_offsets: Int64, key_valid: Bools, key_data: Bytes, value_offsets: Int64, value_valid: Bools, value_data: Bytes,
     header_offsets: Int64, header_starts: Int64, cursors: Int64,
 ) -> tuple[int, int]:  # fmt: skip
     """Twin of `decode_kernels.decode_records`, one batch after the other."""
     content = source.tobytes()
-    columns = ((0, 1, 6, key_offsets, key_valid, key_data), (1, 2, 7, value_offsets, value_valid, value_data))
+    wanted = [
+        column
+        for column in ((False, 1, 6, key_offsets, key_valid, key_data), (True, 2, 7, value_offsets, value_valid, value_data))
+        if len(column[4])
+    ]
     for row in range(first, last):
         cursors[8] = row
         position, size, base, _, _, attributes, last_delta, base_timestamp, max_timestamp, _, _, _, count = rows[row].tolist()
@@ -183,9 +187,7 @@ def decode_records(
         times = [max_timestamp if log_append else base_timestamp + record.timestamp_delta for record in chosen]
         timestamps[span] = [(time + 2**63) % 2**64 - 2**63 for time in times]
         timestamp_types[span] = log_append
-        for is_value, bytes_cursor, nulls_cursor, field_offsets, valid, data in columns:
-            if not is_value and not want_keys:
-                continue
+        for is_value, bytes_cursor, nulls_cursor, field_offsets, valid, data in wanted:
             fields = [record.value if is_value else record.key for record in chosen]
             filled = int(cursors[bytes_cursor])
             joined = b"".join([content[start : start + size] for start, size in fields if size > 0])

@@ -45,6 +45,8 @@ COMPRESSION_MASK = 0x07
 TIMESTAMP_TYPE_MASK = 0x08
 TRANSACTIONAL_MASK = 0x10
 CONTROL_MASK = 0x20
+DELETE_HORIZON_MASK = 0x40
+"""The base timestamp is the time at which the batch's tombstones go (KIP-534); deltas count from it all the same."""
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
 """The whole header: base offset, length, leader epoch, magic, CRC, attributes, last offset delta, base and max timestamp,

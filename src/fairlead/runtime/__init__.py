@@ -29,6 +29,7 @@ from fairlead.runtime.background import (
     system_dice,
 )
 from fairlead.runtime.completion import Completion, wrap_async
+from fairlead.runtime.freed_memory import keep_freed_memory
 from fairlead.runtime.handle import Handle, Host
 from fairlead.runtime.host import SelectorHost
 from fairlead.runtime.virtual import VirtualHost
@@ -46,6 +47,7 @@ __all__ = [
     "compile_kernels",
     "compile_kernels_in_background",
     "count_kernel_work",
+    "keep_freed_memory",
     "system_dice",
     "wrap_async",
 ]

@@ -128,20 +128,25 @@ class Application:
 
         UsageError if they could never fit, or if the machine has ended.
         """
+        columns = RecordColumns(len(values), None if keys is None else _column(keys), _column(values))
+        columns.timestamps_ms = np.full(columns.count, self.host.now_ms(), np.int64)
+        explicit = None if partitions is None else np.array(partitions, np.int32)
+        return self.hand_over_columns(topic, columns, _size_bytes(values, keys), explicit)
+
+    def hand_over_columns(
+        self, topic: str, columns: RecordColumns, size_bytes: int, partitions: npt.NDArray[np.int32] | None = None
+    ) -> Handed | None:
+        """As `hand_over`, of columns that take `size_bytes` of buffer.memory; those without a timestamp get the batch's create time."""
         if self.inbox.closed is not None:
             raise UsageError(f"the producer has ended: {self.inbox.closed!r}")
-        size_bytes = _size_bytes(values, keys)
         if size_bytes > self.account.total_bytes:
-            raise UsageError(f"{len(values)} records take up to {size_bytes} bytes, more than buffer.memory={self.account.total_bytes}")
+            raise UsageError(f"{columns.count} records take up to {size_bytes} bytes, more than buffer.memory={self.account.total_bytes}")
         if not self.account.reserve(size_bytes):
             return None
-        count, now_ns = len(values), self.host.now_ns()
-        handed = Handed(topic, self.records, count, now_ns, self._on_settled)
-        self.records += count
-        columns = RecordColumns(count, None if keys is None else _column(keys), _column(values))
-        columns.timestamps_ms = np.full(count, self.host.now_ms(), np.int64)
-        explicit = None if partitions is None else np.array(partitions, np.int32)
-        self.inbox.items.append(Handover(topic, columns, explicit, handed, created_ns=now_ns, reserved_bytes=size_bytes))
+        now_ns = self.host.now_ns()
+        handed = Handed(topic, self.records, columns.count, now_ns, self._on_settled)
+        self.records += columns.count
+        self.inbox.items.append(Handover(topic, columns, partitions, handed, created_ns=now_ns, reserved_bytes=size_bytes))
         if not self.inbox.expected:
             self.inbox.expected = True
             self.host.submit(self.handle, Wake())

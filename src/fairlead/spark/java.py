@@ -73,11 +73,16 @@ def java_major_version(shown: str) -> int:
     return second if first == 1 else first
 
 
+def shim_folders() -> tuple[Path, ...]:
+    """Where launchers and homes of ours are written: beside the interpreter if that is possible, else among temporary files."""
+    return Path(sys.prefix) / "share" / "fairlead", Path(tempfile.gettempdir()) / f"fairlead-{os.getuid()}"
+
+
 def _shim_home(real: Path) -> Path:
-    """A JAVA_HOME whose `bin/java` is the shim, beside the interpreter if that can be written to, else among temporary files."""
-    for parent in (Path(sys.prefix) / "share" / "fairlead", Path(tempfile.gettempdir()) / f"fairlead-{os.getuid()}"):
+    """A JAVA_HOME whose `bin/java` is the shim."""
+    for folder in shim_folders():
         try:
-            return _build_shim_home(real, parent / "java")
+            return _build_shim_home(real, folder / "java")
         except OSError:
             continue
     raise ConfigError(

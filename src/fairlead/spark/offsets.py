@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -57,6 +58,19 @@ def parse_assignment(text: str) -> dict[str, list[int]]:
         if not isinstance(partitions, list) or not partitions or not all(_is_integer(number) and number >= 0 for number in partitions):
             raise ValueError(f"topic {topic} must have a list of partition numbers")
     return {topic: sorted(set(partitions)) for topic, partitions in parsed.items()}
+
+
+def offsets_json(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]]:
+    """{topic: {partition: offset}}, sorted: what a checkpoint keeps, in the form of Spark's Kafka connector."""
+    found: dict[str, dict[str, int]] = {}
+    for (topic, number), offset in sorted(offsets.items()):
+        found.setdefault(topic, {})[str(number)] = offset
+    return found
+
+
+def from_offsets_json(offsets: Mapping[str, Mapping[str, int]]) -> OffsetsByPartition:
+    """The opposite of `offsets_json`."""
+    return {TopicPartition(topic, int(number)): offset for topic, numbers in offsets.items() for number, offset in numbers.items()}
 
 
 def _by_partition(text: str, expected: str) -> OffsetsByPartition:

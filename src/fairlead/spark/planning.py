@@ -1,51 +1,26 @@
-"""From options and a cluster to ranges of offsets: which records a read will read, decided once, before any task runs."""
+"""From options and a cluster to offsets: where a read starts and ends, decided once, before any task runs."""
 
 from __future__ import annotations
 
-import re
-import time
-from collections.abc import Callable
-from typing import TypeVar
-
-from fairlead.base.errors import BrokerError, ConfigError, ConnectionFailed, FairleadError, TimedOut
+from fairlead.base.errors import ConfigError
 from fairlead.base.ids import TopicPartition
-from fairlead.client import Consumer
-from fairlead.spark.offsets import EARLIEST, LATEST, OffsetRange, OffsetsByPartition, split_ranges
+from fairlead.spark.offsets import EARLIEST, LATEST, OffsetRange, OffsetsByPartition
 from fairlead.spark.options import ReadOptions
-
-T = TypeVar("T")
-
-
-class DataLoss(FairleadError):
-    """Records that a read asked for are no longer there; `failOnDataLoss=false` reads what is left."""
+from fairlead.spark.reading import DataLoss
+from fairlead.spark.survey import Survey, refuse_missing
 
 
-def plan_read(options: ReadOptions) -> list[OffsetRange]:
-    """The ranges to read, one per task, sorted by partition. Raises ConfigError, DataLoss, or what the client raises."""
-    with Consumer(options.client) as consumer:
-        return _attempt(options, lambda: _plan(consumer, options))
-
-
-def _attempt(options: ReadOptions, plan: Callable[[], T]) -> T:
-    """Asks again as often as `fetchOffset.numRetries` says; a wrong option is never asked twice."""
-    for attempt in range(options.offset_attempts):
-        try:
-            return plan()
-        except (BrokerError, ConnectionFailed, TimedOut):
-            if attempt == options.offset_attempts - 1:
-                raise
-            time.sleep(options.offset_retry_ms / 1000)
-    raise AssertionError("fetchOffset.numRetries is at least 1")
-
-
-def _plan(consumer: Consumer, options: ReadOptions) -> list[OffsetRange]:
-    partitions = _partitions(consumer, options)
+def plan_ranges(survey: Survey, options: ReadOptions) -> list[OffsetRange]:
+    """What a batch read reads of each partition, sorted by partition. Raises ConfigError, DataLoss, or what the client raises."""
+    found = survey.find()
+    refuse_missing(found)
+    partitions = found.partitions
     _check_named(options, partitions)
-    earliest, latest = consumer.beginning_offsets(partitions), consumer.end_offsets(partitions)
+    earliest, latest = survey.earliest(partitions), survey.latest(partitions)
     starts = _resolve(
-        consumer, options.starting, options.starting_timestamps, partitions, earliest, latest, options.no_starting_record, "starting"
+        survey, options.starting, options.starting_timestamps, partitions, earliest, latest, options.no_starting_record, "starting"
     )
-    ends = _resolve(consumer, options.ending, options.ending_timestamps, partitions, earliest, latest, "latest", "ending")
+    ends = _resolve(survey, options.ending, options.ending_timestamps, partitions, earliest, latest, "latest", "ending")
     ranges = []
     for partition in partitions:
         start, end = starts[partition], ends[partition]
@@ -58,7 +33,23 @@ def _plan(consumer: Consumer, options: ReadOptions) -> list[OffsetRange]:
                 f"{partition}: the read would start at offset {start}, after its end at {end}; check starting and ending options"
             )
         ranges.append(OffsetRange(partition, start, max(start, end)))
-    return split_ranges(ranges, options.min_partitions, options.max_records_per_partition)
+    return ranges
+
+
+def starting_offsets(survey: Survey, options: ReadOptions, latest: OffsetsByPartition | None = None) -> OffsetsByPartition:
+    """Where a new streaming query starts in each partition there is; `latest` holds the ends if they are known already.
+
+    An offset asked for by number is taken as it is: the first micro-batch says if it is gone.
+    """
+    found = survey.find()
+    refuse_missing(found)
+    partitions = found.partitions if latest is None else sorted(latest)
+    _check_named(options, partitions)
+    earliest = survey.earliest(partitions)
+    ends = survey.latest(partitions) if latest is None else latest
+    return _resolve(
+        survey, options.starting, options.starting_timestamps, partitions, earliest, ends, options.no_starting_record, "starting"
+    )
 
 
 def _loss(partition: TopicPartition, start: int, end: int, earliest: int, latest: int) -> str | None:
@@ -67,20 +58,6 @@ def _loss(partition: TopicPartition, start: int, end: int, earliest: int, latest
     if end > latest or start > latest:
         return f"{partition}: offsets up to {max(start, end)} were asked for, and the log ends at {latest}"
     return None
-
-
-def _partitions(consumer: Consumer, options: ReadOptions) -> list[TopicPartition]:
-    if options.assignment is not None:
-        return sorted(TopicPartition(topic, number) for topic, numbers in options.assignment.items() for number in numbers)
-    if options.topics is not None:
-        topics = options.topics
-    else:
-        try:
-            pattern = re.compile(options.pattern or "")
-        except re.error as error:
-            raise ConfigError(f"subscribePattern: {options.pattern!r} is not a regular expression ({error})") from None
-        topics = [topic for topic in consumer.list_topics() if pattern.fullmatch(topic)]
-    return sorted(TopicPartition(topic, each.partition) for topic in set(topics) for each in consumer.partitions_for(topic))
 
 
 def _check_named(options: ReadOptions, partitions: list[TopicPartition]) -> None:
@@ -101,7 +78,7 @@ def _check_named(options: ReadOptions, partitions: list[TopicPartition]) -> None
 
 
 def _resolve(
-    consumer: Consumer,
+    survey: Survey,
     offsets: int | OffsetsByPartition,
     timestamps: int | OffsetsByPartition | None,
     partitions: list[TopicPartition],
@@ -113,7 +90,7 @@ def _resolve(
     """An offset for each partition; timestamps go over offsets."""
     if timestamps is not None:
         wanted = timestamps if isinstance(timestamps, dict) else dict.fromkeys(partitions, timestamps)
-        found = consumer.offsets_for_times(wanted)
+        found = survey.consumer.offsets_for_times(wanted)
         resolved = {}
         for partition in partitions:
             record = found[partition]

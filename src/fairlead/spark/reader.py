@@ -1,32 +1,21 @@
-"""The batch reader: plans on the driver, reads one range per task on an executor, Arrow all the way."""
+"""The batch reader: plans on the driver, reads on executors, Arrow all the way."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceReader, InputPartition
-from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
-from fairlead.base.codes import ErrorCode
-from fairlead.base.errors import BrokerError
-from fairlead.client import Consumer
+from fairlead.spark.filters import Wanted
 from fairlead.spark.offsets import OffsetRange
 from fairlead.spark.options import ReadOptions
-from fairlead.spark.planning import DataLoss, plan_read
-from fairlead.spark.schema import arrow_columns, conform
-
-FETCH_SETTINGS = {"max.partition.fetch.bytes": str(8 * 1024 * 1024)}
-"""A task reads one partition, so it may fetch more of it at once than a consumer of many; what the job sets goes over it."""
-
-
-@dataclass
-class RangePartition(InputPartition):
-    """One task's share, pickled to its executor."""
-
-    range: OffsetRange
+from fairlead.spark.planning import plan_ranges
+from fairlead.spark.reading import TaskRanges, read_task
+from fairlead.spark.survey import Survey
+from fairlead.spark.tasks import plan_tasks
+from fairlead.spark.volume import Volume
 
 
 class FairleadReader(DataSourceReader):
@@ -37,35 +26,35 @@ class FairleadReader(DataSourceReader):
         self._schema = schema
 
     def partitions(self) -> Sequence[InputPartition]:
-        """One partition per range of offsets."""
-        return [RangePartition(one) for one in plan_read(self._options)]
+        """One for each task."""
+        options = self._options
+        with Survey(options) as survey:
+            ranges = survey.attempt(lambda: self._ranges(survey))
+            return plan_tasks(ranges, options, Volume(survey.look))
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
-        """The records of a range as Arrow record batches. Spark asks for None once if there is no partition at all."""
-        if not isinstance(partition, RangePartition):
-            return
-        schema = to_arrow_schema(self._schema, timezone="UTC")
-        columns = arrow_columns(self._options.include_headers)
-        settings = {**FETCH_SETTINGS, **self._options.client}
-        with Consumer(settings) as consumer:
-            for table in self._tables(consumer, partition.range, columns):
-                yield from conform(table, schema)
+        """The records of a task as Arrow record batches. Spark asks for None once if there is no partition at all."""
+        if isinstance(partition, TaskRanges):
+            yield from read_task(self._options, self._schema, partition.ranges)
 
-    def _tables(self, consumer: Consumer, wanted: OffsetRange, columns: list[str]) -> Iterator[pa.Table]:
-        timeout_s = self._options.poll_timeout_ms / 1000
-        while True:
-            try:
-                yield from consumer.read_range(wanted.partition, wanted.start, wanted.end, columns=columns, timeout_s=timeout_s)
-                return
-            except BrokerError as error:
-                if error.code != ErrorCode.OFFSET_OUT_OF_RANGE:
-                    raise
-                earliest = consumer.beginning_offsets([wanted.partition])[wanted.partition]
-                if self._options.fail_on_data_loss:
-                    raise DataLoss(
-                        f"{wanted.partition}: planned offsets {wanted.start} to {wanted.end - 1}, and the log now starts at {earliest}; "
-                        "set failOnDataLoss=false to read what is left"
-                    ) from error
-                if earliest >= wanted.end or earliest <= wanted.start:
-                    return
-                wanted = replace(wanted, start=earliest)
+    def _ranges(self, survey: Survey) -> list[OffsetRange]:
+        return plan_ranges(survey, self._options)
+
+
+class FilteringReader(FairleadReader):
+    """The same where Spark hands over filters; it refuses a reader that takes some where it does not (`filters.pushed_down`)."""
+
+    def __init__(self, options: ReadOptions, schema: StructType) -> None:
+        super().__init__(options, schema)
+        self._wanted = Wanted()
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
+        """Takes what ranges of offsets can meet; gives back what Spark has to look at itself."""
+        return self._wanted.take(filters)
+
+    def _ranges(self, survey: Survey) -> list[OffsetRange]:
+        ranges = super()._ranges(survey)
+        times_ms = self._wanted.times(one.partition for one in ranges)
+        found = survey.consumer.offsets_for_times(times_ms) if times_ms else {}
+        late_enough = {partition: None if record is None else record.offset for partition, record in found.items()}
+        return self._wanted.narrow(ranges, late_enough)

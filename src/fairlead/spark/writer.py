@@ -1,23 +1,16 @@
-"""The batch writer: Arrow record batches of a task, column by column, to `Producer.send_table`; at least once."""
+"""The writers that write at least once."""
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
-from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from fairlead.base.errors import InvalidRecord
-from fairlead.client import Producer
+from fairlead.spark.clients import task_producer
 from fairlead.spark.options import WriteOptions
-
-TABLES_UNDER_WAY_MAX = 64
-"""Tables whose acknowledgements are not looked at yet; buffer.memory bounds their bytes, this bounds their handles."""
-SENT_COLUMNS = ("key", "value", "headers", "partition")
+from fairlead.spark.writing import send_all
 
 
 @dataclass
@@ -35,31 +28,27 @@ class FairleadWriter(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskWritten:
         """Sends every batch and waits until all is acknowledged; raises the first delivery error, which fails the task."""
-        records = 0
-        under_way: deque[Any] = deque()
-        with Producer(self._options.client) as producer:
-            for batch in iterator:
-                for topic, rows in self._by_topic(batch):
-                    records += rows.num_rows
-                    under_way.append(producer.send_table(topic, rows))
-                    if len(under_way) > TABLES_UNDER_WAY_MAX:
-                        under_way.popleft().result()
-            producer.flush()
-            for sent in under_way:
-                sent.result()
-        return TaskWritten(records)
+        return write_at_least_once(self._options, iterator)
 
-    def _by_topic(self, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Spark's own batch, its columns as they are; copied only where its rows go to several topics."""
-        rows = batch.select([name for name in SENT_COLUMNS if name in batch.schema.names])
-        if self._options.topic is not None:
-            yield self._options.topic, rows
-            return
-        topics = batch["topic"]
-        if topics.null_count:
-            raise InvalidRecord(
-                f"{topics.null_count} rows of a batch have a null topic; set the option topic, or give every row one in the column topic"
-            )
-        names = pc.unique(topics).to_pylist()
-        for name in names:
-            yield name, rows if len(names) == 1 else rows.filter(pc.equal(topics, name))
+
+class FairleadStreamWriter(DataSourceStreamArrowWriter):
+    """Writes the rows of micro-batches to Kafka. A task or a batch that Spark repeats is written again: at least once."""
+
+    def __init__(self, options: WriteOptions) -> None:
+        self._options = options
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskWritten:
+        """Sends every batch and waits until all is acknowledged; raises the first delivery error, which fails the task."""
+        return write_at_least_once(self._options, iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batch_id: int) -> None:
+        """Nothing is left to do: a task ends only when its rows are acknowledged."""
+
+    def abort(self, messages: list[WriterCommitMessage | None], batch_id: int) -> None:
+        """Nothing can be taken back: rows that were written stay, and Spark writes the batch again."""
+
+
+def write_at_least_once(options: WriteOptions, batches: Iterator[pa.RecordBatch]) -> TaskWritten:
+    """Sends every batch with a producer of its own and waits until all is acknowledged; raises the first delivery error."""
+    with task_producer(options.client) as producer:
+        return TaskWritten(send_all(producer, options.topic, batches))

@@ -110,11 +110,14 @@ CLIENT_VERSIONS: dict[ApiKey, tuple[int, int]] = {
     ApiKey.END_TXN: (0, 4),  # 5 needs the transaction version 2 feature (KIP-890)
     ApiKey.TXN_OFFSET_COMMIT: (3, 4),  # below 3 a group cannot refuse a member that it has replaced (KIP-447); 5: as above
     ApiKey.DESCRIBE_CONFIGS: (1, 4),
+    ApiKey.DESCRIBE_LOG_DIRS: (1, 5),
     ApiKey.CREATE_PARTITIONS: (0, 3),
     ApiKey.DELETE_GROUPS: (0, 2),
     ApiKey.OFFSET_DELETE: (0, 0),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: (0, 1),
     ApiKey.DESCRIBE_CLUSTER: (0, 1),
+    ApiKey.DESCRIBE_TRANSACTIONS: (0, 0),
+    ApiKey.LIST_TRANSACTIONS: (0, 1),
 }
 """Lowest and highest version of each API that our client sends; an API that is not here is not one the client uses."""
 

@@ -10,8 +10,11 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import sys
 import types
 import typing
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 from uuid import UUID
@@ -38,8 +41,9 @@ _ZEROS: dict[str, object] = {"bool": False, "float64": 0.0, "uuid": NO_UUID, "st
 @cache
 def versions_of(api_key: int) -> tuple[int, int]:
     """Lowest and highest version of an API whose schemas are known. Raises `UnsupportedVersion` if the API itself is unknown."""
-    from kio.schema.index import api_key_map, schema_name_map
-    from kio.static.constants import EntityType
+    with _unjudged():
+        from kio.schema.index import api_key_map, schema_name_map
+        from kio.static.constants import EntityType
 
     if api_key not in api_key_map:
         raise UnsupportedVersion(f"API key {api_key} is not one that Fairlead knows; it knows {min(api_key_map)} to {max(api_key_map)}")
@@ -53,11 +57,25 @@ def load_schema(api_key: int, version: int, direction: str) -> Schema:
     lowest, highest = versions_of(api_key)
     if not lowest <= version <= highest:
         raise UnsupportedVersion(f"version {version} of API key {api_key} is not known; Fairlead knows versions {lowest} to {highest}")
-    from kio.index import load_request_schema, load_response_schema
+    with _unjudged():
+        from kio.index import load_request_schema, load_response_schema
 
-    load = load_request_schema if direction == REQUEST else load_response_schema
-    entity: Any = load(api_key, version)
+        load = load_request_schema if direction == REQUEST else load_response_schema
+        entity: Any = load(api_key, version)
     return Schema(api_key, version, direction, int(entity.__header_schema__.__version__), _structure(entity))
+
+
+@contextmanager
+def _unjudged() -> Iterator[None]:
+    """kio registers strategies with hypothesis where that is installed, and loading it costs half a second: nobody here asks for them."""
+    if "hypothesis" in sys.modules:
+        yield
+        return
+    sys.modules["hypothesis"] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        sys.modules.pop("hypothesis", None)
 
 
 def _structure(entity: Any) -> Structure:

@@ -1,9 +1,9 @@
 """The demo: access-log lines through the whole house, every record accounted for.
 
-    lines ──send_table──▶ access (keyed by client address) ──Spark──▶ parsed ──group by host──▶ access.by-host ──▶ report
-      │                                                        └──▶ access.quarantine (what does not parse)
+    lines ──send_table──▶ access (keyed by client address) ──pipeline──▶ table parsed ──by host and hour──▶ access.by-host ──▶ report
+      │                                                        └──▶ access.quarantine (what does not meet expectations)
       └────send_table──▶ access.unkeyed (the same, spread evenly)
 
-`access_log` makes or reads the lines, `pipeline` is the Spark job and would run unchanged against Apache Kafka and a Spark
-cluster, `run` goes through the steps and counts what goes in and comes out of each, `report` prints it.
+`access_log` makes or reads the lines. The pipeline is the project that `fairlead pipeline init` writes, streaming, and runs unchanged
+against Apache Kafka and a Spark cluster. `run` goes through the steps and counts what goes in and comes out of each, `report` prints it.
 """

@@ -22,6 +22,8 @@ HOST_COUNT = 1_500
 BROKEN_LINE_SHARE = 0.001
 """Share of generated lines cut off in the middle, as a crashed server leaves them: they belong into quarantine."""
 
+ENDING_HOST = "end-of-log"
+
 _PATHS = (
     "/",
     "/index.html",
@@ -60,6 +62,11 @@ def generated(rows: int, seed: int = 1) -> Iterator[pa.Table]:
             lines.append((line[: len(line) // 3] if dice.random() < BROKEN_LINE_SHARE else line).encode())
         made += count
         yield _keyed(lines)
+
+
+def ending() -> pa.Table:
+    """One line from the end of time: the watermark is the latest time seen, so it closes all windows but its own."""
+    return _keyed([f'{ENDING_HOST} - - [31/Dec/2999:23:59:59 +0000] "GET /end-of-log HTTP/1.1" 200 0 "-" "-"'.encode()])
 
 
 def from_file(path: Path) -> Iterator[pa.Table]:

@@ -19,9 +19,8 @@ def print_report(console: Console, result: DemoResult) -> None:
     _print_hops(console, result)
     seconds = "  ".join(f"{name.replace('_', ' ')} {value:.2f}" for name, value in result.seconds.items())
     console.print(f"[bold]seconds[/]  {seconds}")
-    quarantined = result.job.quarantined if result.job else 0
-    if quarantined:
-        console.print(f"{quarantined:,} lines did not parse as access-log lines; they are in access.quarantine")
+    if result.quarantined:
+        console.print(f"{result.quarantined:,} lines did not parse as access-log lines; they are in access.quarantine")
     console.print(f"[bold]lost: {result.lost}[/]")
 
 
@@ -33,15 +32,15 @@ def _table(title: str, *columns: str) -> Table:
 
 
 def _print_hosts(console: Console, result: DemoResult) -> None:
-    table = _table("Top hosts, read back from access.by-host", "host", "requests", "bytes", "errors")
+    table = _table("Top hosts, their hours in access.by-host added up", "host", "requests", "bytes", "errors")
     for host in result.top_hosts:
-        table.add_row(host["host"], f"{host['requests']:,}", f"{host['bytes']:,}", f"{host['error_share']:.1%}")
+        table.add_row(host["host"], f"{host['requests']:,}", f"{host['bytes']:,}", f"{host['errors'] / host['requests']:.1%}")
     console.print(table, "")
 
 
 def _print_statuses(console: Console, result: DemoResult) -> None:
     table = _table("Requests by status", "status", "requests", "bytes")
-    for status, requests, size_bytes in result.job.by_status if result.job else ():
+    for status, requests, size_bytes in result.by_status:
         table.add_row(str(status), f"{requests:,}", f"{size_bytes:,}")
     console.print(table, "")
 

@@ -1,4 +1,4 @@
-"""The demo's steps: produce twice, run the Spark job, read everything back, and count at every hop."""
+"""The demo's steps: produce twice, run the pipeline, read everything back, and count at every hop."""
 
 from __future__ import annotations
 
@@ -8,29 +8,39 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as ds
 
 import fairlead
+from fairlead.base.errors import FairleadError
 from fairlead.cli.demo import access_log
-from fairlead.cli.demo.pipeline import PipelineResult, Topics, run_pipeline
-from fairlead.cli.demo.spark_end import spark_ended
+from fairlead.cli.spark_end import spark_ended
+
+if TYPE_CHECKING:
+    from fairlead.spark.pipelines.running import RunResult
 
 PARTITIONS = 12
 BROKERS = 3
-LOG_CONFIG = Path(__file__).with_name("log4j2.properties")
+ACCESS, UNKEYED, QUARANTINE, BY_HOST = "access", "access.unkeyed", "access.quarantine", "access.by-host"
+PARSED = "parsed"
+"""The pipeline's table."""
 SPARK_CONFIG = {
-    "spark.sql.shuffle.partitions": "4",
-    "spark.ui.enabled": "false",
-    "spark.log.level": "ERROR",
-    # A job this short is over before the JVM's second compiler has paid for itself; without it the demo is a fifth faster.
-    "spark.driver.extraJavaOptions": f'-XX:TieredStopAtLevel=1 "-Dlog4j2.configurationFile={LOG_CONFIG}"',
+    # A pipeline this short is over before the JVM's second compiler has paid for itself; without it the demo is a fifth faster.
+    "spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.memory": "1g",
+    # Nobody runs it twice.
+    "spark.sql.catalogImplementation": "in-memory",
+    "spark.sql.shuffle.partitions": "2",
 }
 BATCH_SIZE_BYTES = 2_048
 """Below the default of 16 KiB: a partition gets its turns in batches, and a log of a few megabytes has too few of the default size to
 spread evenly over twelve partitions."""
+ENDINGS = 1
+"""Lines that only say that the log is over, so that the last hours are summed up too (`access_log.ending`)."""
 
 
 @dataclass
@@ -39,7 +49,14 @@ class DemoResult:
 
     lines: int = 0
     produced: int = 0
-    job: PipelineResult | None = None
+    read: int = 0
+    """Lines that the pipeline has read."""
+    quarantined: int = 0
+    hosts: int = 0
+    by_status: list[tuple[int, int, int]] = field(default_factory=list)
+    """Status, requests, bytes."""
+    flows: list[dict[str, Any]] = field(default_factory=list)
+    """The counters of the pipeline's flows."""
     hops: list[tuple[str, int, int]] = field(default_factory=list)
     top_hosts: list[dict[str, Any]] = field(default_factory=list)
     partitions: dict[str, list[int]] = field(default_factory=dict)
@@ -53,26 +70,32 @@ class DemoResult:
 
     def as_json(self) -> dict[str, Any]:
         """The report for `--json`."""
-        job = self.job
         return {
             "lines": self.lines,
             "produced": self.produced,
-            "read": job.read if job else 0,
-            "quarantined": job.quarantined if job else 0,
-            "hosts": job.hosts if job else 0,
+            "read": self.read,
+            "quarantined": self.quarantined,
+            "hosts": self.hosts,
+            "flows": self.flows,
             "partitions": self.partitions,
             "seconds": {name: round(value, 3) for name, value in self.seconds.items()},
             "lost": self.lost,
         }
 
 
+class PipelineFailed(FairleadError):
+    """Spark could not run the demo's pipeline; the message has what it said."""
+
+
 Status = Callable[[str], None]
 """Told what is being done now, for showing progress."""
 
 
-def run_demo(input_path: Path | None, rows: int, status: Status, topics: Topics | None = None) -> DemoResult:
-    """Runs every step on an embedded cluster of three brokers. Raises ConfigError for an input that cannot be read or is empty."""
-    topics = topics or Topics()
+def run_demo(input_path: Path | None, rows: int, status: Status) -> DemoResult:
+    """Runs every step on an embedded cluster of three brokers.
+
+    Raises ConfigError for an input that cannot be read or is empty, PipelineFailed if Spark fails.
+    """
     result = DemoResult()
 
     def tables() -> Iterator[pa.Table]:
@@ -81,22 +104,18 @@ def run_demo(input_path: Path | None, rows: int, status: Status, topics: Topics 
     next(iter(tables()))  # A missing or empty file is said before anything starts.
     with _timed(result, "cluster", status, f"starting {BROKERS} brokers"):
         cluster = fairlead.Cluster(brokers=BROKERS)
-    with cluster:
+    with cluster, TemporaryDirectory(prefix="fairlead-demo-") as folder:
         servers = cluster.bootstrap_servers
-        _create_topics(servers, topics)
+        _create_topics(servers)
         with _timed(result, "produce", status, "producing the lines, keyed and unkeyed"):
-            result.lines, result.produced, unkeyed = _produce(servers, topics, tables())
+            result.lines, result.produced, unkeyed = _produce(servers, tables())
         result.hops += [("lines → access", result.lines, result.produced), ("lines → access.unkeyed", result.lines, unkeyed)]
-        with spark_ended():
-            with _timed(result, "spark_start", status, "starting Spark"):
-                from fairlead.spark.session import spark_session
-
-                spark = spark_session("fairlead-demo", master="local[2]", config=SPARK_CONFIG)
-            with _timed(result, "spark_job", status, "Spark: reading, parsing, aggregating, writing"):
-                result.job = run_pipeline(spark, servers, topics)
-            spark.stop()
+        project = Path(folder) / "access-log"
+        flows = _run_pipeline(project, servers, result, status)
         with _timed(result, "read_back", status, "reading everything back"):
-            _read_back(servers, topics, result, result.job)
+            _read_table(project / "storage" / "tables" / PARSED, result)
+            _read_back(servers, result)
+        result.flows = [flow.as_row() for flow in flows.flows]
     result.seconds["total"] = sum(result.seconds.values())
     return result
 
@@ -109,47 +128,94 @@ def _timed(result: DemoResult, name: str, status: Status, text: str) -> Iterator
     result.seconds[name] = time.perf_counter() - started
 
 
-def _create_topics(servers: str, topics: Topics) -> None:
+def _create_topics(servers: str) -> None:
     with fairlead.Admin({"bootstrap.servers": servers}) as admin:
-        admin.create_topics([fairlead.NewTopic(name, partitions=PARTITIONS) for name in (topics.access, topics.unkeyed, topics.by_host)])
-        admin.create_topics([fairlead.NewTopic(topics.quarantine, partitions=1)])
+        admin.create_topics([fairlead.NewTopic(name, partitions=PARTITIONS) for name in (ACCESS, UNKEYED)])
+        admin.create_topics([fairlead.NewTopic(name, partitions=1) for name in (QUARANTINE, BY_HOST)])
 
 
-def _produce(servers: str, topics: Topics, tables: Iterator[pa.Table]) -> tuple[int, int, int]:
-    """Lines read, records acknowledged in `access`, records acknowledged in `access.unkeyed`."""
+def _produce(servers: str, tables: Iterator[pa.Table]) -> tuple[int, int, int]:
+    """Lines read, lines acknowledged in `access`, lines acknowledged in `access.unkeyed`."""
     lines, acks = 0, ([], [])  # type: tuple[int, tuple[list[Any], list[Any]]]
     with fairlead.Producer({"bootstrap.servers": servers, "batch.size": BATCH_SIZE_BYTES}) as producer:
         for table in tables:
             lines += table.num_rows
-            acks[0].append(producer.send_table(topics.access, table))
-            acks[1].append(producer.send_table(topics.unkeyed, table.select(["value"])))
+            acks[0].append(producer.send_table(ACCESS, table))
+            acks[1].append(producer.send_table(UNKEYED, table.select(["value"])))
+        ending = producer.send_table(ACCESS, access_log.ending())
         producer.flush()
         keyed, unkeyed = (sum(ack.result().num_rows for ack in sent) for sent in acks)
+        ending.result()
     return lines, keyed, unkeyed
 
 
-def _read_back(servers: str, topics: Topics, result: DemoResult, job: PipelineResult) -> None:
+def _run_pipeline(project: Path, servers: str, result: DemoResult, status: Status) -> RunResult:
+    """The project of `fairlead pipeline init`, run as `fairlead pipeline run` does it."""
+    from fairlead.spark.pipelines.catalog import WAREHOUSE_KEY
+    from fairlead.spark.pipelines.check import check_project
+    from fairlead.spark.pipelines.running import Refresh, Where, open_runner
+    from fairlead.spark.pipelines.template import write_project
+
+    write_project(project, "access-log", servers)
+    checked, definitions, _ = check_project(project / "spark-pipeline.yml")
+    config = {**SPARK_CONFIG, WAREHOUSE_KEY: (project / "storage" / "tables").as_uri()}
+    with spark_ended():
+        started = time.perf_counter()
+        status("starting Spark")
+        with open_runner(checked, definitions, Where("local[2]", config=config)) as runner:
+            result.seconds["spark_start"] = time.perf_counter() - started
+            with _timed(result, "spark_job", status, "Spark: reading, parsing, summing up, writing"):
+                ran = runner.run(Refresh(), status)
+    if ran.failure:
+        raise PipelineFailed(ran.failure)
+    parsed = next(flow for flow in ran.flows if flow.flow == PARSED)
+    result.read = parsed.rows_in - ENDINGS
+    result.quarantined = parsed.quarantined
+    return ran
+
+
+def _read_table(folder: Path, result: DemoResult) -> None:
+    """Counts the pipeline's table, and sums it up by status."""
+    table = ds.dataset(folder, format="parquet", exclude_invalid_files=True).to_table(["host", "status", "bytes"])
+    lines = table.filter(pc.not_equal(table["host"], access_log.ENDING_HOST))
+    sums = lines.group_by("status").aggregate([([], "count_all"), ("bytes", "sum")]).sort_by("status")
+    result.by_status = list(zip(*(sums[name].to_pylist() for name in ("status", "count_all", "bytes_sum")), strict=True))
+    result.hops.append(("pipeline → parsed + quarantined", result.read, lines.num_rows + result.quarantined))
+
+
+def _read_back(servers: str, result: DemoResult) -> None:
     counts: dict[str, int] = {}
+    hosts: dict[str, dict[str, Any]] = {}
     with fairlead.Consumer({"bootstrap.servers": servers}) as consumer:
-        for topic in (topics.access, topics.unkeyed):
+        for topic in (ACCESS, UNKEYED):
             result.partitions[topic] = [0] * PARTITIONS
-        for topic in (topics.access, topics.unkeyed, topics.quarantine, topics.by_host):
+        for topic in (ACCESS, UNKEYED, QUARANTINE, BY_HOST):
             counts[topic] = 0
             for table in _whole_topic(consumer, topic):
                 counts[topic] += table.num_rows
                 if topic in result.partitions:
                     _add_sizes(table, result.partitions[topic])
-                if topic == topics.by_host:
-                    result.top_hosts += [json.loads(value) for value in table["value"].to_pylist()]
-    result.top_hosts = sorted(result.top_hosts, key=lambda host: (-host["requests"], host["host"]))[:10]
+                if topic == BY_HOST:
+                    _add_hours(table, hosts)
+    result.hosts = len(hosts)
+    result.top_hosts = sorted(hosts.values(), key=lambda host: (-host["requests"], host["host"]))[:10]
+    parsed = result.read - result.quarantined
     result.hops += [
-        ("access → Spark", result.produced, job.read),
-        ("Spark → parsed + quarantined", job.read, job.parsed + job.quarantined),
-        ("unparsable → access.quarantine", job.quarantined, counts[topics.quarantine]),
-        ("hosts → access.by-host", job.hosts, counts[topics.by_host]),
-        ("access, read back", result.produced, counts[topics.access]),
-        ("access.unkeyed, read back", result.lines, counts[topics.unkeyed]),
+        ("access → pipeline", result.produced, result.read),
+        ("unparsable → access.quarantine", result.quarantined, counts[QUARANTINE]),
+        ("parsed → requests in access.by-host", parsed, sum(host["requests"] for host in hosts.values())),
+        ("access, read back", result.produced, counts[ACCESS] - ENDINGS),
+        ("access.unkeyed, read back", result.lines, counts[UNKEYED]),
     ]
+
+
+def _add_hours(table: pa.Table, hosts: dict[str, dict[str, Any]]) -> None:
+    """Adds the hours of each host up."""
+    for value in table["value"].to_pylist():
+        hour = json.loads(value)
+        host = hosts.setdefault(hour["host"], {"host": hour["host"], "requests": 0, "bytes": 0, "errors": 0})
+        for name in ("requests", "bytes", "errors"):
+            host[name] += hour[name]
 
 
 def _whole_topic(consumer: fairlead.Consumer, topic: str) -> Iterator[pa.Table]:

@@ -10,7 +10,7 @@ from fairlead.base.codes import ErrorCode, policy
 from fairlead.base.config import Settings
 from fairlead.base.errors import BrokerError, UnsupportedVersion
 from fairlead.base.ids import NO_LEADER_EPOCH, NO_OFFSET, TopicPartition
-from fairlead.core.group_coordinator import find_group_coordinators
+from fairlead.core.coordinator_lookup import KeyType, find_coordinators
 from fairlead.core.group_offsets import GroupMetadata, OffsetAndMetadata, offset_rows
 from fairlead.core.metadata import Metadata
 from fairlead.core.partition_offsets import ISOLATION_LEVELS, READ_COMMITTED
@@ -58,7 +58,7 @@ class CoordinatorCalls:
     def find(self) -> Steps[int]:
         """The coordinator's node id, looked for until it is found."""
         while self.node_id is None:
-            found = (yield from find_group_coordinators(self._metadata, [self.group_id]))[self.group_id]
+            found = (yield from find_coordinators(self._metadata, KeyType.GROUP, [self.group_id]))[self.group_id]
             if isinstance(found, int):
                 self.node_id = found
                 break

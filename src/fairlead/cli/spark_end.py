@@ -1,4 +1,4 @@
-"""Seeing to it that Spark's JVM ends with the demo, whatever interrupts it.
+"""Seeing to it that Spark's JVM ends with the command that started it, whatever interrupts it.
 
 PySpark starts the JVM and leaves it to end by itself once its standard input closes. It does not if Python was interrupted while the JVM
 was starting: the folder that the JVM reports its port in is gone by then, its main thread fails, and the others keep it alive for good.

@@ -1,0 +1,30 @@
+"""How evenly something is spread over partitions, in three figures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class Spread(NamedTuple):
+    """Figures of n parts; with nothing in any of them, or no parts, all are as for equal parts."""
+
+    max_over_mean: float
+    """The largest part by the mean: how much sooner its partition is full, and its reader behind. 1.0: all equal."""
+    min_over_mean: float
+    variation: float
+    """Standard deviation by the mean. 0.0: all equal."""
+
+    @classmethod
+    def of(cls, parts: Sequence[int]) -> Spread:
+        """The figures of these parts."""
+        mean = float(np.mean(parts)) if len(parts) else 0.0
+        if not mean:
+            return cls(1.0, 1.0, 0.0)
+        return cls(max(parts) / mean, min(parts) / mean, float(np.std(parts)) / mean)
+
+    def figures(self) -> dict[str, Any]:
+        """As columns of a row."""
+        return {name: round(value, 4) for name, value in self._asdict().items()}

@@ -1,0 +1,117 @@
+"""CPU seconds and peak memory of this process's descendants, by what they are: read from `/proc`, so on Linux alone.
+
+Peaks are those of the kernel (`VmHWM`), set back at the start, so that nothing between two looks is missed. Looks, a few per second,
+only find processes that come and go, and the CPU seconds that one had when it was last seen.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+LOOK_EVERY_S = 0.2
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
+_RESET_PEAK = "5"
+"""What to write into clear_refs, says proc(5), to set VmHWM to what is resident now."""
+
+
+@dataclass
+class Used:
+    """By one process, from the start of a `Watch` on."""
+
+    kind: str
+    cpu_s: float = 0.0
+    peak_rss_mb: float = 0.0
+    """2**20 bytes."""
+
+
+def descendants(process_id: int) -> Iterator[int]:
+    """All processes below this one, itself first."""
+    yield process_id
+    try:
+        tasks = list(Path(f"/proc/{process_id}/task").iterdir())
+        children = [int(child) for task in tasks for child in (task / "children").read_text().split()]
+    except (OSError, ValueError):
+        return
+    for child in children:
+        yield from descendants(child)
+
+
+def program(process_id: int) -> str:
+    """The name of what a process runs, such as java or python3; empty if it has ended."""
+    try:
+        return Path(f"/proc/{process_id}/comm").read_text().strip()
+    except OSError:
+        return ""
+
+
+class Watch:
+    """A context manager that looks at all below `root`; `kind_of` says what a process counts as, None for not at all."""
+
+    def __init__(self, root: int, kind_of: Callable[[int], str | None]) -> None:
+        self._root = root
+        self._kind_of = kind_of
+        self._used: dict[int, Used] = {}
+        self._cpu_before_s: dict[int, float] = {}
+        self._ended = threading.Event()
+        self._looks = threading.Thread(target=self._look_on, name="fairlead-lab-watch", daemon=True)
+
+    def __enter__(self) -> Watch:
+        for process_id in descendants(self._root):
+            self._cpu_before_s[process_id] = _cpu_s(process_id)
+            try:
+                Path(f"/proc/{process_id}/clear_refs").write_text(_RESET_PEAK)
+            except OSError:
+                continue
+        self._looks.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._looks.join()
+        self.look()
+
+    def cpu_s(self, kind: str) -> float:
+        """CPU seconds, user and system, of all processes of a kind."""
+        return sum(used.cpu_s for used in self._used.values() if used.kind == kind)
+
+    def peak_rss_mb(self, kind: str) -> float:
+        """Resident memory at its peak of the largest process of a kind, in 2**20 bytes; what processes share counts in each."""
+        return max((used.peak_rss_mb for used in self._used.values() if used.kind == kind), default=0.0)
+
+    def _look_on(self) -> None:
+        while not self._ended.wait(LOOK_EVERY_S):
+            self.look()
+
+    def look(self) -> None:
+        """Look once, between the looks of the clock."""
+        for process_id in descendants(self._root):
+            used = self._used.get(process_id)
+            if used is None:
+                kind = self._kind_of(process_id)
+                if kind is None:
+                    continue
+                used = self._used[process_id] = Used(kind)
+            used.cpu_s = max(used.cpu_s, _cpu_s(process_id) - self._cpu_before_s.get(process_id, 0.0))
+            used.peak_rss_mb = max(used.peak_rss_mb, _peak_rss_mb(process_id))
+
+
+def _cpu_s(process_id: int) -> float:
+    """User and system time so far; 0 if it has ended. The name, which may hold anything, ends with the last parenthesis."""
+    try:
+        fields = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / _TICKS_PER_S
+
+
+def _peak_rss_mb(process_id: int) -> float:
+    try:
+        status = Path(f"/proc/{process_id}/status").read_text()
+    except OSError:
+        return 0.0
+    found = [line.split()[1] for line in status.splitlines() if line.startswith("VmHWM:")]
+    return int(found[0]) / 1024 if found else 0.0

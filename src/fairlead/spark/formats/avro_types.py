@@ -1,0 +1,232 @@
+"""Avro schemas: read once, when a read is planned, and told in Spark's types; what has none is refused there and then."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import fastavro
+from fastavro.schema import SchemaParseException
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+_PRIMITIVES: Mapping[str, Callable[[], DataType]] = {
+    "boolean": BooleanType,
+    "int": IntegerType,
+    "long": LongType,
+    "float": FloatType,
+    "double": DoubleType,
+    "bytes": BinaryType,
+    "string": StringType,
+    "fixed": BinaryType,
+    "enum": StringType,
+}
+_LOGICAL: Mapping[tuple[str, str], Callable[[], DataType]] = {
+    ("int", "date"): DateType,
+    ("long", "timestamp-millis"): TimestampType,
+    ("long", "timestamp-micros"): TimestampType,
+    ("long", "local-timestamp-millis"): TimestampNTZType,
+    ("long", "local-timestamp-micros"): TimestampNTZType,
+}
+"""Other logical types are read as what they are written as, as Spark's `from_avro` does: times of day are numbers, a uuid is text."""
+_DECIMAL_PRECISION_MAX = 38
+Adapt = Callable[[Any], Any]
+"""What the library gives → what Arrow takes."""
+
+
+@dataclass(frozen=True)
+class AvroSchema:
+    """The text of a schema, and the texts of those it refers to, each after what it refers to itself."""
+
+    text: str
+    references: tuple[str, ...] = ()
+
+    def parsed(self) -> tuple[Any, dict[str, Any]]:
+        """The schema as fastavro takes it, and all named types by name. ValueError says what is wrong."""
+        named: dict[str, Any] = {}
+        for text in (*self.references, self.text):
+            try:
+                # fastavro replaces what it knows by name, and the last schema is the one that was meant.
+                schema = fastavro.parse_schema(json.loads(text), named_schemas=named)
+            except json.JSONDecodeError as error:
+                raise ValueError(f"not an Avro schema in JSON ({error})") from None
+            except (SchemaParseException, KeyError, TypeError, ValueError, RecursionError) as error:
+                raise ValueError(f"not an Avro schema ({type(error).__name__}: {error})") from None
+        return schema, named
+
+    def spark_type(self) -> DataType:
+        """Spark's type for it. ValueError names the field that has none."""
+        schema, named = self.parsed()
+        kind, nullable = _Reading(named).type_of(schema, "")
+        del nullable  # a column may always be null
+        return kind
+
+    def adapter(self, own_writer: bool) -> Adapt | None:
+        """What must be done to a value of fastavro's before Arrow takes it; None: nothing.
+
+        Without `own_writer` the value was written with another schema, whose logical types are what fastavro has gone by.
+        """
+        schema, named = self.parsed()
+        return _Reading(named).adapter(schema, _ALWAYS_ADAPTED if own_writer else {**_ALWAYS_ADAPTED, **_ADAPTED_OF_OTHER_WRITERS})
+
+
+class _Reading:
+    """A walk through a schema."""
+
+    def __init__(self, named: dict[str, Any]) -> None:
+        self._named = named
+        self._open: list[str] = []
+        """Named types that the walk is within."""
+
+    def type_of(self, schema: Any, where: str) -> tuple[DataType, bool]:
+        """Spark's type, and whether null is allowed."""
+        if isinstance(schema, list):
+            branches = [branch for branch in schema if branch != "null"]
+            if len(branches) != 1:
+                raise ValueError(
+                    f"{_named(where)}: a union of {', '.join(map(_name_of, schema))} has no type in Spark, only one of null and a type; "
+                    "give a reader's schema in which the field is one type or left out"
+                )
+            return self.type_of(branches[0], where)[0], len(branches) < len(schema)
+        definition = self._definition(schema)
+        name, kind = definition.get("name"), definition["type"]
+        if kind == "null":
+            raise ValueError(f"{_named(where)}: is always null; give a reader's schema without it")
+        if kind not in ("record", "array", "map"):
+            return self._leaf(definition, where), False
+        if name is not None and name in self._open:
+            raise ValueError(f"{_named(where)}: {name} holds itself, which no type of Spark's can; give a reader's schema without it")
+        self._open.append(name or "")
+        found = self._nested(definition, where)
+        self._open.pop()
+        return found, False
+
+    def _nested(self, definition: Mapping[str, Any], where: str) -> DataType:
+        if definition["type"] == "array":
+            kind, nullable = self.type_of(definition["items"], f"{where}[]")
+            return ArrayType(kind, nullable)
+        if definition["type"] == "map":
+            kind, nullable = self.type_of(definition["values"], f"{where}[]")
+            return MapType(StringType(), kind, nullable)
+        if not definition["fields"]:
+            raise ValueError(f"{_named(where)}: a record without fields has no type in Spark; give a reader's schema without it")
+        fields = [(field["name"], *self.type_of(field["type"], f"{where}.{field['name']}")) for field in definition["fields"]]
+        return StructType([StructField(*field) for field in fields])
+
+    def _leaf(self, definition: Mapping[str, Any], where: str) -> DataType:
+        kind, logical = definition["type"], definition.get("logicalType")
+        if kind in ("bytes", "fixed") and logical == "decimal":
+            precision, scale = definition.get("precision", 0), definition.get("scale", 0)
+            if not (isinstance(precision, int) and isinstance(scale, int) and 0 <= scale <= precision and precision >= 1):
+                raise ValueError(f"{_named(where)}: decimal({precision}, {scale}) is no decimal")
+            if precision > _DECIMAL_PRECISION_MAX:
+                raise ValueError(
+                    f"{_named(where)}: decimal({precision}, {scale}) has more than Spark's {_DECIMAL_PRECISION_MAX} digits; "
+                    "give a reader's schema without the field, and read it from raw bytes"
+                )
+            return DecimalType(precision, scale)
+        return _LOGICAL.get((kind, logical or ""), _PRIMITIVES[kind])()
+
+    def adapter(self, schema: Any, leaves: Mapping[tuple[str, str], Callable[[Mapping[str, Any]], Adapt]]) -> Adapt | None:
+        """See `AvroSchema.adapter`; the schema has passed `type_of`."""
+        if isinstance(schema, list):
+            inner = self.adapter(next(branch for branch in schema if branch != "null"), leaves)
+            return None if inner is None else lambda value: None if value is None else inner(value)
+        definition = self._definition(schema)
+        kind = definition["type"]
+        if kind == "record":
+            fields = [(field["name"], self.adapter(field["type"], leaves)) for field in definition["fields"]]
+            adapted = [(name, adapt) for name, adapt in fields if adapt is not None]
+            return None if not adapted else lambda value: {**value, **{name: adapt(value[name]) for name, adapt in adapted}}
+        if kind == "array":
+            items = self.adapter(definition["items"], leaves)
+            return None if items is None else lambda value: [items(item) for item in value]
+        if kind == "map":
+            values = self.adapter(definition["values"], leaves)
+            return lambda value: list(value.items()) if values is None else [(name, values(item)) for name, item in value.items()]
+        make = leaves.get((kind, definition.get("logicalType") or ""))
+        return None if make is None else make(definition)
+
+    def _definition(self, schema: Any) -> Mapping[str, Any]:
+        """A type's definition: a name looked up, a primitive's word as the definition it stands for, `{"type": {…}}` unwrapped."""
+        if isinstance(schema, str):
+            return self._named.get(schema) or {"type": schema}
+        kind = schema["type"]
+        if isinstance(kind, dict) or kind in self._named:
+            return self._definition(kind)
+        return schema  # type: ignore[no-any-return]
+
+
+def _of_day(units_per_second: int) -> Callable[[Mapping[str, Any]], Adapt]:
+    """A time of day as a number of units since midnight."""
+
+    def adapt(value: Any) -> Any:
+        if not isinstance(value, datetime.time):
+            return value
+        seconds = (value.hour * 60 + value.minute) * 60 + value.second
+        return seconds * units_per_second + value.microsecond * units_per_second // 1_000_000
+
+    return lambda definition: adapt
+
+
+def _instant_ms(definition: Mapping[str, Any]) -> Adapt:
+    """A number that was written without a logical type, in the reader's unit, as Arrow takes it."""
+    return lambda value: value * 1000 if isinstance(value, int) else value
+
+
+def _decimal(definition: Mapping[str, Any]) -> Adapt:
+    scale = definition.get("scale", 0)
+
+    def adapt(value: Any) -> Any:
+        if not isinstance(value, bytes):
+            return value
+        digits = tuple(map(int, str(abs(unscaled := int.from_bytes(value, "big", signed=True)))))
+        return decimal.Decimal((int(unscaled < 0), digits, -scale))
+
+    return adapt
+
+
+def _text(definition: Mapping[str, Any]) -> Adapt:
+    return str
+
+
+_ALWAYS_ADAPTED: Mapping[tuple[str, str], Callable[[Mapping[str, Any]], Adapt]] = {
+    ("int", "time-millis"): _of_day(1_000),
+    ("long", "time-micros"): _of_day(1_000_000),
+    ("string", "uuid"): _text,
+}
+_ADAPTED_OF_OTHER_WRITERS: Mapping[tuple[str, str], Callable[[Mapping[str, Any]], Adapt]] = {
+    ("long", "timestamp-millis"): _instant_ms,
+    ("long", "local-timestamp-millis"): _instant_ms,
+    ("bytes", "decimal"): _decimal,
+    ("fixed", "decimal"): _decimal,
+    ("string", ""): _text,
+}
+
+
+def _name_of(schema: Any) -> str:
+    return schema if isinstance(schema, str) else str(schema.get("name") or schema["type"])
+
+
+def _named(where: str) -> str:
+    return f"field {where.lstrip('.')}" if where else "the schema"

@@ -1,0 +1,60 @@
+"""Python values to Arrow arrays, where some values may not fit: those are found, taken out, and told with the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from operator import itemgetter
+from typing import Any
+
+import pyarrow as pa
+
+Reasons = dict[int, str]
+"""Why a row does not parse, by its position."""
+MISFITS = (pa.ArrowException, ValueError, TypeError, OverflowError, ArithmeticError)
+"""What Arrow and Python raise for a value that a type cannot hold."""
+
+
+def build(values: list[Any], make: Callable[[list[Any]], Any], reasons: Reasons) -> Any:
+    """`make(values)`; values for which it fails are first made None, and their reasons noted."""
+    try:
+        return make(values)
+    except MISFITS:
+        for index, error in list(_misfits(values, make, 0)):
+            values[index] = None
+            reasons[index] = one_line(error)
+        return make(values)
+
+
+def _misfits(values: list[Any], make: Callable[[list[Any]], Any], first: int) -> Iterator[tuple[int, Exception]]:
+    """The values that do not fit by themselves, found by halving."""
+    try:
+        make(values)
+    except MISFITS as error:
+        if len(values) == 1:
+            yield first, error
+        else:
+            middle = len(values) // 2
+            yield from _misfits(values[:middle], make, first)
+            yield from _misfits(values[middle:], make, first + middle)
+
+
+def array_of(values: list[Any], kind: pa.DataType) -> Any:
+    """`pa.array(values, kind)`; structs, which are dictionaries with all their fields, column by column, in a fraction of the time."""
+    if not pa.types.is_struct(kind) or not values:
+        return pa.array(values, kind)
+    names = [field.name for field in kind]
+    mask = None
+    if None in values:
+        mask = pa.array([value is None for value in values])
+        nothing = dict.fromkeys(names)
+        values = [nothing if value is None else value for value in values]
+    fields_of = itemgetter(*names)
+    columns = [[fields_of(value) for value in values]] if len(names) == 1 else zip(*map(fields_of, values), strict=True)
+    children = [array_of(list(column), field.type) for column, field in zip(columns, kind, strict=True)]
+    return pa.StructArray.from_arrays(children, fields=list(kind), mask=mask)
+
+
+def one_line(error: BaseException) -> str:
+    """An error as one short line for people; errors without words by their name."""
+    said = " ".join(str(error).split())
+    return (said or type(error).__name__)[:200]

@@ -1,0 +1,33 @@
+"""Where tables are remembered between two runs.
+
+Spark's own catalog is in memory: a second run finds the folders of the first one's tables, but not the tables, and fails with
+LOCATION_ALREADY_EXISTS. So a local run keeps its catalog (Hive's, in an embedded Derby) and its tables beside its checkpoints. What a
+specification says itself goes over this, and a server that is there already has a catalog of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+CATALOG_KEY = "spark.sql.catalogImplementation"
+WAREHOUSE_KEY = "spark.sql.warehouse.dir"
+_CATALOG_FOLDER, _TABLES_FOLDER = "_catalog", "tables"
+
+
+def kept_catalog(storage: Path | None, stores_tables: bool, given: Mapping[str, str]) -> dict[str, str]:
+    """Spark's settings for a catalog that outlives the run; none for a pipeline without tables, or one that says where to keep them.
+
+    `storage` None: not on this machine, so that only its user knows the catalog that goes with it.
+    """
+    if storage is None or not stores_tables or CATALOG_KEY in given:
+        return {}
+    catalog = storage / _CATALOG_FOLDER
+    return {
+        CATALOG_KEY: "hive",
+        WAREHOUSE_KEY: (storage / _TABLES_FOLDER).as_uri(),
+        "spark.hadoop.javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={catalog};create=true",
+        # Hive would put folders of each user among the temporary files.
+        "spark.hadoop.hive.exec.scratchdir": str(storage / "_scratch"),
+        "spark.hadoop.hive.exec.local.scratchdir": str(storage / "_scratch"),
+    }

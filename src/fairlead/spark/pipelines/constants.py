@@ -1,0 +1,125 @@
+"""What an expression is worth, told without running it: texts, numbers, lists, dictionaries, names bound to them, Spark's settings."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+class _Unknown:
+    """A value that only running the program would tell."""
+
+    def __repr__(self) -> str:
+        return "UNKNOWN"
+
+
+UNKNOWN: Any = _Unknown()
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A value of a dictionary, with the line it is written in and the key of the specification that it came from, if any."""
+
+    value: Any
+    line: int
+    configured_by: str | None = None
+
+
+@dataclass(frozen=True)
+class Configured:
+    """A text out of the specification's configuration."""
+
+    text: str
+    key: str
+
+
+Settings = dict[str, Setting]
+Names = Mapping[str, Any]
+
+
+def constant(node: ast.AST, names: Names, configuration: Mapping[str, str]) -> Any:
+    """The value of an expression, `UNKNOWN` if it cannot be told. A dictionary is given as `Settings`."""
+    if isinstance(node, ast.Constant):
+        return node.value
+    if isinstance(node, ast.Name):
+        return names.get(node.id, UNKNOWN)
+    if isinstance(node, ast.JoinedStr):
+        return _joined(node, names, configuration)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        left, right = (plain(constant(side, names, configuration)) for side in (node.left, node.right))
+        return left + right if isinstance(left, str) and isinstance(right, str) else UNKNOWN
+    if isinstance(node, (ast.List, ast.Tuple)):
+        return [constant(one, names, configuration) for one in node.elts]
+    if isinstance(node, ast.Dict):
+        return _dictionary(list(zip(node.keys, node.values, strict=True)), names, configuration)
+    if isinstance(node, ast.Call):
+        return _called(node, names, configuration)
+    return UNKNOWN
+
+
+def plain(value: Any) -> Any:
+    """The value itself, wherever it came from."""
+    return value.text if isinstance(value, Configured) else value
+
+
+def text_of(node: ast.AST | None, names: Names, configuration: Mapping[str, str]) -> str | None:
+    """The text that an expression is, None if it is none or cannot be told."""
+    value = plain(constant(node, names, configuration)) if node is not None else None
+    return value if isinstance(value, str) else None
+
+
+def setting(node: ast.expr, names: Names, configuration: Mapping[str, str]) -> Setting:
+    """The value of an expression, with its place."""
+    value = constant(node, names, configuration)
+    if isinstance(value, Configured):
+        return Setting(value.text, node.lineno, value.key)
+    return Setting(value, node.lineno)
+
+
+def settings_of(call: ast.Call, names: Names, configuration: Mapping[str, str]) -> Settings | None:
+    """The keyword arguments of a call, `**` of dictionaries included; None if some cannot be told."""
+    pairs: list[tuple[ast.expr | None, ast.expr]] = [
+        (None if keyword.arg is None else ast.Constant(keyword.arg), keyword.value) for keyword in call.keywords
+    ]
+    found = _dictionary(pairs, names, configuration)
+    return None if found is UNKNOWN else found
+
+
+def _dictionary(pairs: list[tuple[ast.expr | None, ast.expr]], names: Names, configuration: Mapping[str, str]) -> Any:
+    found: Settings = {}
+    for key_node, value_node in pairs:
+        if key_node is None:
+            inner = constant(value_node, names, configuration)
+            if not isinstance(inner, dict):
+                return UNKNOWN
+            found |= inner
+            continue
+        key = plain(constant(key_node, names, configuration))
+        if not isinstance(key, str):
+            return UNKNOWN
+        found[key] = setting(value_node, names, configuration)
+    return found
+
+
+def _joined(node: ast.JoinedStr, names: Names, configuration: Mapping[str, str]) -> Any:
+    text = ""
+    for part in node.values:
+        value = plain(constant(part.value if isinstance(part, ast.FormattedValue) else part, names, configuration))
+        if not isinstance(value, (str, int)):
+            return UNKNOWN
+        text += str(value)
+    return text
+
+
+def _called(node: ast.Call, names: Names, configuration: Mapping[str, str]) -> Any:
+    called = ast.unparse(node.func)
+    if called == "dict" and not node.args:
+        return settings_of(node, names, configuration) or UNKNOWN
+    if called == "spark.conf.get" and node.args:
+        key = plain(constant(node.args[0], names, configuration))
+        if key in configuration:
+            return Configured(configuration[key], key)
+        return constant(node.args[1], names, configuration) if len(node.args) > 1 else UNKNOWN
+    return UNKNOWN

@@ -1,0 +1,46 @@
+"""What is wrong with a pipeline: where, what, and what to do."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+ERROR, WARNING = "error", "warning"
+
+
+@dataclass(frozen=True, order=True)
+class Finding:
+    """One mistake. `line` counts from 1; `rule` is a short name that stays, for tools."""
+
+    file: str
+    line: int
+    rule: str
+    what: str
+    fix: str
+    severity: str = ERROR
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.severity}: {self.what}; {self.fix}"
+
+
+@dataclass(frozen=True)
+class Place:
+    """A line of a file of the project."""
+
+    file: Path
+    line: int
+
+
+def nearest(name: str, names: Iterable[str]) -> str | None:
+    """The name that was most likely meant, None if none is near."""
+    by_lower = {one.lower(): one for one in sorted(names)}
+    near = difflib.get_close_matches(name.lower(), list(by_lower), n=1, cutoff=0.6)
+    return by_lower[near[0]] if near else None
+
+
+def one_of(names: Iterable[str]) -> str:
+    """Names as a sentence has them; at most ten, a project may have many."""
+    listed = sorted(names)
+    return ", ".join(listed[:10]) + (", …" if len(listed) > 10 else "") if listed else "none"

@@ -1,0 +1,86 @@
+"""Definitions on their way to Spark, each flow with two observations more: what it reads from topics, and what it writes.
+
+Spark counts the rows of a Python source, but no bytes; observations are counted in the flow itself, for next to nothing, and arrive with
+the progress of its query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from pyspark.pipelines.flow import Flow
+from pyspark.pipelines.output import Output, Sink, TemporaryView
+from pyspark.pipelines.spark_connect_graph_element_registry import SparkConnectGraphElementRegistry
+from pyspark.sql.connect.readwriter import DataFrameReader
+from pyspark.sql.connect.streaming.readwriter import DataStreamReader
+
+FORMAT = "fairlead"
+READ, WRITTEN = "fairlead.read", "fairlead.written"
+ROWS, BYTES = "rows", "bytes"
+_CHOOSING_OPTIONS = frozenset({"columns", "view", "valueformat", "keyformat"})
+"""With these a read may have no value, or one that has no size."""
+
+
+class CountingRegistry(SparkConnectGraphElementRegistry):
+    """Spark's registry; what passes is remembered, and observed."""
+
+    def __init__(self, spark: Any, graph_id: str) -> None:
+        super().__init__(spark, graph_id)
+        self.targets: dict[str, str] = {}
+        """Where each flow goes."""
+        self.sinks: dict[str, Sink] = {}
+        self.views: list[TemporaryView] = []
+
+    def register_output(self, output: Output) -> None:
+        """As Spark does."""
+        if isinstance(output, Sink):
+            self.sinks[output.name] = output
+        elif isinstance(output, TemporaryView):
+            self.views.append(output)
+        super().register_output(output)
+
+    def register_flow(self, flow: Flow) -> None:
+        """As Spark does, with the observations added. A view's flow is counted by those that read it."""
+        self.targets[flow.name] = flow.target
+        sink = self.sinks.get(flow.target)
+        with _reads_observed():
+            if any(view.name == flow.target for view in self.views):
+                super().register_flow(flow)
+            else:
+                has_values = sink is not None and sink.format == FORMAT
+                super().register_flow(replace(flow, func=lambda: _observed(flow.func(), WRITTEN, has_values)))
+
+
+def _observed(frame: Any, metric: str, has_values: bool = True) -> Any:
+    """Rows, and bytes of their values: the one column that both a topic's read and its write surely have."""
+    from pyspark.sql import functions as f
+
+    counts = [f.count(f.lit(1)).alias(ROWS)]
+    if has_values:
+        counts.append(f.sum(f.octet_length("value")).alias(BYTES))
+    return frame.observe(metric, *counts)
+
+
+@contextmanager
+def _reads_observed() -> Iterator[None]:
+    """Within, `load` of our format gives a DataFrame that is observed."""
+    originals = {kind: kind.load for kind in (DataStreamReader, DataFrameReader)}
+
+    def observing(load: Callable[..., Any]) -> Callable[..., Any]:
+        def loaded(self: Any, *arguments: Any, **options: Any) -> Any:
+            frame = load(self, *arguments, **options)
+            chosen = _CHOOSING_OPTIONS & {name.lower() for name in (*self._options, *options)}
+            return _observed(frame, READ) if self._format == FORMAT and not chosen else frame
+
+        return loaded
+
+    for kind, load in originals.items():
+        kind.load = observing(load)  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        for kind, load in originals.items():
+            kind.load = load  # type: ignore[method-assign]
