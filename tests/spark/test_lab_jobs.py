@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fairlead.lab import bounded
+from fairlead.lab import spark_bounded
 from fairlead.lab.peers.spark_jobs import Jobs
 
 ROWS = 3_000
@@ -33,14 +33,14 @@ class SharedSession:
 
 
 def test_what_streams_through_little_memory_is_there_whole(spark: Any, servers: str) -> None:
-    rows = bounded.stream(lambda what: None, SharedSession(spark), servers, ROWS, VALUE_BYTES)  # type: ignore[arg-type]
+    rows = spark_bounded.stream(lambda what: None, SharedSession(spark), servers, ROWS, VALUE_BYTES)  # type: ignore[arg-type]
     assert [row["job"] for row in rows] == ["write", "copy", "check", "check"]
     assert [(row.get("lost"), row.get("changed")) for row in rows[2:]] == [(0, False), (0, False)]
     assert {row["rows"] for row in rows} == {ROWS}
 
 
 def test_a_copy_that_lacks_rows_is_noticed(spark: Any, servers: str) -> None:
-    rows = bounded.stream(lambda what: None, SharedSession(spark, loses=1), servers, ROWS, VALUE_BYTES)  # type: ignore[arg-type]
+    rows = spark_bounded.stream(lambda what: None, SharedSession(spark, loses=1), servers, ROWS, VALUE_BYTES)  # type: ignore[arg-type]
     assert rows[2]["lost"] == 0
     assert rows[3]["lost"] > 0
     assert rows[3]["changed"]

@@ -12,7 +12,9 @@ from fairlead.base.ids import TopicPartition
 
 
 def test_batches_add_up_to_the_records_of_a_topic(read: Callable[..., Any], new_topic: Callable[..., str]) -> None:
-    topic = new_topic(table=pa.table({"value": pa.array([b"x" * 100] * 3_000, pa.binary())}))
+    # A thousand rows for each partition, for a share of the tasks goes with a partition's part of all.
+    places = pa.array([row % 3 for row in range(3_000)], pa.int32())
+    topic = new_topic(table=pa.table({"value": pa.array([b"x" * 100] * 3_000, pa.binary()), "partition": places}))
     batches = read(view="batches", subscribe=topic, minPartitions=8)
     assert batches.rdd.getNumPartitions() >= 8
     wrong = "count_if(is_control or ratio <> 1.0 or max_timestamp < base_timestamp)"

@@ -25,7 +25,9 @@ def _gathered(column: BinaryColumn | None, rows: Int64) -> BinaryColumn | None:
     import pyarrow.compute as pc
 
     # The system's pool: Arrow's own keeps what it freed, and this is done to get memory back.
-    taken: Any = pc.take(column.to_arrow(), pa.array(rows), memory_pool=pa.system_memory_pool())
+    # From the buffer: `pa.array` would import pandas where it is installed, and cannot while the interpreter is ending.
+    indices = pa.Array.from_buffers(pa.int64(), len(rows), [None, pa.py_buffer(np.ascontiguousarray(rows, np.int64))])
+    taken: Any = pc.take(column.to_arrow(), indices, memory_pool=pa.system_memory_pool())
     ((made, _),) = columns_from_arrow(pa.record_batch({"value": taken}))
     return made.values
 

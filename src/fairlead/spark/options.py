@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from fairlead.base.config_client import CLIENT_CONFIGS
 from fairlead.spark.exactly_once.settings import Guarantee, parse_guarantee
 from fairlead.spark.formats import DEFAULT_LAYOUT, Layout, parse_layout
 from fairlead.spark.offsets import EARLIEST, LATEST, OffsetsByPartition
@@ -84,6 +85,8 @@ def parse_read_options(options: Mapping[str, str], streaming: bool = False) -> R
     layout, unreadable = parse_layout(options)
     wrong += unreadable
     raise_wrong("readStream" if streaming else "read", wrong)
+    if values.get("view") not in ("offsets", "topics"):  # which need no consumer
+        CLIENT_CONFIGS.parse("consumer", client)
     return ReadOptions(
         client=client,
         topics=values.get("subscribe"),

@@ -1,0 +1,48 @@
+"""The clients of Spark's tasks: what a job sets goes over what tasks are given, and only a worker of Spark's is set up as one."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from fairlead.spark import clients
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Mapping[str, str]]]:
+    """The settings of each client that is made; no client is."""
+    settings: list[Mapping[str, str]] = []
+    monkeypatch.setattr(clients, "Consumer", settings.append)
+    monkeypatch.setattr(clients, "Producer", settings.append)
+    monkeypatch.setattr(clients, "_frozen", set())
+    monkeypatch.setattr(clients, "KERNELS", [])  # whose compiling, in the background, is another reason
+    monkeypatch.setattr(clients, "keep_freed_memory", lambda: True)
+    yield settings
+    gc.unfreeze()
+
+
+def test_what_a_job_sets_goes_over_what_tasks_are_given(made: list[Mapping[str, str]]) -> None:
+    clients.task_consumer({"fetch.max.bytes": "1"})
+    clients.task_producer({"linger.ms": "7"})
+    assert made == [{**clients.READ_SETTINGS, "fetch.max.bytes": "1"}, {**clients.WRITE_SETTINGS, "linger.ms": "7"}]
+
+
+def test_outside_a_worker_the_collector_is_left_alone(made: list[Mapping[str, str]]) -> None:
+    before = gc.get_freeze_count()
+    clients.task_consumer({})
+    assert gc.get_freeze_count() == before
+
+
+def test_in_a_worker_what_is_loaded_is_put_out_of_the_collectors_sight_once(
+    made: list[Mapping[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clients.TaskContext, "get", lambda: object())
+    clients.task_consumer({})
+    frozen = gc.get_freeze_count()
+    kept: list[Any] = [[number] for number in range(1000)]
+    clients.task_producer({})
+    assert frozen > 1000
+    assert gc.get_freeze_count() <= frozen, f"{len(kept)} new objects must not be frozen"
