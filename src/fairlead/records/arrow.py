@@ -56,8 +56,8 @@ def columns_from_arrow(table: pa.Table | pa.RecordBatch) -> list[tuple[RecordCol
 
 
 def columns_from_lists(
-    keys: list[bytes | None] | None,
-    values: list[bytes | None],
+    keys: Sequence[bytes | None] | None,
+    values: Sequence[bytes | None],
     headers: Sequence[Sequence[tuple[str, bytes | None]] | None] | None = None,
     timestamps_ms: list[int] | None = None,
 ) -> RecordColumns:
