@@ -162,19 +162,7 @@ def _describe(admin: Admin, groups: list[str]) -> list[dict[str, Any]]:
     lags = group_lags(admin, {name: group.members for name, group in described.items()})
     report = []
     for name, group in described.items():
-        rows = [
-            {
-                "topic": one.partition.topic,
-                "partition": one.partition.partition,
-                "committed": one.committed,
-                "end": one.end,
-                "lag": one.lag,
-                "member_id": None if one.member is None else one.member.member_id,
-                "host": None if one.member is None else one.member.host,
-                "client_id": None if one.member is None else one.member.client_id,
-            }
-            for one in lags[name]
-        ]
+        rows = [one.as_row() for one in lags[name]]
         report.append(
             {
                 "group": name,

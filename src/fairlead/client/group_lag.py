@@ -30,6 +30,20 @@ class PartitionLag:
         """Offsets between the two; None unless both are known."""
         return None if self.committed is None or self.end is None else max(0, self.end - self.committed)
 
+    def as_row(self) -> dict[str, Any]:
+        """{topic, partition, committed, end, lag, member_id, host, client_id}, None where there is nothing: for reports."""
+        member = self.member
+        return {
+            "topic": self.partition.topic,
+            "partition": self.partition.partition,
+            "committed": self.committed,
+            "end": self.end,
+            "lag": self.lag,
+            "member_id": None if member is None else member.member_id,
+            "host": None if member is None else member.host,
+            "client_id": None if member is None else member.client_id,
+        }
+
 
 def group_lags(admin: Admin, members: Mapping[str, Sequence[GroupMember]]) -> dict[str, list[PartitionLag]]:
     """{group: lags}, by partition, of groups given with their members. Raises as `Admin.list_group_offsets`."""

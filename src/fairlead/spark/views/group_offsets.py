@@ -47,18 +47,7 @@ class OffsetsReader(AskingReader):
         for name, lags in group_lags(admin, _members(admin, names)).items():
             for one in lags:
                 if self.wants(one.partition.topic):
-                    yield {
-                        "group": name,
-                        "state": listed[name].state,
-                        "topic": one.partition.topic,
-                        "partition": one.partition.partition,
-                        "committed": one.committed,
-                        "end": one.end,
-                        "lag": one.lag,
-                        "member_id": None if one.member is None else one.member.member_id,
-                        "client_id": None if one.member is None else one.member.client_id,
-                        "host": None if one.member is None else one.member.host,
-                    }
+                    yield {"group": name, "state": listed[name].state, **one.as_row()}
 
 
 def _members(admin: Admin, names: Sequence[str]) -> dict[str, Sequence[GroupMember]]:
