@@ -207,7 +207,12 @@ class FakeBroker:
                 producer_id=-1 if code else cluster.producer_ids,
                 producer_epoch=-1 if code else cluster.first_epoch,
             )
-        return [Write(connection, encode_response(request.api_key, request.version, request.correlation_id, body))]
+        answer = encode_response(request.api_key, request.version, request.correlation_id, body)
+        before = [at_ns for at_ns, other, _ in self._later if other == connection]
+        if before:  # answers of a connection come in the order of the requests
+            self._later.append((max(before), connection, answer))
+            return []
+        return [Write(connection, answer)]
 
     def _metadata(self, message: Message) -> Message:
         cluster = self.cluster

@@ -111,7 +111,7 @@ def test_it_is_called_for_the_batches_that_the_producer_then_opens(monkeypatch: 
     rig = Rig(monkeypatch)
     rig.cluster.create("t", 3)
     custom = policy_made()
-    producer = rig.producer({"partitioner.class": custom, "batch.size": 61 + 5 * 14, "linger.ms": 20})
+    producer = rig.producer({"partitioner.class": custom, "batch.size": 61 + 5 * 14, "batch.max.size": 0, "linger.ms": 20})
     for number in range(100):
         producer.send("t", b"%06d" % number)
         if number % 8 == 3:

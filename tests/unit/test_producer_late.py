@@ -209,7 +209,7 @@ def test_a_small_topic_is_not_starved_by_a_large_one(rig: Rig) -> None:
 def test_unkeyed_records_are_not_starved_by_keyed_ones_nor_these_by_them(rig: Rig) -> None:
     for broker in rig.cluster.brokers:
         broker.service_ms = 5
-    producer = rig.producer(SMALL)
+    producer = rig.producer(SMALL, batch_max_size=0)
     producer.send_table("t", pa.table({"key": [b"%d" % row for row in range(3000)], "value": [b"keyed."] * 3000}))
     producer.send_table("t", pa.table({"value": [b"plain."] * 3000}))
     rig.host.advance(150)

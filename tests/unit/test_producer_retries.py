@@ -42,7 +42,7 @@ def send(producer: Any, count: int, partition: int = 0, start: int = 0) -> list[
 
 def small(rig: Rig, **more: Any) -> Any:
     """A producer whose batches hold 10 of `send`'s records."""
-    return rig.producer(batch_size=61 + 10 * 14, **more)
+    return rig.producer(batch_size=61 + 10 * 14, batch_max_size=0, **more)
 
 
 def in_order(rig: Rig, count: int, partition: int = 0) -> bool:

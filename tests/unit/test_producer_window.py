@@ -115,7 +115,7 @@ def test_a_try_that_succeeds_opens_it_by_doubling() -> None:
     answer(window, 20, 1, PROBE_ANSWERS)
     assert answer(window, 21, 2, 2) == 2
     assert answer(window, 21, 2) == 4
-    answer(window, 21, 4, PROBE_ANSWERS)
+    answer(window, 21, 4)
     assert answer(window, 21, 5, 3) == 5
 
 
@@ -138,6 +138,28 @@ def test_a_way_that_got_longer_is_not_mistaken_for_a_queue_for_long(way_ms: floa
         answer(window, way_ms, window.limit)
         answers += 1
     assert answers < 6 * PROBE_ANSWERS
+
+
+def test_a_quick_broker_that_becomes_slow_to_answer_gets_as_many_as_before_soon() -> None:
+    """With full batches waiting all the time, two of which go even to a broker that serves one at a time."""
+    window, answers = Window(5), 0
+    answer(window, 1, 1, 10)
+    answer(window, 5, 5, 100, size_bytes=1 << 20)
+    while window.limit == 5:
+        answer(window, 500, 5, size_bytes=1 << 20)
+    while window.limit < 5:
+        answer(window, 500, window.full_limit, size_bytes=1 << 20)
+        answers += 1
+    assert answers < 12
+
+
+def test_after_closing_to_one_a_request_goes_alone_and_then_a_second_full_one_may_join_it() -> None:
+    window = Window(5)
+    answer(window, 20, 1)
+    answer(window, 60, 3, 3)
+    assert (window.limit, window.full_limit) == (1, 1)
+    answer(window, 20, 1)
+    assert (window.limit, window.full_limit) == (1, 2)
 
 
 def test_a_lost_connection_forgets_all_of_it() -> None:

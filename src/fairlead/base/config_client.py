@@ -56,6 +56,15 @@ _KEYS = (
         one_of("all", "-1", "0", "1"),
     ),
     ConfigKey("batch.size", _T.INT, 16_384, "Size in bytes that a batch is filled up to.", _PRODUCER, at_least(0)),
+    ConfigKey(
+        "batch.max.size",
+        _T.INT,
+        1_048_576,
+        "Full batches of one partition that wait leave as one of up to so many bytes, so that a backlog costs fewer batches and a slow "
+        "broker takes more with each request (KIP-782's name); no more than batch.size: each leaves by itself, as Kafka's do.",
+        _PRODUCER,
+        at_least(0),
+    ),
     ConfigKey("linger.ms", _T.LONG, 5, "How long a batch that is not full waits for more records.", _PRODUCER, at_least(0)),
     ConfigKey("buffer.memory", _T.LONG, 33_554_432, "Bytes of records that may wait or be under way.", _PRODUCER, at_least(1)),
     ConfigKey(

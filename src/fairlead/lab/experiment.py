@@ -20,6 +20,8 @@ Status = Callable[[str], None]
 """Told what is being measured now, for showing progress."""
 
 REPORT_VERSION = 1
+AS_KAFKA: Mapping[str, Any] = {"batch.max.size": 0}
+"""Every batch of ours leaves by itself, as Kafka's do: what the KIPs' policies are replayed with."""
 _PACKAGES = ("pyarrow", "numba", "numpy", "confluent-kafka", "kafka-python", "aiokafka", "pyspark")
 
 

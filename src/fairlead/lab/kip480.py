@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from fairlead.lab.apache_kafka import Unavailable
-from fairlead.lab.experiment import Row, Status
+from fairlead.lab.experiment import AS_KAFKA, Row, Status
 from fairlead.lab.faulty_targets import faulty_target
 from fairlead.lab.paced import load_of, make_topics, measure, warm_up
 from fairlead.lab.pacing import Load
@@ -34,8 +34,8 @@ RUNS = ((0, False), (0, True), (1_000, False))
 """linger.ms, and whether the run flushes. Where every 100 ms are flushed, a linger of a second is never reached."""
 
 POLICIES: Mapping[str, Mapping[str, Any]] = {
-    "round_robin": {"partitioner.class": "round_robin"},
-    "sticky": {"partitioner.class": "sticky"},
+    "round_robin": {"partitioner.class": "round_robin", **AS_KAFKA},
+    "sticky": {"partitioner.class": "sticky", **AS_KAFKA},
     "late": {"partitioner.class": "late"},
 }
 """Our policies: the two that the KIP compares, and today's."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fairlead.lab.experiment import Row
+from fairlead.lab.experiment import AS_KAFKA, Row
 
 RECORD_SIZE = 512
 SERIES = {1: 2_048, 2: 4_096}
@@ -16,15 +16,16 @@ DEFAULT_LINGER_MS = 5
 """Today's default of linger.ms, Kafka's (KIP-1030) and ours."""
 
 POLICIES: Mapping[str, Mapping[str, Any]] = {
-    "sticky": {"partitioner.class": "sticky"},
-    "uniform": {"partitioner.class": "uniform"},
-    "uniform.kafka": {"partitioner.class": "uniform.kafka"},
-    "adaptive": {"partitioner.class": "adaptive"},
-    "adaptive.timeout": {"partitioner.class": "adaptive", "partitioner.availability.timeout.ms": 5},
+    "sticky": {"partitioner.class": "sticky", **AS_KAFKA},
+    "uniform": {"partitioner.class": "uniform", **AS_KAFKA},
+    "uniform.kafka": {"partitioner.class": "uniform.kafka", **AS_KAFKA},
+    "adaptive": {"partitioner.class": "adaptive", **AS_KAFKA},
+    "adaptive.timeout": {"partitioner.class": "adaptive", "partitioner.availability.timeout.ms": 5, **AS_KAFKA},
+    "default": {},
     "late": {"partitioner.class": "late"},
     "late.any": {"partitioner.class": "late", "partitioner.max.lead.bytes": UNBOUNDED},
 }
-"""Our policies by the names that rows give them, each a config."""
+"""Our policies by the names that rows give them, each a config; `default` is adaptive, and gathers what waits."""
 PEER_POLICIES: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "java": {
         "adaptive": {},

@@ -57,6 +57,11 @@ class Account:
         self._away -= returning
         self._gather()
 
+    @property
+    def counted(self) -> int:
+        """Partitions that are not away."""
+        return len(self._members)
+
     def is_away(self, partition: int) -> bool:
         """True if the partition is no measure for the others."""
         return partition in self._away

@@ -15,7 +15,8 @@ class LatePolicy:
 
     It must not be more than `lead_bytes` ahead of the partition furthest behind in account. So, at every moment, the bytes of
     any two partitions in account differ by at most `lead_bytes` and one batch: `batch.size`, or the largest record with its
-    header if that is more. With `lead_bytes` 0 each waits for the others; without bound (2**63 - 1) nobody waits for anybody,
+    header if that is more, or the even part of a backlog that a gathering producer cuts at once.
+    With `lead_bytes` 0 each waits for the others; without bound (2**63 - 1) nobody waits for anybody,
     and brokers take what they can.
 
     Why: what is bound early queues at the broker it was bound to, be that slow or not. What is bound late queues where

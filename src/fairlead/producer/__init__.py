@@ -24,6 +24,13 @@ an explicit partition is bound, and under the policies of the KIPs every other o
 `order[start:stop]` of column sets; nothing is copied until it is drained, when it is encoded (all batches of one table in a
 request by one kernel call), numbered, and sent.
 
+Gathering. Batches fill up to batch.size, which is what policies count by and what linger.ms waits for. But a request carries one batch
+of a partition, so where full ones wait, a broker that takes five requests of 16 KB in each half second would set the pace. Full
+batches of one partition that were never sent therefore leave as one, up to batch.max.size, to the partition's even part of
+max.request.size, and to half of what a broker found too large (`PartitionQueue.pop`). Nothing is bound otherwise, and nothing waits
+for it; under a light load no two full batches ever wait, and batches are Kafka's. Under `late` the same holds for the batch
+that is cut: an even part of the backlog for each partition.
+
 Late binding. Under `late` records without partition go on waiting, hand-over by hand-over, each with the prefix sum of its sizes. Once
 they hold batch.size, or the first has waited linger.ms, or someone flushes, every broker with room in its window takes a batch for
 that of its partitions which is furthest behind (`partitioning.LatePolicy`), then the next, until its request is full or

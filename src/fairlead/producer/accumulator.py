@@ -79,7 +79,7 @@ class Accumulator:
             made = make_policy(
                 settings.partitioner, batch_size_bytes=settings.batch_size_bytes, dice=self._dice, lead_bytes=settings.lead_bytes
             )
-            topic = TopicQueue(handover.topic, made, self.availability, settings.batch_limit_bytes)
+            topic = TopicQueue(handover.topic, made, self.availability, settings.batch_limit_bytes, settings.gather_limit_bytes)
             self.topics[handover.topic] = topic
         self._metadata.want(topic.name, now_ns)
         topic.unbound.append(handover)

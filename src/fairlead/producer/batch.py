@@ -87,6 +87,18 @@ class Batch:
         self.count += stop - start
         self.size_bytes += size_bytes
 
+    def absorb(self, behind: Batch) -> None:
+        """Take over the records of the batch right behind this one; neither was ever sent. That one is settled with this one."""
+        handover, start, stop, order, held_bytes = self.pieces[-1]
+        other, *stretch, other_order, other_bytes = behind.pieces[0]
+        if other is handover and other_order is order and stretch[0] == stop:
+            self.pieces[-1] = (handover, start, stretch[1], order, held_bytes + other_bytes)
+            del behind.pieces[0]
+        self.pieces += behind.pieces
+        self.count += behind.count
+        self.size_bytes += behind.size_bytes
+        behind.done, behind.pieces = True, []
+
     def slices(self) -> list[Slice]:
         """Its records as `records.encode` takes them."""
         return [Slice(handover.source, start, stop, order) for handover, start, stop, order, _ in self.pieces]

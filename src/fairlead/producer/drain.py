@@ -50,8 +50,8 @@ class Drain:
         self._nodes = nodes
         self._idempotent = settings.idempotent
         self._mutes = settings.keeps_order_by_muting
-        self._late_first = False
-        self._first_topic = 0
+        self._gathers = settings.gather_limit_bytes > settings.batch_limit_bytes
+        self._late_first = True
         self._turns: list[LateQueue] = []  # of the last round: they end once its batches are encoded and entered in the account
         self.next_ns: int | None = None
         """When unbound records have to be looked at again, if nothing happens before."""
@@ -82,7 +82,7 @@ class Drain:
         for late in self._turns:
             late.policy.end_turns()
         self._turns.clear()
-        late_first = self._late_first = not self._late_first
+        late_first = self._late_first
         if late_first and self._accumulator.late:
             self._bind(requests, now_ns)
         for node_id, node in self._schedule.nodes.items():
@@ -93,6 +93,8 @@ class Drain:
                     requests[node_id] = request
         if not late_first and self._accumulator.late:
             self._bind(requests, now_ns)
+        if requests:  # most steps end with a round that makes none, and would put the same kind first every time
+            self._late_first = not late_first
         return requests
 
     def enter(self, request: Request) -> None:
@@ -130,6 +132,7 @@ class Drain:
         idle, full_only = state.in_flight == 0, state.in_flight >= state.window.limit
         batches, size_bytes = request.batches, request.size_bytes
         limit_bytes = self._settings.max_request_bytes
+        portion_bytes = limit_bytes // max(len(node.ready), 1) - BATCH_OVERHEAD_BYTES  # what leaves each of them room
         again: list[PartitionQueue] = []
         for _ in range(len(node.ready)):
             queue = next(iter(node.ready))
@@ -139,10 +142,11 @@ class Drain:
             if not self._may_drain(queue):
                 self._schedule.park(queue)
                 continue
-            size_bytes += queue.batches[0].size_bytes + BATCH_OVERHEAD_BYTES
-            if size_bytes > limit_bytes and batches:
+            if size_bytes + queue.batches[0].size_bytes + BATCH_OVERHEAD_BYTES > limit_bytes and batches:
                 break
-            self._add(queue.pop(), request)
+            batch = queue.pop(portion_bytes)
+            size_bytes += batch.size_bytes + BATCH_OVERHEAD_BYTES
+            self._add(batch, request)
             node.ready.move_to_end(queue)
             if len(queue.batches) < 2 or queue.batches[0].retry_at_ns:
                 again.append(queue)  # it may have to linger, or be empty; otherwise it stays ready
@@ -204,16 +208,18 @@ class Drain:
         takers: dict[int, NodeState] = {}
         for node_id in {node_id: None for topic in self._accumulator.late.values() for node_id in topic.led}:
             state = self._nodes.state(node_id)
-            if self._nodes.can_take(node_id, full=True) and not self._nodes.silent(state, now_ns):
+            if self._nodes.can_take(node_id, full=not self._gathers) and not self._nodes.silent(state, now_ns):
                 takers[node_id] = state
-        topics = list(self._accumulator.late.values())
-        first = self._first_topic = (self._first_topic + 1) % len(topics)
-        for topic in topics[first:] + topics[:first]:
+        waiting = self._accumulator.late
+        for name, topic in list(waiting.items()):
             if not takers:
                 return
             late = topic.late
             assert late is not None
+            waiting_bytes = late.size_bytes
             outside = self._bind_topic(topic, late, takers, requests, now_ns)
+            if late.size_bytes < waiting_bytes:
+                waiting[name] = waiting.pop(name)  # whoever got something is last from now on
             if outside and late.stretches:
                 self._join(topic, late, outside)
             self._turns.append(late)
@@ -228,9 +234,14 @@ class Drain:
         accumulator, transactions, next_turn = self._accumulator, self._transactions, late.policy.next_turn
         ratio, limit_bytes, request_bytes = accumulator.ratio(topic), topic.batch_limit_bytes, self._settings.max_request_bytes
         full_bytes = int(limit_bytes / ratio)
+        most_bytes = self._most_bytes(topic, late, ratio)
         # Only a full batch may take the last places of a window.
         partial_takers = [node_id for node_id, state in takers.items() if state.in_flight < state.window.partial_limit]
         patience_ns = self._settings.lead_wait_ns
+        portions = {}
+        if self._gathers:
+            portions = {node_id: late.portion_bytes(node_id) for node_id, state in takers.items() if self._nodes.lags(state)}
+        whole = dict(portions)
         while late.stretches:
             full = late.size_bytes >= full_bytes
             if not full and not (self._schedule.hurry or late.oldest_ns + self._settings.linger_ns <= now_ns):
@@ -241,11 +252,12 @@ class Drain:
                 break
             queue, node_id = topic.queue(partition), topic.leaders[partition]
             request = requests.get(node_id)
+            room_bytes = min(portions[node_id], int(topic.gather_limit_bytes / ratio)) if node_id in portions else most_bytes
             if request is None:
                 request = Request()
             elif queue in request.queues:
                 continue
-            elif request.size_bytes + (limit_bytes if full else int(late.size_bytes * ratio)) + BATCH_OVERHEAD_BYTES > request_bytes:
+            elif request.size_bytes + int(min(late.size_bytes, room_bytes) * ratio) + BATCH_OVERHEAD_BYTES > request_bytes:
                 takers.pop(node_id, None)
                 partial_takers = [each for each in partial_takers if each != node_id]
                 continue
@@ -255,10 +267,27 @@ class Drain:
             if not self._may_begin(queue, late):
                 continue
             batch = accumulator.late_batch(queue, late.oldest_ns)
-            late.fill(batch, full_bytes, ratio)
+            waiting_bytes = late.size_bytes
+            late.fill(batch, room_bytes, ratio)
             self._add(batch, request)
             requests[node_id] = request
+            if node_id in portions:
+                portions[node_id] -= waiting_bytes - late.size_bytes
+                if portions[node_id] <= 0:
+                    takers.pop(node_id, None)
+                    partial_takers = [each for each in partial_takers if each != node_id]
+        late.portions.update({node_id: whole[node_id] - left for node_id, left in portions.items() if left < whole[node_id]})
         return outside
+
+    def _most_bytes(self, topic: TopicQueue, late: LateQueue, ratio: float) -> int:
+        """Of records, before compression, in one batch of this round: batch.size, or an even part of the backlog if that is more.
+
+        Up to batch.max.size, and to what leaves room in a request for all partitions of a broker. So whoever comes later finds his part.
+        """
+        together = max(map(len, topic.led.values()), default=1)
+        most_bytes = min(topic.gather_limit_bytes, self._settings.max_request_bytes // together - BATCH_OVERHEAD_BYTES)
+        backlog_bytes = late.size_bytes // max(late.policy.account.counted, 1)
+        return max(int(topic.batch_limit_bytes / ratio), min(int(most_bytes / ratio), backlog_bytes))
 
     def _join(self, topic: TopicQueue, late: LateQueue, outside: list[int]) -> None:
         """Have partitions join the transaction: as many as there are batches left that those in it do not take now, and no more."""

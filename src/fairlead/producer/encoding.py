@@ -21,16 +21,18 @@ _BETTER_STEP = 0.005
 def encode_drained(batches: Sequence[Batch], settings: ProducerSettings, wall_ms: int) -> None:
     """Give every batch that has none its bytes.
 
-    Uncompressed batches cut from one set of columns in one order, as those of a big table are, share one kernel call; a batch
-    of several pieces, or a compressed one, is encoded by itself. `wall_ms` is the create time of records that came without a timestamp.
+    Uncompressed batches cut from one set of columns, as those of a big table are, share one kernel call; a batch with records
+    of several, or a compressed one, is encoded by itself. `wall_ms` is the create time of records that came without a timestamp.
     """
-    groups: dict[tuple[int, int, int, int], list[Batch]] = {}
+    groups: dict[tuple[int, int, int], list[Batch]] = {}
     for batch in batches:
         if batch.buffer is not None:
             continue
-        if settings.compression is Compression.none and len(batch.pieces) == 1:
-            handover, _, _, order, _ = batch.pieces[0]
-            key = (id(handover.source), id(order), batch.producer_id, batch.producer_epoch)
+        source = batch.pieces[0][0].source
+        if settings.compression is Compression.none and (
+            len(batch.pieces) == 1 or all(piece[0].source is source for piece in batch.pieces)
+        ):
+            key = (id(source), batch.producer_id, batch.producer_epoch)
             group = groups.get(key)
             if group is None:
                 groups[key] = [batch]
@@ -60,18 +62,13 @@ def _encode_one(batch: Batch, settings: ProducerSettings, wall_ms: int) -> None:
 
 
 def _encode_group(group: list[Batch], settings: ProducerSettings, wall_ms: int) -> None:
-    handover, _, _, order, _ = group[0].pieces[0]
-    bounds: list[int] = []
-    records_bytes = 0
-    for batch in group:
-        _, start, stop, _, held_bytes = batch.pieces[0]
-        bounds += (start, stop)
-        records_bytes += held_bytes
+    order, bounds = _stretches(group)
+    records_bytes = sum([piece[4] for batch in group for piece in batch.pieces])
     sequences = None
     if group[0].base_sequence != NO_SEQUENCE:
         sequences = np.array([batch.base_sequence for batch in group], np.int64)
     encoded = encode_many(
-        handover.source,
+        group[0].pieces[0][0].source,
         order,
         np.array(bounds, np.int64),
         create_time_ms=wall_ms,
@@ -83,6 +80,22 @@ def _encode_group(group: list[Batch], settings: ProducerSettings, wall_ms: int) 
     )
     for batch, each in zip(group, encoded, strict=True):
         batch.buffer = each.buffer
+
+
+def _stretches(group: list[Batch]) -> tuple[Int64 | None, list[int]]:
+    """An order of rows of the one source, and where in it each batch starts and stops."""
+    order = group[0].pieces[0][3]
+    bounds: list[int] = []
+    for batch in group:
+        _, start, stop, other, _ = batch.pieces[0]
+        if len(batch.pieces) > 1 or other is not order:
+            break
+        bounds += (start, stop)
+    else:
+        return order, bounds
+    rows = [np.arange(start, stop) if own is None else own[start:stop] for batch in group for _, start, stop, own, _ in batch.pieces]
+    ends = np.cumsum([batch.count for batch in group]).tolist()
+    return np.concatenate(rows), [each for pair in zip([0, *ends[:-1]], ends, strict=True) for each in pair]
 
 
 def learn_ratio(topic: TopicQueue, observed: float) -> None:
@@ -104,6 +117,7 @@ def split(batch: Batch) -> list[Batch]:
     topic.compression_ratio = max(topic.compression_ratio, 1.0)
     sizes_bytes = sum(piece[4] for piece in batch.pieces)
     limit = topic.batch_limit_bytes
+    topic.gather_limit_bytes = min(topic.gather_limit_bytes, batch.size_bytes // 2)
     if batch.split_limit_bytes or sizes_bytes <= limit:
         limit = max(sizes_bytes // 2, 1)
     parts: list[Batch] = []

@@ -51,7 +51,7 @@ class Stretch:
 class LateQueue:
     """First in, first out. All sizes are of records, in bytes before compression, without headers of batches."""
 
-    __slots__ = ("counted", "joining", "policy", "size_bytes", "stretches", "troubled")
+    __slots__ = ("counted", "joining", "policy", "portions", "size_bytes", "stretches", "troubled")
 
     def __init__(self, policy: LatePolicy) -> None:
         self.policy = policy
@@ -61,6 +61,8 @@ class LateQueue:
         """By broker: whether its partitions were in the account at the last look."""
         self.joining: dict[int, None] = {}
         """Partitions that are to become part of the open transaction, so that they can be bound to."""
+        self.portions: dict[int, int] = {}
+        """By broker that lags: the bytes of records that its last request took from here."""
         self.troubled: set[int] = set()
         """Partitions that are out of it for reasons of their own."""
 
@@ -108,6 +110,16 @@ class LateQueue:
                 stretch.position = stop
                 return
             self.stretches.popleft()
+
+    def portion_bytes(self, node_id: int) -> int:
+        """How much a broker that lags is to take now: midway between what it took last and what waits.
+
+        The others wait for such a broker, at `lead_bytes` ahead of it. All that waits would be too much: then they are behind, take
+        what comes while it is busy, and nothing is left when it is free again; so its requests would be full and empty by turns, and
+        what waits for the full ones waits for too long (each deviation from its share comes back as the sum of the others').
+        """
+        portion = self.portions.get(node_id)
+        return self.size_bytes if portion is None else (portion + self.size_bytes) // 2
 
     def take_older(self, than_ns: int) -> list[Stretch]:
         """The stretches handed over at `than_ns` or before; they wait no longer."""

@@ -14,6 +14,10 @@ SILENCE_LATENCIES = 10
 works, KIP-794's 20 ms included, and short enough that a broker at 500 ms does not set the pace of the others."""
 
 
+LAG_LATENCIES = 3
+"""A broker lags whose last answer took more than so many times what the quickest took. Then the others wait for it, under `late`."""
+
+
 class NodeState:
     """One broker."""
 
@@ -44,6 +48,7 @@ class Nodes:
         self._network = network
         self._states: dict[int, NodeState] = {}
         self._patience_ns = settings.availability_timeout_ns or SILENCE_NS
+        self._quickest_ns = 0
 
     def state(self, node_id: int) -> NodeState:
         """The broker's, made if there is none."""
@@ -95,10 +100,14 @@ class Nodes:
     # For late binding: who is waited for
 
     def plan(self) -> None:
-        """Before `responds` is asked for any of them: how long to wait for an answer, given how long the quickest broker takes."""
+        """Before any of them is asked about: how long the quickest broker takes, and how long to wait for an answer."""
+        self._quickest_ns = min((state.latency_ns for state in self._states.values() if state.latency_ns), default=0)
         if not self._settings.availability_timeout_ns:
-            quickest_ns = min((state.latency_ns for state in self._states.values() if state.latency_ns), default=0)
-            self._patience_ns = max(SILENCE_NS, SILENCE_LATENCIES * quickest_ns)
+            self._patience_ns = max(SILENCE_NS, SILENCE_LATENCIES * self._quickest_ns)
+
+    def lags(self, state: NodeState) -> bool:
+        """True if it takes so much longer than another that that one waits for it."""
+        return state.latency_ns > LAG_LATENCIES * self._quickest_ns
 
     def silent(self, state: NodeState, now_ns: int) -> bool:
         """True if it has requests and did not answer any of them for too long: it is sent no more until it does."""

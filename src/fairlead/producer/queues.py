@@ -79,11 +79,18 @@ class PartitionQueue:
         batches.insert(position, batch)
         self.topic.queued_batches[self.partition] += 1
 
-    def pop(self) -> Batch:
-        """The first batch leaves the queue."""
-        batch = self.batches.popleft()
+    def pop(self, limit_bytes: int = 0) -> Batch:
+        """The first batch leaves the queue; with it, in it, the full ones behind it that fit `limit_bytes` and were not sent either."""
+        batches = self.batches
+        batch = batches.popleft()
         batch.closed = True
-        self.topic.queued_batches[self.partition] -= 1
+        gathered = 1
+        if not batch.serial:
+            limit_bytes = min(limit_bytes, self.topic.gather_limit_bytes)
+            while batches and batches[0].closed and batch.size_bytes + batches[0].size_bytes <= limit_bytes:
+                batch.absorb(batches.popleft())
+                gathered += 1
+        self.topic.queued_batches[self.partition] -= gathered
         return batch
 
     def remove(self, batch: Batch) -> None:
@@ -115,15 +122,25 @@ class TopicQueue:
     """One topic. Partitions cost nothing until they have records: their queues are made on first use."""
 
     __slots__ = (
-        "batch_limit_bytes", "compression_ratio", "late", "leaders", "led", "load", "metadata", "metadata_version", "name", "policy",
+        "batch_limit_bytes", "compression_ratio", "gather_limit_bytes", "late", "leaders", "led", "load", "metadata",
+        "metadata_version", "name", "policy",
         "queued_batches", "queues", "unbound",
     )  # fmt: skip
 
-    def __init__(self, name: str, policy: UnkeyedPolicy | LatePolicy, availability: BrokerAvailability, batch_limit_bytes: int) -> None:
+    def __init__(
+        self,
+        name: str,
+        policy: UnkeyedPolicy | LatePolicy,
+        availability: BrokerAvailability,
+        batch_limit_bytes: int,
+        gather_limit_bytes: int = 0,
+    ) -> None:
         self.name = name
         self.policy = policy
         self.batch_limit_bytes = batch_limit_bytes
         """Record bytes of one batch, without its header."""
+        self.gather_limit_bytes = gather_limit_bytes
+        """Record bytes of a batch gathered from several that waited; less once a broker found one too large."""
         self.unbound: deque[Handover] = deque()
         """Hand-overs that wait for metadata, each with its time of arrival."""
         self.late = LateQueue(policy) if isinstance(policy, LatePolicy) else None

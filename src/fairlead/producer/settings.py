@@ -25,6 +25,8 @@ class ProducerSettings:
     batch_size_bytes: int
     batch_limit_bytes: int
     """Record bytes in one batch: batch.size less the header; 0: one record per batch."""
+    gather_limit_bytes: int
+    """Record bytes in a batch gathered from several: batch.max.size less the header; 0: none is."""
     linger_ns: int
     max_block_ns: int
     max_block_ms: int
@@ -87,6 +89,7 @@ def producer_settings(settings: Settings) -> ProducerSettings:
         idempotent=_idempotent(settings),
         batch_size_bytes=settings["batch.size"],
         batch_limit_bytes=max(settings["batch.size"] - BATCH_OVERHEAD_BYTES, 0),
+        gather_limit_bytes=_gather_limit_bytes(settings),
         linger_ns=ms_to_ns(settings["linger.ms"]),
         max_block_ns=ms_to_ns(settings["max.block.ms"]),
         max_block_ms=settings["max.block.ms"],
@@ -152,6 +155,12 @@ def _delivery_timeout_ms(settings: Settings) -> int:
 def _share_bytes(settings: Settings) -> int | None:
     ratio: float = settings["buffer.memory.per.broker.ratio"]
     return None if ratio >= 1.0 else int(ratio * settings["buffer.memory"])
+
+
+def _gather_limit_bytes(settings: Settings) -> int:
+    if settings["batch.size"] <= BATCH_OVERHEAD_BYTES:  # a batch for each record was asked for
+        return 0
+    return max(int(settings["batch.max.size"]) - BATCH_OVERHEAD_BYTES, 0)
 
 
 def _level(settings: Settings, compression: Compression) -> int | None:

@@ -15,6 +15,8 @@ CROWDED_SAMPLES = 3
 PROBE_ANSWERS = 32
 """Answers between probes, at first; each that fails doubles it."""
 PROBE_WAIT_MOST = 64
+LONGER = 4
+"""A request alone that takes so many times what any before it took went a longer way, or to a slower broker: what was learnt is old."""
 
 
 class Window:
@@ -33,11 +35,26 @@ class Window:
     serves one by one are a debt that takes long to pay. Even later the last place of several is for a full one
     (`partial_limit`): under load that place is worth most, and small requests in it would make more small requests.
 
-    After closing, one more request is tried from time to time while there is more to send; a success doubles the limit, a
-    failure doubles the time until the next try. Pure: it is told of each answer.
+    After closing, one more request is tried from time to time while there is more to send; a success doubles the limit and is
+    followed by the next try, a failure doubles the time until then. What closes it to one may be a way that got longer: then the
+    next request goes alone (`full_limit`), and if that took much longer than any before (`LONGER`) more are tried at once, so
+    that a broker which begins to answer half a second late has its five requests under way some answers later.
+    Pure: it is told of each answer.
     """
 
-    __slots__ = ("_adaptive", "_alone", "_crowded", "_limit_after", "_since_probe", "_tested", "_trying", "_wait", "limit", "most")
+    __slots__ = (
+        "_adaptive",
+        "_alone",
+        "_alone_wanted",
+        "_crowded",
+        "_limit_after",
+        "_since_probe",
+        "_tested",
+        "_trying",
+        "_wait",
+        "limit",
+        "most",
+    )
 
     def __init__(self, most: int, *, adaptive: bool = True) -> None:
         self.most = most
@@ -50,6 +67,7 @@ class Window:
         self._since_probe = 0
         self._wait = 1
         self._limit_after = 0  # one request is to be sent alone, then this is the limit again
+        self._alone_wanted = False  # the same, with a limit of one: not even a full batch beside it
 
     @property
     def partial_limit(self) -> int:
@@ -63,7 +81,7 @@ class Window:
         Nothing could join them any more, so they lose nothing by waiting there; and between two requests such a broker would idle for
         a round trip, which it cannot make up for when it is near its limit (KIP-794's second series: 90 % of what it can take).
         """
-        return max(self.limit, min(2, self.most))
+        return self.limit if self._alone_wanted else max(self.limit, min(2, self.most))
 
     def sent(self, depth: int) -> None:
         """A request was sent; with it `depth` are in flight."""
@@ -105,11 +123,16 @@ class Window:
         self._alone.clear()
         self._crowded.clear()
         self._trying, self._since_probe, self._wait, self._limit_after = 0, 0, 1, 0
+        self._alone_wanted = False
 
     def _answered_alone(self, latency_ns: int) -> None:
         if self._alone and 2 * latency_ns < min(self._alone):
             self._wait, self._since_probe = 1, 0  # much quicker than it was: what was learnt is out of date
+        elif self._alone and latency_ns > LONGER * max(max(self._alone), DELAY_NS):
+            self._alone.clear()
+            self._wait, self._since_probe = 1, PROBE_ANSWERS
         self._alone.append(latency_ns)
+        self._alone_wanted = False
         self.limit, self._limit_after = max(self.limit, self._limit_after), 0
 
     def _judge(self) -> None:
@@ -125,9 +148,10 @@ class Window:
                     # With more to send all the time no request is ever alone: what one took may be out of date.
                     self._alone.clear()
                     self.limit, self._limit_after = 1, self.limit
+            self._alone_wanted = self.limit == 1
             self._since_probe = 0
         elif self._trying:
-            self._wait = 1
+            self._wait, self._since_probe = 1, PROBE_ANSWERS
             self.limit = min(2 * self.limit, self.most)
         self._trying = 0
 

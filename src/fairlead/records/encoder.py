@@ -120,7 +120,7 @@ def encode_many(
 
     `bounds` int64[2b]: a start and a stop for each batch, whose stretches need not touch (`bounds_of` makes them of cuts);
     `base_sequences` int64[b] or None for no producer id; `records_bytes` the sum of `sizes_bytes` over all the batches'
-    records, by one who knows it and has no order. The batches share one buffer. Raises InvalidRecord for an empty batch,
+    records, by one who knows it and answers for the order's items. The batches share one buffer. Raises InvalidRecord for an empty batch,
     RecordTooLarge beyond 2 GiB in one batch, IndexError for records that are not there.
     """
     # Few numbers: Python's own lists are several times faster here than arrays are.
@@ -132,7 +132,7 @@ def encode_many(
     if min(counts) <= 0:
         raise InvalidRecord("a batch needs at least one record; each stop must lie after its start")
     _check_range(columns, order, min(listed), max(listed))
-    if records_bytes is None or order is not None:
+    if records_bytes is None:
         # With an order this is also what checks the order's own items, which the kernel trusts.
         sizes = columns.sizes_bytes()
         stretches = [slice(start, stop) for start, stop in zip(listed[::2], listed[1::2], strict=True)]

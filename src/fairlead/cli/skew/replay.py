@@ -20,6 +20,7 @@ import numpy.typing as npt
 from fairlead.base.errors import TimedOut
 from fairlead.base.limits import RECORD_OVERHEAD_MAX_BYTES
 from fairlead.cli.skew.spread import Spread
+from fairlead.lab.experiment import AS_KAFKA
 from fairlead.lab.virtual_load import BROKER_BATCH_MS, BROKER_REQUEST_MS, NETWORK_MS
 from fairlead.producer import Flush
 from fairlead.records import BinaryColumn, HeaderColumns, RecordColumns
@@ -108,6 +109,7 @@ class _Run:
             "bootstrap.servers": self.cluster.bootstrap_servers,
             **POLICIES[case.policy],
             "batch.size": case.batch_size,
+            **AS_KAFKA,
             "linger.ms": case.linger_ms,
             "compression.type": cluster.codec,
             "buffer.memory": buffer_bytes,

@@ -1,0 +1,138 @@
+"""Full batches of a partition that wait leave as one (`batch.max.size`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from tests.support.producer_brokers import FakeCluster
+from tests.support.producer_rig import Rig
+
+RECORDS_PER_BATCH = 10
+SMALL = {"batch.size": 61 + 14 * RECORDS_PER_BATCH, "linger.ms": 0, "max.in.flight.requests.per.connection": 1}
+"""Batches of ten of `send`'s records, one request at a time."""
+BATCH_BYTES = SMALL["batch.size"] - 61
+
+
+@pytest.fixture
+def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
+    made = Rig(monkeypatch, brokers=1)
+    made.cluster.create("t", 2)
+    return made
+
+
+def warm(rig: Rig, producer: Any) -> None:
+    """The first batch of each partition, which goes alone, is behind us, and a request is under way that takes 20 ms."""
+    for partition in (0, 1):
+        producer.send("t", b"warm up", partition=partition)
+    rig.host.advance(100)
+    rig.cluster.brokers[0].service_ms = 20
+    producer.send("t", b"warm up", partition=0)
+    rig.host.advance(11)
+    rig.cluster.produce_requests.clear()
+
+
+def send(producer: Any, count: int, partition: int = 0) -> list[Any]:
+    return [producer.send("t", b"%06d" % number, partition=partition) for number in range(count)]
+
+
+def counts(rig: Rig) -> list[list[tuple[int, int]]]:
+    """Of each request: partitions with the records of their batch."""
+    return [[(partition, header.count) for _, partition, header in request] for request in rig.cluster.produce_requests]
+
+
+def values(cluster: FakeCluster, partition: int = 0) -> list[bytes | None]:
+    return [value for value in cluster.values("t")[partition] if value != b"warm up"]
+
+
+def test_full_batches_that_wait_leave_as_one_and_what_is_not_full_goes_on_filling(rig: Rig) -> None:
+    producer = rig.producer({**SMALL, "linger.ms": 10})
+    warm(rig, producer)
+    send(producer, 35)
+    rig.host.advance(20)
+    assert counts(rig) == [[(0, 30)]]
+    producer.flush()
+    assert counts(rig) == [[(0, 30)], [(0, 5)]]
+    assert values(rig.cluster) == [b"%06d" % number for number in range(35)]
+
+
+def test_with_batch_max_size_up_to_batch_size_each_leaves_by_itself(rig: Rig) -> None:
+    for most in (0, SMALL["batch.size"]):
+        rig.cluster.brokers[0].service_ms = 0
+        producer = rig.producer({**SMALL, "batch.max.size": most})
+        warm(rig, producer)
+        send(producer, 30)
+        producer.flush()
+        assert counts(rig) == [[(0, 10)]] * 3
+
+
+def test_a_batch_is_gathered_up_to_batch_max_size(rig: Rig) -> None:
+    producer = rig.producer({**SMALL, "batch.max.size": 61 + 2 * BATCH_BYTES})
+    warm(rig, producer)
+    send(producer, 50)
+    producer.flush()
+    assert counts(rig) == [[(0, 20)], [(0, 20)], [(0, 10)]]
+
+
+def test_every_partition_of_a_broker_finds_room_in_its_request(rig: Rig) -> None:
+    producer = rig.producer({**SMALL, "max.request.size": 2 * (61 + 3 * BATCH_BYTES)})
+    warm(rig, producer)
+    send(producer, 100, partition=0)
+    send(producer, 40, partition=1)
+    producer.flush()
+    assert counts(rig)[:2] == [[(0, 30), (1, 30)], [(0, 30), (1, 10)]]
+
+
+def test_a_batch_for_each_record_stays_that(rig: Rig) -> None:
+    producer = rig.producer({**SMALL, "batch.size": 0})
+    warm(rig, producer)
+    send(producer, 3)
+    producer.flush()
+    assert counts(rig) == [[(0, 1)]] * 3
+
+
+def test_what_was_sent_before_is_repeated_as_it_was(rig: Rig) -> None:
+    producer = rig.producer({**SMALL, "retry.backoff.ms": 1, "retry.backoff.max.ms": 1})
+    warm(rig, producer)
+    refusals = iter([7, None])  # REQUEST_TIMED_OUT
+    rig.cluster.on_produce = lambda node_id, topic, partition, header: next(refusals, None)
+    send(producer, 10)
+    rig.host.advance(25)
+    send(producer, 20)
+    producer.flush()
+    assert counts(rig) == [[(0, 10)], [(0, 10)], [(0, 20)]]
+    assert values(rig.cluster) == [b"%06d" % number for number in [*range(10), *range(20)]]
+
+
+def test_a_topic_with_smaller_batches_is_learnt_and_nothing_is_lost(rig: Rig) -> None:
+    rig.cluster.max_message_bytes = 61 + 3 * BATCH_BYTES
+    producer = rig.producer(SMALL)
+    warm(rig, producer)
+    acks = send(producer, 100)
+    producer.flush()
+    assert values(rig.cluster) == [b"%06d" % number for number in range(100)]
+    assert sorted(ack.result().offset for ack in acks) == list(range(2, 102))
+    later = len(counts(rig))
+    rig.cluster.brokers[0].service_ms = 20
+    producer.send("t", b"warm up", partition=0)
+    rig.host.advance(1)
+    send(producer, 400)
+    producer.flush()
+    split = producer.metrics()["producer-metrics"]["batch-split-total"]
+    assert split <= 3
+    assert all(count <= 30 for request in counts(rig)[later + 2 :] for _, count in request)
+
+
+def test_stretches_of_a_table_that_a_policy_spread_are_encoded_in_one_call(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    producer = rig.producer({**SMALL, "partitioner.class": "uniform"})
+    warm(rig, producer)
+    rows = [b"%06d" % number for number in range(400)]
+    producer.send_table("t", pa.table({"value": pa.array(rows, pa.binary())}))
+    producer.flush()
+    assert sorted(values(rig.cluster, 0) + values(rig.cluster, 1)) == rows  # type: ignore[type-var]
+    assert max(count for request in counts(rig) for _, count in request) > RECORDS_PER_BATCH
+    assert all(
+        later > earlier for part in (0, 1) for earlier, later in zip(values(rig.cluster, part), values(rig.cluster, part)[1:], strict=False)
+    )
