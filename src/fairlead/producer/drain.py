@@ -7,7 +7,7 @@ from fairlead.core.network import Network
 from fairlead.producer.accumulator import Accumulator
 from fairlead.producer.batch import Batch
 from fairlead.producer.identity import Identity
-from fairlead.producer.late import LateQueue
+from fairlead.producer.late import LateQueue, Portions
 from fairlead.producer.nodes import Nodes, NodeState
 from fairlead.producer.queues import PartitionQueue, TopicQueue
 from fairlead.producer.schedule import NodeQueues, Schedule
@@ -232,34 +232,34 @@ class Drain:
         """Gives the partitions that could have been bound to, were they part of the transaction."""
         outside: list[int] = []
         accumulator, transactions, next_turn = self._accumulator, self._transactions, late.policy.next_turn
-        ratio, limit_bytes, request_bytes = accumulator.ratio(topic), topic.batch_limit_bytes, self._settings.max_request_bytes
-        full_bytes = int(limit_bytes / ratio)
-        most_bytes = self._most_bytes(topic, late, ratio)
+        ratio, request_bytes = accumulator.ratio(topic), self._settings.max_request_bytes
+        full_bytes = int(topic.batch_limit_bytes / ratio)
+        lagging = [node_id for node_id, state in takers.items() if self._gathers and self._nodes.lags(state)]
+        portions = Portions(late, lagging, full_bytes, self._even_part_bytes(topic, late, ratio))
         # Only a full batch may take the last places of a window.
-        partial_takers = [node_id for node_id, state in takers.items() if state.in_flight < state.window.partial_limit]
+        ready = list(takers)
+        ready_partial = [node_id for node_id, state in takers.items() if state.in_flight < state.window.partial_limit]
         patience_ns = self._settings.lead_wait_ns
-        portions = {}
-        if self._gathers:
-            portions = {node_id: late.portion_bytes(node_id) for node_id, state in takers.items() if self._nodes.lags(state)}
-        whole = dict(portions)
         while late.stretches:
             full = late.size_bytes >= full_bytes
             if not full and not (self._schedule.hurry or late.oldest_ns + self._settings.linger_ns <= now_ns):
                 break
             overdue = patience_ns is not None and late.oldest_ns + patience_ns <= now_ns
-            partition = next_turn(takers if full else partial_takers, overdue=overdue)
+            partition = next_turn(ready if full else ready_partial, overdue=overdue)
             if partition < 0:
                 break
             queue, node_id = topic.queue(partition), topic.leaders[partition]
-            request = requests.get(node_id)
-            room_bytes = min(portions[node_id], int(topic.gather_limit_bytes / ratio)) if node_id in portions else most_bytes
+            request, room_bytes = requests.get(node_id), portions.room_bytes(node_id)
+            if room_bytes <= 0:
+                continue
             if request is None:
                 request = Request()
             elif queue in request.queues:
                 continue
             elif request.size_bytes + int(min(late.size_bytes, room_bytes) * ratio) + BATCH_OVERHEAD_BYTES > request_bytes:
-                takers.pop(node_id, None)
-                partial_takers = [each for each in partial_takers if each != node_id]
+                del takers[node_id]
+                ready.remove(node_id)
+                ready_partial = [each for each in ready_partial if each != node_id]
                 continue
             if transactions.transactional and not transactions.may_send(topic.name, partition):
                 outside.append(partition)
@@ -267,27 +267,20 @@ class Drain:
             if not self._may_begin(queue, late):
                 continue
             batch = accumulator.late_batch(queue, late.oldest_ns)
-            waiting_bytes = late.size_bytes
-            late.fill(batch, room_bytes, ratio)
+            portions.took(node_id, late.fill(batch, room_bytes, ratio))
             self._add(batch, request)
             requests[node_id] = request
-            if node_id in portions:
-                portions[node_id] -= waiting_bytes - late.size_bytes
-                if portions[node_id] <= 0:
-                    takers.pop(node_id, None)
-                    partial_takers = [each for each in partial_takers if each != node_id]
-        late.portions.update({node_id: whole[node_id] - left for node_id, left in portions.items() if left < whole[node_id]})
+        portions.note()
         return outside
 
-    def _most_bytes(self, topic: TopicQueue, late: LateQueue, ratio: float) -> int:
-        """Of records, before compression, in one batch of this round: batch.size, or an even part of the backlog if that is more.
+    def _even_part_bytes(self, topic: TopicQueue, late: LateQueue, ratio: float) -> int:
+        """What waits for each partition, in bytes of records before compression, so that whoever comes later finds his part.
 
-        Up to batch.max.size, and to what leaves room in a request for all partitions of a broker. So whoever comes later finds his part.
+        Up to batch.max.size, and to what leaves room in a request for all partitions of a broker.
         """
         together = max(map(len, topic.led.values()), default=1)
         most_bytes = min(topic.gather_limit_bytes, self._settings.max_request_bytes // together - BATCH_OVERHEAD_BYTES)
-        backlog_bytes = late.size_bytes // max(late.policy.account.counted, 1)
-        return max(int(topic.batch_limit_bytes / ratio), min(int(most_bytes / ratio), backlog_bytes))
+        return min(int(most_bytes / ratio), late.size_bytes // max(late.policy.account.counted, 1))
 
     def _join(self, topic: TopicQueue, late: LateQueue, outside: list[int]) -> None:
         """Have partitions join the transaction: as many as there are batches left that those in it do not take now, and no more."""

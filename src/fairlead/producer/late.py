@@ -83,9 +83,12 @@ class LateQueue:
             self.stretches.append(stretch)
             self.size_bytes += stretch.ends[stretch.count]
 
-    def fill(self, batch: Batch, room_bytes: int, ratio: float) -> None:
-        """Move records into the empty `batch`: as many as fit `room_bytes`, and one at least. They are estimated to compress to `ratio`."""
-        room = room_bytes
+    def fill(self, batch: Batch, room_bytes: int, ratio: float) -> int:
+        """Move records into the empty `batch`: as many as fit `room_bytes`, and one at least; their bytes.
+
+        They are estimated to compress to `ratio`.
+        """
+        room, waiting_bytes = room_bytes, self.size_bytes
         while self.stretches:
             stretch = self.stretches[0]
             ends, start, stop = stretch.ends, stretch.position, stretch.count
@@ -95,7 +98,7 @@ class LateQueue:
                 stop = bisect_right(ends, begin + room, start, stop) - 1
                 if stop == start:
                     if batch.count:
-                        return
+                        break
                     stop = start + 1
                 size = ends[stop] - begin
             handover = stretch.handover
@@ -108,18 +111,9 @@ class LateQueue:
             room = max(room - size, 0)
             if stop < stretch.count:
                 stretch.position = stop
-                return
+                break
             self.stretches.popleft()
-
-    def portion_bytes(self, node_id: int) -> int:
-        """How much a broker that lags is to take now: midway between what it took last and what waits.
-
-        The others wait for such a broker, at `lead_bytes` ahead of it. All that waits would be too much: then they are behind, take
-        what comes while it is busy, and nothing is left when it is free again; so its requests would be full and empty by turns, and
-        what waits for the full ones waits for too long (each deviation from its share comes back as the sum of the others').
-        """
-        portion = self.portions.get(node_id)
-        return self.size_bytes if portion is None else (portion + self.size_bytes) // 2
+        return waiting_bytes - self.size_bytes
 
     def take_older(self, than_ns: int) -> list[Stretch]:
         """The stretches handed over at `than_ns` or before; they wait no longer."""
@@ -129,3 +123,38 @@ class LateQueue:
             self.size_bytes -= stretch.ends[stretch.count] - stretch.ends[stretch.position]
             taken.append(stretch)
         return taken
+
+
+class Portions:
+    """How much each broker may take from one queue in one round.
+
+    The others wait for a broker that lags, at `lead_bytes` ahead of it. If it took all that waits, they would be behind, take what comes
+    while it is busy, and nothing would be left when it is free again: its requests would be full and empty by turns (each
+    deviation from its share comes back as the sum of the others'), and what waits for the full ones would wait for too long. So it
+    takes midway between what it took last and what waits.
+    """
+
+    __slots__ = ("_late", "_left", "_most_bytes", "_most_lagging_bytes", "_whole")
+
+    def __init__(self, late: LateQueue, lagging: Sequence[int], full_bytes: int, even_part_bytes: int) -> None:
+        self._late = late
+        self._most_bytes = max(full_bytes, even_part_bytes, 1)
+        self._most_lagging_bytes = max(2 * full_bytes, even_part_bytes, 1)  # it may need more than a full batch to keep up
+        self._whole = {node_id: (late.portions.get(node_id, late.size_bytes) + late.size_bytes) // 2 for node_id in lagging}
+        self._left = dict(self._whole)
+
+    def room_bytes(self, node_id: int) -> int:
+        """For the broker's next batch; 0 or less: it had its portion."""
+        left = self._left.get(node_id)
+        return self._most_bytes if left is None else min(left, self._most_lagging_bytes)
+
+    def took(self, node_id: int, size_bytes: int) -> None:
+        """A batch of so many bytes was cut for the broker."""
+        if node_id in self._left:
+            self._left[node_id] -= size_bytes
+
+    def note(self) -> None:
+        """The round is over: what was taken is what the next portion follows from."""
+        for node_id, whole in self._whole.items():
+            if self._left[node_id] < whole:
+                self._late.portions[node_id] = whole - self._left[node_id]
