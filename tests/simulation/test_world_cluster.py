@@ -19,6 +19,12 @@ def test_what_was_acknowledged_survives_kills_and_power_cuts(first: int) -> None
     assert sum(outcome.acknowledged for outcome in outcomes) > sum(outcome.records for outcome in outcomes) / 2
 
 
+def test_a_leader_that_wrote_and_was_deposed_answers_like_one_that_never_was_leader() -> None:
+    """Found by seed 63: NOT_LEADER_OR_FOLLOWER does not say that nothing was written."""
+    outcome = run_seed(63)
+    assert not outcome.violations, str(outcome)
+
+
 def test_a_fresh_seed() -> None:
     seed = random.SystemRandom().randrange(10**6, 10**9)
     print(f"fresh seed of world cluster: {seed}")

@@ -14,6 +14,7 @@ from fairlead.lab import batching
 from fairlead.lab.apache_kafka import Unavailable
 from fairlead.lab.batching import CODECS, DEFAULT_CODECS, PROFILES, Case, cases, row_of
 from fairlead.lab.batching_limits import GOT_MAX_LETTERS, LIMITS, Limit, limit_row, told
+from fairlead.lab.experiment import AS_KAFKA
 from fairlead.lab.held import Held
 from fairlead.lab.pacing import Journal, Load
 from fairlead.testing import Cluster
@@ -29,7 +30,8 @@ def test_a_profile_is_every_combination_and_every_level_where_batches_are_larges
 
 def test_options_replace_their_part_of_the_profile() -> None:
     assert cases(PROFILES["quick"], [10], [0, 5], ["zstd 9"]) == [Case(10, 0, "zstd 9"), Case(10, 5, "zstd 9")]
-    assert Case(10, 5, "zstd 9").config() == {"batch.size": 10, "linger.ms": 5, "compression.type": "zstd", "compression.zstd.level": 9}
+    codec = {"compression.type": "zstd", "compression.zstd.level": 9}
+    assert Case(10, 5, "zstd 9").config() == {**AS_KAFKA, "batch.size": 10, "linger.ms": 5, **codec}
 
 
 def test_a_row_counts_what_the_partitions_hold() -> None:

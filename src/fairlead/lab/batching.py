@@ -21,7 +21,7 @@ from typing import Any
 from fairlead.client import Admin, NewTopic, Producer
 from fairlead.lab.apache_kafka import Unavailable
 from fairlead.lab.batching_limits import LIMITS, limit_row
-from fairlead.lab.experiment import Row, Status
+from fairlead.lab.experiment import AS_KAFKA, Row, Status
 from fairlead.lab.held import Held, held
 from fairlead.lab.lines import log_lines
 from fairlead.lab.pacing import Journal, Load
@@ -75,7 +75,7 @@ class Case:
 
     def config(self) -> dict[str, Any]:
         """The producer's configs."""
-        return {"batch.size": self.batch_size, "linger.ms": self.linger_ms, **CODECS[self.codec]}
+        return {**AS_KAFKA, "batch.size": self.batch_size, "linger.ms": self.linger_ms, **CODECS[self.codec]}
 
 
 def run(

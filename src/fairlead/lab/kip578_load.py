@@ -8,6 +8,7 @@ import sys
 from typing import Any
 
 from fairlead.lab.apache_kafka import java_command
+from fairlead.lab.experiment import AS_KAFKA
 from fairlead.lab.pacing import rates
 from fairlead.lab.peers.paced_java import java_figures
 
@@ -30,7 +31,12 @@ def load(generator: str, bootstrap_servers: str, topic: str, records: int) -> di
         "--topic", topic, "--num-records", str(records), "--record-size", str(RECORD_SIZE), "--throughput", "-1",
         "--command-property", f"bootstrap.servers={bootstrap_servers}", "acks=all",
     )  # fmt: skip
-    command = java_command(TOOL, *asked) if generator == "java" else [sys.executable, "-m", "fairlead.cli.main", "perf", "produce", *asked]
+    if generator == "java":
+        command = java_command(TOOL, *asked)
+    else:
+        # What partitions cost is the question, and not how large a batch becomes where there are few of them.
+        as_kafka = [f"{key}={value}" for key, value in AS_KAFKA.items()]
+        command = [sys.executable, "-m", "fairlead.cli.main", "perf", "produce", *asked, *as_kafka]
     try:
         ran = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     except subprocess.TimeoutExpired as error:

@@ -30,12 +30,13 @@ from fairlead.producer.verdicts import Verdict, judge
 from fairlead.wire import ApiKey, Message
 
 _UNCLEAR = (
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ErrorCode.REQUEST_TIMED_OUT,
     ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
     ErrorCode.NETWORK_EXCEPTION,
     ErrorCode.UNKNOWN_SERVER_ERROR,
 )
-"""Answers that leave open whether the batch is written."""
+"""Answers that leave open whether the batch is written: the first one also comes from a leader that wrote it, waited, and was deposed."""
 
 
 class Sender:

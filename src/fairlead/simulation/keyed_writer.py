@@ -32,8 +32,11 @@ KEYS = [b"key %d" % number for number in range(4)]
 PAUSE_MS = 60.0
 TIMEOUT_MS = 300
 DELETED_SHARE = 0.2
-NEVER_TAKEN = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-"""Answers that leave no doubt: nothing was written there, and nothing will be."""
+NEVER_TAKEN = (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+"""Answers that leave no doubt: nothing was written there, and nothing will be.
+
+NOT_LEADER_OR_FOLLOWER does not: a leader says so too that wrote the record, waited for its followers, and was deposed meanwhile.
+"""
 State = dict[bytes, bytes | None]
 
 
