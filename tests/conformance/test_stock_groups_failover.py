@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -87,9 +88,11 @@ def test_confluent_members_share_anew_while_coordinators_go(cluster: Cluster) ->
             for member in members:
                 found.update((one.partition(), one.offset()) for one in member.consume(50, timeout=0.05) if one.error() is None)
 
-    the_story(cluster, join, lambda: members.pop(0).close(), until, found)
-    for member in members:
-        member.close()
+    try:
+        the_story(cluster, join, lambda: members.pop(0).close(), until, found)
+    finally:
+        for member in members:
+            member.close()
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # it leaves sockets open whose connection was refused
@@ -114,11 +117,15 @@ def test_kafka_python_members_share_anew_while_coordinators_go(cluster: Cluster)
         while not holds():
             assert time.monotonic() < deadline, sorted(found)
             for member in members:
-                found.update((one.partition, one.offset) for batch in member.poll(timeout_ms=50).values() for one in batch)
+                # It asks for a broker that its newest metadata no longer has: a race of its own, over with the next poll.
+                with suppress(kafka.errors.UnknownBrokerIdError):
+                    found.update((one.partition, one.offset) for batch in member.poll(timeout_ms=50).values() for one in batch)
 
-    the_story(cluster, join, lambda: members.pop(0).close(), until, found)
-    for member in members:
-        member.close()
+    try:
+        the_story(cluster, join, lambda: members.pop(0).close(), until, found)
+    finally:  # its thread would go on, and draw random numbers in the midst of other tests
+        for member in members:
+            member.close()
 
 
 def test_aiokafka_members_share_anew_while_coordinators_go(cluster: Cluster) -> None:

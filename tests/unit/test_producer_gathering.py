@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from fairlead.producer.batch import GROWTH_BYTES
 from tests.support.producer_brokers import FakeCluster
 from tests.support.producer_rig import Rig
 
@@ -14,6 +15,8 @@ RECORDS_PER_BATCH = 10
 SMALL = {"batch.size": 61 + 14 * RECORDS_PER_BATCH, "linger.ms": 0, "max.in.flight.requests.per.connection": 1}
 """Batches of ten of `send`'s records, one request at a time."""
 BATCH_BYTES = SMALL["batch.size"] - 61
+GATHERED_BYTES = BATCH_BYTES + GROWTH_BYTES * RECORDS_PER_BATCH
+"""What one of them counts for in a batch of several."""
 
 
 @pytest.fixture
@@ -69,15 +72,28 @@ def test_with_batch_max_size_up_to_batch_size_each_leaves_by_itself(rig: Rig) ->
 
 
 def test_a_batch_is_gathered_up_to_batch_max_size(rig: Rig) -> None:
-    producer = rig.producer({**SMALL, "batch.max.size": 61 + 2 * BATCH_BYTES})
+    producer = rig.producer({**SMALL, "batch.max.size": 61 + 2 * GATHERED_BYTES})
     warm(rig, producer)
     send(producer, 50)
     producer.flush()
     assert counts(rig) == [[(0, 20)], [(0, 20)], [(0, 10)]]
 
 
+@pytest.mark.parametrize("policy", ["adaptive", "late"])
+def test_records_that_take_more_in_a_batch_of_many_do_not_make_it_too_large(rig: Rig, policy: str) -> None:
+    rig.cluster.max_message_bytes = 1_048_588  # Kafka's default
+    producer = rig.producer({**SMALL, "batch.size": 16_384, "max.request.size": 8 << 20, "partitioner.class": policy})
+    warm(rig, producer)
+    for _ in range(60):  # Stamps 100 ms apart, of which the delta takes two bytes, and more than 8192 records.
+        stamps = pa.array([1_000 * (number % 6) for number in range(2_000)], pa.timestamp("ms"))
+        producer.send_table("t", pa.table({"value": pa.array([b"v" * 20] * 2_000, pa.binary()), "timestamp": stamps}))
+    producer.flush()
+    assert max(count for request in counts(rig) for _, count in request) > 20_000
+    assert producer.metrics()["producer-metrics"]["batch-split-total"] == 0
+
+
 def test_every_partition_of_a_broker_finds_room_in_its_request(rig: Rig) -> None:
-    producer = rig.producer({**SMALL, "max.request.size": 2 * (61 + 3 * BATCH_BYTES)})
+    producer = rig.producer({**SMALL, "max.request.size": 2 * (61 + 3 * GATHERED_BYTES)})
     warm(rig, producer)
     send(producer, 100, partition=0)
     send(producer, 40, partition=1)

@@ -15,6 +15,11 @@ Piece = tuple[Handover, int, int, "Int64 | None", int]
 """Rows `order[start:stop]` of a hand-over's source and what they hold of buffer.memory: (handover, start, stop, order, size_bytes)."""
 
 
+GROWTH_BYTES = 3
+"""What a record may take in a batch beyond its size by itself: 1 for an offset delta above 8191, 2 for the timestamps of
+batches that were gathered into one, up to 17 minutes apart (`RecordColumns.sizes_bytes`). A batch that still comes out larger is split."""
+
+
 class Batch:
     """A batch in the making, waiting, in flight or waiting to be sent again.
 

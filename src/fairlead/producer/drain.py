@@ -280,7 +280,7 @@ class Drain:
         """
         together = max(map(len, topic.led.values()), default=1)
         most_bytes = min(topic.gather_limit_bytes, self._settings.max_request_bytes // together - BATCH_OVERHEAD_BYTES)
-        return min(int(most_bytes / ratio), late.size_bytes // max(late.policy.account.counted, 1))
+        return min(int(most_bytes / (ratio * late.growth_ratio)), late.size_bytes // max(late.policy.account.counted, 1))
 
     def _join(self, topic: TopicQueue, late: LateQueue, outside: list[int]) -> None:
         """Have partitions join the transaction: as many as there are batches left that those in it do not take now, and no more."""

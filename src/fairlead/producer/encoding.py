@@ -110,14 +110,14 @@ def learn_ratio(topic: TopicQueue, observed: float) -> None:
 def split(batch: Batch) -> list[Batch]:
     """Smaller batches with the records of one that a broker found too large (KIP-126); at least two if it has two records.
 
-    The first time it is cut at batch.size; what is no larger than that, or was split before, is halved. Sequences are
-    left to the caller. The ratio estimate is set back, since it promised too much.
+    The first time it is cut at batch.size, or at half of what was gathered if that is more; what is no larger than that, or was
+    split before, is halved. Sequences are left to the caller. The ratio estimate is set back, since it promised too much.
     """
     topic = batch.queue.topic
     topic.compression_ratio = max(topic.compression_ratio, 1.0)
     sizes_bytes = sum(piece[4] for piece in batch.pieces)
-    limit = topic.batch_limit_bytes
     topic.gather_limit_bytes = min(topic.gather_limit_bytes, batch.size_bytes // 2)
+    limit = max(topic.batch_limit_bytes, topic.gather_limit_bytes)
     if batch.split_limit_bytes or sizes_bytes <= limit:
         limit = max(sizes_bytes // 2, 1)
     parts: list[Batch] = []

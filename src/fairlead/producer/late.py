@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fairlead.partitioning import LatePolicy
+from fairlead.producer.batch import GROWTH_BYTES
 from fairlead.producer.handover import Handover, Int64
 
 if TYPE_CHECKING:
@@ -65,6 +66,12 @@ class LateQueue:
         """By broker that lags: the bytes of records that its last request took from here."""
         self.troubled: set[int] = set()
         """Partitions that are out of it for reasons of their own."""
+
+    @property
+    def growth_ratio(self) -> float:
+        """What the next records may come to in a batch of many, by what they take one by one (`GROWTH_BYTES`)."""
+        stretch = self.stretches[0]
+        return 1 + GROWTH_BYTES * stretch.count / stretch.ends[stretch.count]
 
     @property
     def oldest_ns(self) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 from fairlead.base.ids import NO_LEADER
 from fairlead.core.metadata import TopicMetadata
 from fairlead.partitioning import BrokerAvailability, LatePolicy, TopicLoad, UnkeyedPolicy
-from fairlead.producer.batch import Batch
+from fairlead.producer.batch import GROWTH_BYTES, Batch
 from fairlead.producer.handover import Handover
 from fairlead.producer.identity import PartitionSequences
 from fairlead.producer.late import LateQueue
@@ -87,7 +87,10 @@ class PartitionQueue:
         gathered = 1
         if not batch.serial:
             limit_bytes = min(limit_bytes, self.topic.gather_limit_bytes)
-            while batches and batches[0].closed and batch.size_bytes + batches[0].size_bytes <= limit_bytes:
+            while batches and batches[0].closed:
+                behind = batches[0]
+                if batch.size_bytes + behind.size_bytes + GROWTH_BYTES * (batch.count + behind.count) > limit_bytes:
+                    break
                 batch.absorb(batches.popleft())
                 gathered += 1
         self.topic.queued_batches[self.partition] -= gathered
