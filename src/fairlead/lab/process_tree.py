@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,10 +57,12 @@ class Watch:
         self._kind_of = kind_of
         self._used: dict[int, Used] = {}
         self._cpu_before_s: dict[int, float] = {}
+        self._began_s = 0.0
         self._ended = threading.Event()
         self._looks = threading.Thread(target=self._look_on, name="fairlead-lab-watch", daemon=True)
 
     def __enter__(self) -> Watch:
+        self._began_s = time.clock_gettime(time.CLOCK_BOOTTIME)
         for process_id in descendants(self._root):
             self._cpu_before_s[process_id] = _cpu_s(process_id)
             try:
@@ -95,17 +98,31 @@ class Watch:
                 if kind is None:
                     continue
                 used = self._used[process_id] = Used(kind)
-            used.cpu_s = max(used.cpu_s, _cpu_s(process_id) - self._cpu_before_s.get(process_id, 0.0))
+                if process_id not in self._cpu_before_s:
+                    # The list of children may lack one while others end: what that had used before is not this watch's.
+                    self._cpu_before_s[process_id] = _cpu_s(process_id) if _started_s(process_id) < self._began_s else 0.0
+            used.cpu_s = max(used.cpu_s, _cpu_s(process_id) - self._cpu_before_s[process_id])
             used.peak_rss_mb = max(used.peak_rss_mb, _peak_rss_mb(process_id))
 
 
 def _cpu_s(process_id: int) -> float:
-    """User and system time so far; 0 if it has ended. The name, which may hold anything, ends with the last parenthesis."""
+    """User and system time so far; 0 if it has ended."""
+    fields = _stat(process_id)
+    return (int(fields[11]) + int(fields[12])) / _TICKS_PER_S if fields else 0.0
+
+
+def _started_s(process_id: int) -> float:
+    """When it was started, in seconds since the machine was; infinity if it has ended."""
+    fields = _stat(process_id)
+    return int(fields[19]) / _TICKS_PER_S if fields else float("inf")
+
+
+def _stat(process_id: int) -> list[str]:
+    """What stat says after the name, which may hold anything, and ends with the last parenthesis; empty if the process has ended."""
     try:
-        fields = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()
+        return Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()
     except OSError:
-        return 0.0
-    return (int(fields[11]) + int(fields[12])) / _TICKS_PER_S
+        return []
 
 
 def _peak_rss_mb(process_id: int) -> float:

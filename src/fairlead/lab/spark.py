@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from itertools import cycle, islice
+from itertools import count, cycle, islice
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,7 @@ VALUES = 1_000
 TABLE_ROWS = 100_000
 JOBS = ("read", "read_value", "write", "copy", "latency")
 _COPIED = ["key", "value"]
+_SINKS = count(1)
 _HINTS: Mapping[tuple[str, str], Mapping[str, str]] = {("fairlead", "read_value"): {"columns": "value"}}
 """What a system's source is told beside the topic, by job."""
 
@@ -174,7 +175,8 @@ def _run_job(cell: _Cell, system: SparkSystem, job: str, values: str, first: boo
             _check(job, cell.rows, system.ask("digest", topic=cell.topic, options=source, **servers)["rows"])
         columns = ["value"] if job == "read_value" else []
         return _watched(cell, system, "read", topic=cell.topic, options=source, columns=columns, **servers)
-    sink = f"{cell.topic}-{job}-{system.system}"
+    # A new name each time: the connector keeps its producers for ten minutes, and these make brokers create a deleted topic again.
+    sink = f"{cell.topic}-{job}-{system.system}-{next(_SINKS)}"
     with new_topic(cell.bootstrap_servers, sink):
         if job == "write":
             row = _watched(cell, system, job, topic=sink, options=ours, rows=cell.rows, values=values, **servers)
