@@ -179,6 +179,13 @@ def lost():
         "without watermark",
         ".withWatermark(",
     ),
+    "aggregate in SQL without watermark": (
+        ORDERS + '\n@dp.table\ndef more():\n    return spark.sql("SELECT line, count(*) AS n FROM STREAM orders GROUP BY line")\n',
+        "FROM STREAM",
+        "no-watermark",
+        "without watermark",
+        "FROM STREAM orders WATERMARK",
+    ),
     "watermark on a dataset": (
         ORDERS + '\n@dp.table\ndef more():\n    return spark.readStream.table("orders").withWatermark("line", "1 hour")\n',
         "withWatermark",

@@ -16,7 +16,7 @@ from fairlead.spark.pipelines.column_expressions import Columns, name_of, refere
 from fairlead.spark.pipelines.constants import UNKNOWN, Setting, constant, plain, setting, settings_of, text_of
 from fairlead.spark.pipelines.definitions import FORMAT, Flow, Frame, Read, Source
 from fairlead.spark.pipelines.findings import Finding, Place, nearest, one_of
-from fairlead.spark.pipelines.sql_names import column_names, declared_columns, reads_of, result_name, words
+from fairlead.spark.pipelines.sql_names import column_names, declared_columns, groups_without_watermark, reads_of, result_name, words
 
 SOURCE_COLUMNS: Columns = {
     "key": "binary",
@@ -28,6 +28,7 @@ SOURCE_COLUMNS: Columns = {
     "timestampType": "int",
 }
 _CALLS_DEEP_MAX = 8
+_ENDLESS = "an aggregate over a stream without watermark would wait for late rows for ever"
 _SAME_COLUMNS = words(
     "alias cache coalesce checkpoint distinct dropDuplicates dropDuplicatesWithinWatermark drop_duplicates dropna filter hint limit "
     "observe offset orderBy persist repartition repartitionByRange sample sort sortWithinPartitions union unionAll unionByName where"
@@ -179,6 +180,9 @@ class Body:
         reads = reads_of(text)
         for name, streaming in reads:
             self._flow.reads.append(Read(name, streaming, Place(self._file.path, node.lineno)))
+        stored = [name for name, streaming in reads if streaming and self._dataset(name).watermark is False]
+        if stored and groups_without_watermark(text):
+            self._note(node.lineno, "no-watermark", _ENDLESS, _watermark_in_sql(stored[0]))
         return Frame(streaming=any(streaming for _, streaming in reads))
 
     def _read_dataset(self, name: str, streaming: bool, node: ast.Call) -> Frame:
@@ -221,11 +225,10 @@ class Body:
         assert isinstance(node.func, ast.Attribute)
         frame = grouped.frame
         if frame.streaming and frame.watermark is False:
-            what = "an aggregate over a stream without watermark would wait for late rows for ever"
             fix = 'put .withWatermark("<time column>", "10 minutes") behind .load()'
             if frame.from_dataset is not None:
                 fix = _watermark_in_sql(frame.from_dataset)
-            self._note(node.end_lineno or node.lineno, "no-watermark", what, fix)
+            self._note(node.end_lineno or node.lineno, "no-watermark", _ENDLESS, fix)
         result = replace(frame, columns=None)
         if node.func.attr == "count" and grouped.keys is not None:
             return replace(result, columns={**grouped.keys, "count": "bigint"})

@@ -7,6 +7,7 @@ wolf is switched off.
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 
 def words(text: str) -> frozenset[str]:
@@ -83,6 +84,12 @@ def reads_of(query: str) -> list[tuple[str, bool]]:
     text = _COMMENTS.sub(" ", query)
     own = set(re.findall(r"(?:\bwith|,)\s+([A-Za-z_]\w*)\s+as\s*\(", text, re.IGNORECASE))
     return [(name, bool(stream)) for stream, name in _READS.findall(text) if name.lower() != "stream" and name not in own]
+
+
+def groups_without_watermark(query: str) -> bool:
+    """True if a query groups rows and sets no watermark anywhere."""
+    found = [word.lower() for word in _WORDS.findall(_COMMENTS.sub(" ", query))]
+    return "watermark" not in found and any(pair == ("group", "by") for pair in pairwise(found))
 
 
 def definitions_of(text: str) -> list[tuple[str, str, str | None, str, int]]:
