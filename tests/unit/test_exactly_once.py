@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Iterator
 
 import pyarrow as pa
@@ -143,8 +144,11 @@ def test_a_transaction_that_was_aborted_while_it_was_written_is_not_committed(qu
 
     def reached(step: TaskStep) -> None:
         if step is TaskStep.OPENED:
+            deadline_s = time.monotonic() + 10
+            while not (begun := query.open_transactions()):  # the coordinator may still have to hear of it
+                assert time.monotonic() < deadline_s
             with fairlead.Admin({"bootstrap.servers": cluster.bootstrap_servers}) as admin:
-                for each, found in admin.describe_transactions(query.open_transactions()).items():
+                for each, found in admin.describe_transactions(begun).items():
                     admin.end_transactions([PreparedTransaction(each, found.producer_id, found.epoch, 1)], commit=False)
 
     def batches() -> Iterator[pa.RecordBatch]:

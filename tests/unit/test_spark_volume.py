@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 
 import pytest
 
@@ -59,6 +60,16 @@ def test_an_even_log_is_weighed_with_a_few_looks() -> None:
     looks = log.looks
     volume.learn([whole, OffsetRange(T0, 2000, 2200)])
     assert log.looks == looks  # what is known is not looked at again
+
+
+@pytest.mark.parametrize("bounds", [[0, 1, 100], [0, 50, 100], [0, 34, 100], [0, 9, 16, 33, 58, 61, 64, 73, 98, 100]])
+def test_a_batch_that_was_looked_at_in_its_midst_weighs_once(bounds: list[int]) -> None:
+    """As batches are that a producer gathered: few, and of very different length."""
+    log = Log({T0: [(first, end - 1, 10_000 * (end - first)) for first, end in pairwise(bounds)]})
+    whole = OffsetRange(T0, 0, 100)
+    volume = learned(log, whole)
+    assert volume.size_bytes(whole) == pytest.approx(1_000_000)
+    assert [volume.offset_after(whole, 100_000 * tenth + 1) for tenth in range(1, 10)] == list(range(10, 100, 10))
 
 
 def test_what_compaction_emptied_weighs_nothing() -> None:

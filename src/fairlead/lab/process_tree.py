@@ -57,12 +57,12 @@ class Watch:
         self._kind_of = kind_of
         self._used: dict[int, Used] = {}
         self._cpu_before_s: dict[int, float] = {}
-        self._began_s = 0.0
+        self._began_ticks = 0
         self._ended = threading.Event()
         self._looks = threading.Thread(target=self._look_on, name="fairlead-lab-watch", daemon=True)
 
     def __enter__(self) -> Watch:
-        self._began_s = time.clock_gettime(time.CLOCK_BOOTTIME)
+        self._began_ticks = int(time.clock_gettime(time.CLOCK_BOOTTIME) * _TICKS_PER_S)
         for process_id in descendants(self._root):
             self._cpu_before_s[process_id] = _cpu_s(process_id)
             try:
@@ -100,7 +100,7 @@ class Watch:
                 used = self._used[process_id] = Used(kind)
                 if process_id not in self._cpu_before_s:
                     # The list of children may lack one while others end: what that had used before is not this watch's.
-                    self._cpu_before_s[process_id] = _cpu_s(process_id) if _started_s(process_id) < self._began_s else 0.0
+                    self._cpu_before_s[process_id] = _cpu_s(process_id) if _started_ticks(process_id) < self._began_ticks else 0.0
             used.cpu_s = max(used.cpu_s, _cpu_s(process_id) - self._cpu_before_s[process_id])
             used.peak_rss_mb = max(used.peak_rss_mb, _peak_rss_mb(process_id))
 
@@ -111,10 +111,10 @@ def _cpu_s(process_id: int) -> float:
     return (int(fields[11]) + int(fields[12])) / _TICKS_PER_S if fields else 0.0
 
 
-def _started_s(process_id: int) -> float:
-    """When it was started, in seconds since the machine was; infinity if it has ended."""
+def _started_ticks(process_id: int) -> float:
+    """When it was started, in whole ticks since the machine was; infinity if it has ended."""
     fields = _stat(process_id)
-    return int(fields[19]) / _TICKS_PER_S if fields else float("inf")
+    return int(fields[19]) if fields else float("inf")
 
 
 def _stat(process_id: int) -> list[str]:

@@ -135,7 +135,8 @@ class Volume:
         for sample, begin, end in zip(samples, [one.start, *middles], [*middles, one.end], strict=True):
             weight = sample.weight if sample.size_bytes else self._average([known])
             left = weight if sample.first <= sample.asked else 0.0
-            for start, stop, each in ((begin, sample.asked, left), (sample.asked, sample.first, 0.0), (sample.first, end, weight)):
+            behind = max(sample.asked, sample.first)
+            for start, stop, each in ((begin, sample.asked, left), (sample.asked, sample.first, 0.0), (behind, end, weight)):
                 start, stop = max(start, begin, one.start), min(stop, end, one.end)
                 if start < stop:
                     parts.append(Part(start, stop, each))
