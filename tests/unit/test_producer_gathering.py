@@ -84,7 +84,7 @@ def test_records_that_take_more_in_a_batch_of_many_do_not_make_it_too_large(rig:
     rig.cluster.max_message_bytes = 1_048_588  # Kafka's default
     producer = rig.producer({**SMALL, "batch.size": 16_384, "max.request.size": 8 << 20, "partitioner.class": policy})
     warm(rig, producer)
-    for _ in range(60):  # Stamps 100 ms apart, of which the delta takes two bytes, and more than 8192 records.
+    for _ in range(60):  # Stamps seconds apart, of which the delta takes two bytes, and more than 8192 records.
         stamps = pa.array([1_000 * (number % 6) for number in range(2_000)], pa.timestamp("ms"))
         producer.send_table("t", pa.table({"value": pa.array([b"v" * 20] * 2_000, pa.binary()), "timestamp": stamps}))
     producer.flush()
