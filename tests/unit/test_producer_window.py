@@ -9,7 +9,7 @@ from itertools import count
 import pytest
 
 from fairlead.base.units import ms_to_ns
-from fairlead.producer.window import PROBE_ANSWERS, Window
+from fairlead.producer.window import ALONE_WAIT, PROBE_ANSWERS, Window
 
 KIB_16 = 16_384
 
@@ -80,6 +80,18 @@ def test_one_slow_answer_in_three_means_nothing() -> None:
 
 def test_without_a_request_sent_alone_there_is_nothing_to_compare_with() -> None:
     assert answer(Window(5), 500, 5, 20) == 5
+
+
+def test_what_a_cold_broker_took_for_the_first_request_does_not_stay_the_measure() -> None:
+    """With two in flight all the time: 40 ms each, of a broker that needs 20 for one at a time, and needed 60 for its first."""
+    window, answers = Window(5), 0
+    answer(window, 60, 1)
+    while window.limit > 1:
+        answer(window, 40, 2)
+        answers += 1
+    answer(window, 20, 1)
+    assert answer(window, 40, 2, 3) == 1
+    assert answers == ALONE_WAIT
 
 
 def test_it_tries_one_more_from_time_to_time_and_ever_more_seldom_while_that_is_in_vain() -> None:

@@ -66,14 +66,20 @@ class Account:
         """True if the partition is no measure for the others."""
         return partition in self._away
 
-    def least_bytes(self) -> int | None:
-        """The fewest bytes that any partition has which is not away; None if all are."""
+    def least_bytes(self, partition: int = -1, more_bytes: int = 0) -> int | None:
+        """The fewest bytes that any partition has which is not away; None if all are. As if `partition` had so many more."""
         members, placed_bytes = self._members, self.placed_bytes
         while members:
-            noted_bytes, partition = members[0]
-            if noted_bytes == placed_bytes[partition]:
+            noted_bytes, first = members[0]
+            if noted_bytes != placed_bytes[first]:
+                heapreplace(members, (placed_bytes[first], first))
+            elif first != partition or not more_bytes:
                 return noted_bytes
-            heapreplace(members, (placed_bytes[partition], partition))
+            else:
+                entry = heappop(members)
+                others_bytes = self.least_bytes()
+                heappush(members, entry)
+                return noted_bytes + more_bytes if others_bytes is None else min(noted_bytes + more_bytes, others_bytes)
         return None
 
     def add(self, partition: int, size_bytes: int) -> None:

@@ -43,16 +43,24 @@ class LatePolicy:
         """Which partitions each broker leads, of `partition_count`; those without leader are in none."""
         self.account.arrange(led, partition_count)
 
-    def next_turn(self, brokers: Iterable[int], *, overdue: bool = False) -> int:
+    def next_turn(self, brokers: Iterable[int], *, overdue: bool = False, most_bytes: int | None = None) -> int:
         """The partition led by one of `brokers` that is to get the next batch; -1: none, all are too far ahead or had their turn.
 
-        `overdue`: the records have waited for the partitions behind for too long, and wait for them no more.
+        `overdue`: the records have waited for the partitions behind for too long, and wait for them no more. `most_bytes`: who has more
+        is too far ahead; None: whoever has more than the one furthest behind and the lead.
         """
-        least_bytes = None if overdue else self.account.least_bytes()
-        partition = self.account.next_turn(brokers, None if least_bytes is None else least_bytes + self.lead_bytes)
+        if most_bytes is None and not overdue:
+            least_bytes = self.account.least_bytes()
+            most_bytes = None if least_bytes is None else least_bytes + self.lead_bytes
+        partition = self.account.next_turn(brokers, most_bytes)
         if overdue and partition >= 0:
             self._overdue.add(partition)
         return partition
+
+    def most_bytes(self, partition: int, size_bytes: int) -> int | None:
+        """What others may have at most once the partition has been given so many bytes more; None: anything."""
+        least_bytes = self.account.least_bytes(partition, size_bytes)
+        return None if least_bytes is None else least_bytes + self.lead_bytes
 
     def end_turns(self) -> None:
         """The requests that the turns were for are complete: every partition may have a turn in the next ones."""

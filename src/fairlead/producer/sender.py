@@ -15,7 +15,7 @@ from fairlead.core.metadata import NO_TOPIC_ID
 from fairlead.core.network import Network
 from fairlead.producer.accumulator import Accumulator
 from fairlead.producer.batch import Batch, Piece
-from fairlead.producer.drain import Drain, Request
+from fairlead.producer.drain import Drain
 from fairlead.producer.encoding import encode_drained, split
 from fairlead.producer.identity import Identity, IdentityState
 from fairlead.producer.ledger import Ledger
@@ -23,6 +23,7 @@ from fairlead.producer.metrics import Recorder
 from fairlead.producer.nodes import Nodes
 from fairlead.producer.queues import PartitionQueue, QueueState
 from fairlead.producer.refusals import refusal, refused_pieces
+from fairlead.producer.request import Request
 from fairlead.producer.schedule import Schedule
 from fairlead.producer.settings import ProducerSettings
 from fairlead.producer.transactions import Transactions

@@ -15,6 +15,8 @@ CROWDED_SAMPLES = 3
 PROBE_ANSWERS = 32
 """Answers between probes, at first; each that fails doubles it."""
 PROBE_WAIT_MOST = 64
+ALONE_WAIT = 8
+"""While fewer than `ALONE_SAMPLES` requests were sent alone since it was connected to: answers in a row after which the next one is."""
 LONGER = 4
 """A request alone that takes so many times what any before it took went a longer way, or to a slower broker: what was learnt is old."""
 
@@ -39,15 +41,19 @@ class Window:
     followed by the next try, a failure doubles the time until then. What closes it to one may be a way that got longer: then the
     next request goes alone (`full_limit`), and if that took much longer than any before (`LONGER`) more are tried at once, so
     that a broker which begins to answer half a second late has its five requests under way some answers later.
+    With two in flight all the time none would be alone ever again, and what the first one of a cold broker took would stay the
+    measure: so some are sent alone at the beginning (`ALONE_WAIT`).
     Pure: it is told of each answer.
     """
 
     __slots__ = (
         "_adaptive",
         "_alone",
+        "_alone_count",
         "_alone_wanted",
         "_crowded",
         "_limit_after",
+        "_since_alone",
         "_since_probe",
         "_tested",
         "_trying",
@@ -66,6 +72,7 @@ class Window:
         self._trying = 0  # a depth on trial; requests at it are sent one at a time, since each may wait in vain
         self._since_probe = 0
         self._wait = 1
+        self._since_alone = self._alone_count = 0
         self._limit_after = 0  # one request is to be sent alone, then this is the limit again
         self._alone_wanted = False  # the same, with a limit of one: not even a full batch beside it
 
@@ -101,8 +108,10 @@ class Window:
         elif self._alone and (depth == self._trying if self._trying else depth <= self.limit):
             delay_ns = DELAY_NS + DELAY_NS_PER_BYTE * size_bytes
             useful = depth * (min(self._alone) + delay_ns) / max(latency_ns, 1)
+            self._since_alone += 1
             if latency_ns < 2 * depth * delay_ns:
-                useful = max(useful, 2.0)  # served in so short a time that a second one costs little, and keeps the broker from idling
+                # Served in so short a time that a second one costs little, and keeps the broker from idling.
+                useful, self._since_alone = max(useful, 2.0), 0
             share = useful / depth
             self._crowded.append((share, depth))
             if self._trying:
@@ -110,6 +119,10 @@ class Window:
             # A try that was in vain is over with the first request that says so.
             if len(self._crowded) >= CROWDED_SAMPLES or (self._trying and _places(useful) < depth):
                 self._judge()
+        if self._alone_count < ALONE_SAMPLES and self._since_alone >= ALONE_WAIT and self.limit > 1:
+            self._since_alone = 0
+            self._crowded.clear()
+            self.limit, self._limit_after, self._alone_wanted = 1, self.limit, True
         if may_count and self.limit < self.most:
             self._since_probe += 1
             if self._since_probe >= PROBE_ANSWERS * self._wait:
@@ -123,6 +136,7 @@ class Window:
         self._alone.clear()
         self._crowded.clear()
         self._trying, self._since_probe, self._wait, self._limit_after = 0, 0, 1, 0
+        self._since_alone = self._alone_count = 0
         self._alone_wanted = False
 
     def _answered_alone(self, latency_ns: int) -> None:
@@ -132,6 +146,7 @@ class Window:
             self._alone.clear()
             self._wait, self._since_probe = 1, PROBE_ANSWERS
         self._alone.append(latency_ns)
+        self._alone_count, self._since_alone = self._alone_count + 1, 0
         self._alone_wanted = False
         self.limit, self._limit_after = max(self.limit, self._limit_after), 0
 

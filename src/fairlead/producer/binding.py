@@ -1,0 +1,214 @@
+"""Unbound records, cut and bound for the brokers that can take them now (policy `late`)."""
+
+from __future__ import annotations
+
+from fairlead.base.limits import BATCH_OVERHEAD_BYTES
+from fairlead.producer.accumulator import Accumulator
+from fairlead.producer.identity import Identity
+from fairlead.producer.late import LateQueue, Portions
+from fairlead.producer.nodes import Nodes, NodeState
+from fairlead.producer.queues import PartitionQueue, TopicQueue
+from fairlead.producer.request import Request
+from fairlead.producer.schedule import Schedule
+from fairlead.producer.settings import ProducerSettings
+from fairlead.producer.transactions import Transactions
+
+
+class Binder:
+    """Part of `Drain`: a round binds at most one batch to each partition."""
+
+    def __init__(
+        self,
+        settings: ProducerSettings,
+        accumulator: Accumulator,
+        schedule: Schedule,
+        identity: Identity,
+        transactions: Transactions,
+        nodes: Nodes,
+    ) -> None:
+        self.settings = settings
+        self.accumulator = accumulator
+        self.schedule = schedule
+        self.identity = identity
+        self.transactions = transactions
+        self.nodes = nodes
+        self.gathers = settings.gather_limit_bytes > settings.batch_limit_bytes
+        self._turns: list[LateQueue] = []  # of the last round: they end once its batches are encoded and entered in the account
+
+    def count(self, topic: TopicQueue, now_ns: int) -> None:
+        """Which partitions are in the account: those of brokers that respond, if nothing is wrong with the partition itself."""
+        late = topic.late
+        assert late is not None
+        account = late.policy.account
+        for node_id, partitions in topic.led.items():
+            responds = self.nodes.responds(node_id, now_ns)
+            if late.counted.get(node_id) is not responds:
+                late.counted[node_id] = responds
+                if responds:
+                    account.come_back(set(partitions) - late.troubled)
+                else:
+                    account.leave(partitions)
+
+    def bind(self, requests: dict[int, Request], now_ns: int) -> None:
+        """Cut batches from the unbound queues of all topics, in fair rotation, for the brokers that can take one now."""
+        takers: dict[int, NodeState] = {}
+        for node_id in {node_id: None for topic in self.accumulator.late.values() for node_id in topic.led}:
+            state = self.nodes.state(node_id)
+            if self.nodes.can_take(node_id, full=not self.gathers) and not self.nodes.silent(state, now_ns):
+                takers[node_id] = state
+        waiting = self.accumulator.late
+        for name, topic in list(waiting.items()):
+            if not takers:
+                return
+            late = topic.late
+            assert late is not None
+            waiting_bytes = late.size_bytes
+            binding = _Binding(self, topic, late, takers, requests, now_ns)
+            binding.run()
+            if late.size_bytes < waiting_bytes:
+                waiting[name] = waiting.pop(name)  # whoever got something is last from now on
+            if binding.outside and late.stretches:
+                self._join(topic, late, binding.outside)
+            self._turns.append(late)
+            if not late.stretches:
+                self.accumulator.late_done(topic)
+
+    def end_turns(self) -> None:
+        """The last round's batches are encoded and entered in the account."""
+        for late in self._turns:
+            late.policy.end_turns()
+        self._turns.clear()
+
+    def _join(self, topic: TopicQueue, late: LateQueue, outside: list[int]) -> None:
+        """Have partitions join the transaction: as many as there are batches left that those in it do not take now, and no more."""
+        name, transactions = topic.name, self.transactions
+        joining = [partition for partition in late.joining if not transactions.may_send(name, partition)]
+        wanted = late.size_bytes * self.accumulator.ratio(topic) // max(topic.batch_limit_bytes, 1) + 1
+        late.joining = dict.fromkeys((joining + [each for each in outside if each not in late.joining])[: int(wanted)])
+        for partition in late.joining:
+            transactions.partition_used(name, partition)  # again, if it was for an earlier transaction
+
+
+class _Binding:
+    """One topic's part of one round.
+
+    A broker that lags gets the newest of what waits: the turn is its, but first the others take what is beyond its portion, as if it had
+    taken that already. What goes to it waits a service time longer in any case, and should not have waited before.
+    """
+
+    def __init__(
+        self,
+        binder: Binder,
+        topic: TopicQueue,
+        late: LateQueue,
+        takers: dict[int, NodeState],
+        requests: dict[int, Request],
+        now_ns: int,
+    ) -> None:
+        self._binder, self._topic, self._late = binder, topic, late
+        self._takers, self._requests, self._now_ns = takers, requests, now_ns
+        self.outside: list[int] = []
+        """Partitions that could have been bound to, were they part of the transaction."""
+        self._ratio = ratio = binder.accumulator.ratio(topic)
+        self._full_bytes = int(topic.batch_limit_bytes / ratio)
+        self._lagging = [node_id for node_id, state in takers.items() if binder.gathers and binder.nodes.lags(state)]
+        self._portions = Portions(late, self._lagging, self._full_bytes, self._even_part_bytes())
+        # Only a full batch may take the last places of a window.
+        self._ready = list(takers)
+        self._ready_partial = [node_id for node_id, state in takers.items() if state.in_flight < state.window.partial_limit]
+        self._patience_ns = binder.settings.lead_wait_ns
+
+    def run(self) -> None:
+        """Bind what can be bound now."""
+        late, next_turn = self._late, self._late.policy.next_turn
+        while late.stretches and self._due():
+            overdue = self._patience_ns is not None and late.oldest_ns + self._patience_ns <= self._now_ns
+            partition = next_turn(self._now_ready(), overdue=overdue)
+            if partition < 0:
+                break
+            if self._topic.leaders[partition] in self._lagging:
+                self._bind_newest(partition)
+            else:
+                self._bind(partition, late.size_bytes)
+        self._portions.note()
+
+    def _due(self) -> bool:
+        """True if something may leave: a full batch, or records that have lingered."""
+        if self._late.size_bytes >= self._full_bytes or self._binder.schedule.hurry:
+            return True
+        return self._late.oldest_ns + self._binder.settings.linger_ns <= self._now_ns
+
+    def _now_ready(self) -> list[int]:
+        return self._ready if self._late.size_bytes >= self._full_bytes else self._ready_partial
+
+    def _bind_newest(self, partition: int) -> None:
+        """The turn of a partition whose broker lags: first others take what is older, as far as they can."""
+        late, policy = self._late, self._late.policy
+        portion_bytes = self._portions.room_bytes(self._topic.leaders[partition])
+        most_bytes = policy.most_bytes(partition, int(portion_bytes * self._ratio))
+        while late.size_bytes > portion_bytes > 0:
+            others = [node_id for node_id in self._now_ready() if node_id not in self._lagging]
+            other = policy.next_turn(others, most_bytes=most_bytes)
+            if other < 0:
+                break
+            self._bind(other, late.size_bytes - portion_bytes)
+        if late.stretches:  # records larger than what they may take may have left none
+            self._bind(partition, portion_bytes)
+
+    def _bind(self, partition: int, most_bytes: int) -> None:
+        """The partition's turn: a batch of at most so many bytes of records, if it may have one."""
+        binder, late, topic = self._binder, self._late, self._topic
+        queue, node_id = topic.queue(partition), topic.leaders[partition]
+        request, room_bytes = self._requests.get(node_id), min(self._portions.room_bytes(node_id), most_bytes)
+        if room_bytes <= 0:
+            return
+        if request is None:
+            request = Request()
+        elif queue in request.queues:
+            return
+        elif (
+            request.size_bytes + int(min(late.size_bytes, room_bytes) * self._ratio) + BATCH_OVERHEAD_BYTES
+            > binder.settings.max_request_bytes
+        ):
+            del self._takers[node_id]
+            self._ready.remove(node_id)
+            self._ready_partial = [each for each in self._ready_partial if each != node_id]
+            return
+        if binder.transactions.transactional and not binder.transactions.may_send(topic.name, partition):
+            self.outside.append(partition)
+            return
+        if not self._may_begin(queue):
+            return
+        batch = binder.accumulator.late_batch(queue, late.oldest_ns)
+        self._portions.took(node_id, late.fill(batch, room_bytes, self._ratio))
+        request.add(batch, idempotent=binder.settings.idempotent)
+        self._requests[node_id] = request
+
+    def _even_part_bytes(self) -> int:
+        """What waits for each partition, in bytes of records before compression, so that whoever comes later finds his part.
+
+        Up to batch.max.size, and to what leaves room in a request for all partitions of a broker.
+        """
+        late, topic = self._late, self._topic
+        together = max(map(len, topic.led.values()), default=1)
+        most_bytes = min(topic.gather_limit_bytes, self._binder.settings.max_request_bytes // together - BATCH_OVERHEAD_BYTES)
+        return min(int(most_bytes / (self._ratio * late.growth_ratio)), late.size_bytes // max(late.policy.account.counted, 1))
+
+    def _may_begin(self, queue: PartitionQueue) -> bool:
+        """May a new batch of this partition go out now, before the keyed ones that wait there, but not before what is sent again?
+
+        A partition that something went wrong with, and that may therefore take nothing for long, leaves the account meanwhile.
+        """
+        binder, late, partition, sequences = self._binder, self._late, queue.partition, queue.sequences
+        if (queue.batches and queue.batches[0].serial) or sequences.unresolved or (sequences.rewrite and queue.in_flight):
+            if partition not in late.troubled:
+                late.troubled.add(partition)
+                late.policy.account.leave([partition])
+            return False
+        if partition in late.troubled:
+            late.troubled.discard(partition)
+            if late.counted.get(queue.topic.leaders[partition]):
+                late.policy.account.come_back([partition])
+        if queue.in_flight and binder.settings.keeps_order_by_muting:
+            return False
+        return not binder.settings.idempotent or sequences.may_drain(None, binder.identity, queue.in_flight)
