@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from heapq import heapify, heappop, heappush, heapreplace
 
 from fairlead.core.machine import Dice
@@ -66,21 +66,27 @@ class Account:
         """True if the partition is no measure for the others."""
         return partition in self._away
 
-    def least_bytes(self, partition: int = -1, more_bytes: int = 0) -> int | None:
-        """The fewest bytes that any partition has which is not away; None if all are. As if `partition` had so many more."""
+    def least_bytes(self) -> int | None:
+        """The fewest bytes that any partition has which is not away; None if all are."""
         members, placed_bytes = self._members, self.placed_bytes
         while members:
-            noted_bytes, first = members[0]
-            if noted_bytes != placed_bytes[first]:
-                heapreplace(members, (placed_bytes[first], first))
-            elif first != partition or not more_bytes:
+            noted_bytes, partition = members[0]
+            if noted_bytes == placed_bytes[partition]:
                 return noted_bytes
-            else:
-                entry = heappop(members)
-                others_bytes = self.least_bytes()
-                heappush(members, entry)
-                return noted_bytes + more_bytes if others_bytes is None else min(noted_bytes + more_bytes, others_bytes)
+            heapreplace(members, (placed_bytes[partition], partition))
         return None
+
+    def least_bytes_with(self, partitions: Collection[int], more_bytes: int) -> int | None:
+        """What `least_bytes` will be once each of these few partitions has been given so many more."""
+        set_aside = []
+        while (least_bytes := self.least_bytes()) is not None and self._members[0][1] in partitions:
+            set_aside.append(heappop(self._members))
+        for entry in set_aside:
+            heappush(self._members, entry)
+        if not set_aside:
+            return least_bytes
+        least_of_these = set_aside[0][0] + more_bytes
+        return least_of_these if least_bytes is None else min(least_bytes, least_of_these)
 
     def add(self, partition: int, size_bytes: int) -> None:
         """So many bytes more were placed on the partition."""

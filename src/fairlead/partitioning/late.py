@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal
 
 from fairlead.core.machine import Dice
@@ -57,9 +57,9 @@ class LatePolicy:
             self._overdue.add(partition)
         return partition
 
-    def most_bytes(self, partition: int, size_bytes: int) -> int | None:
-        """What others may have at most once the partition has been given so many bytes more; None: anything."""
-        least_bytes = self.account.least_bytes(partition, size_bytes)
+    def most_bytes_with(self, partitions: Collection[int], more_bytes: int) -> int | None:
+        """What others may have at most once each of these few partitions has been given so many bytes more; None: anything."""
+        least_bytes = self.account.least_bytes_with(partitions, more_bytes)
         return None if least_bytes is None else least_bytes + self.lead_bytes
 
     def end_turns(self) -> None:

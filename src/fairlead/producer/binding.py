@@ -13,6 +13,9 @@ from fairlead.producer.schedule import Schedule
 from fairlead.producer.settings import ProducerSettings
 from fairlead.producer.transactions import Transactions
 
+LEAST_PART_BYTES = 2048
+"""What a broker that lags takes is spread over its partitions, so that others wait for none of them, in parts no smaller than this."""
+
 
 class Binder:
     """Part of `Drain`: a round binds at most one batch to each partition."""
@@ -111,7 +114,7 @@ class _Binding:
         """Partitions that could have been bound to, were they part of the transaction."""
         self._ratio = ratio = binder.accumulator.ratio(topic)
         self._full_bytes = int(topic.batch_limit_bytes / ratio)
-        self._lagging = [node_id for node_id, state in takers.items() if binder.gathers and binder.nodes.lags(state)]
+        self._lagging = {node_id: self._share(node_id) for node_id, state in takers.items() if binder.gathers and binder.nodes.lags(state)}
         self._portions = Portions(late, self._lagging, self._full_bytes, self._even_part_bytes())
         # Only a full batch may take the last places of a window.
         self._ready = list(takers)
@@ -142,18 +145,24 @@ class _Binding:
         return self._ready if self._late.size_bytes >= self._full_bytes else self._ready_partial
 
     def _bind_newest(self, partition: int) -> None:
-        """The turn of a partition whose broker lags: first others take what is older, as far as they can."""
-        late, policy = self._late, self._late.policy
-        portion_bytes = self._portions.room_bytes(self._topic.leaders[partition])
-        most_bytes = policy.most_bytes(partition, int(portion_bytes * self._ratio))
+        """The turn of a broker that lags: others take what is older, as far as they can, and then its partitions an even part each."""
+        late, policy, node_id = self._late, self._late.policy, self._topic.leaders[partition]
+        portion_bytes = self._portions.room_bytes(node_id)
+        parts = min(max(portion_bytes // LEAST_PART_BYTES, 1), len(self._topic.led[node_id]))
+        partitions = [partition]
+        while len(partitions) < parts and (partition := policy.next_turn((node_id,))) >= 0:
+            partitions.append(partition)
+        part_bytes = -(-portion_bytes // len(partitions))
+        most_bytes = policy.most_bytes_with(partitions, int(part_bytes * self._ratio))
         while late.size_bytes > portion_bytes > 0:
-            others = [node_id for node_id in self._now_ready() if node_id not in self._lagging]
+            others = [each for each in self._now_ready() if each not in self._lagging]
             other = policy.next_turn(others, most_bytes=most_bytes)
             if other < 0:
                 break
             self._bind(other, late.size_bytes - portion_bytes)
-        if late.stretches:  # records larger than what they may take may have left none
-            self._bind(partition, portion_bytes)
+        for partition in partitions:
+            if late.stretches:
+                self._bind(partition, part_bytes)
 
     def _bind(self, partition: int, most_bytes: int) -> None:
         """The partition's turn: a batch of at most so many bytes of records, if it may have one."""
@@ -193,6 +202,10 @@ class _Binding:
         together = max(map(len, topic.led.values()), default=1)
         most_bytes = min(topic.gather_limit_bytes, self._binder.settings.max_request_bytes // together - BATCH_OVERHEAD_BYTES)
         return min(int(most_bytes / (self._ratio * late.growth_ratio)), late.size_bytes // max(late.policy.account.counted, 1))
+
+    def _share(self, node_id: int) -> float:
+        """Of the partitions that records are spread over evenly, those of this broker."""
+        return len(self._topic.led.get(node_id, ())) / max(self._late.policy.account.counted, 1)
 
     def _may_begin(self, queue: PartitionQueue) -> bool:
         """May a new batch of this partition go out now, before the keyed ones that wait there, but not before what is sent again?

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from fairlead.producer.batch import Batch
 
 
+SMOOTHING = 4
+"""One of so many parts of the average portion is the last one: quick to follow another rate, slow enough for a broker's jitter."""
+
+
 class Stretch:
     """Rows of one hand-over that wait: from `position` on, of `order`, or of its columns if that is None.
 
@@ -63,7 +67,7 @@ class LateQueue:
         self.joining: dict[int, None] = {}
         """Partitions that are to become part of the open transaction, so that they can be bound to."""
         self.portions: dict[int, int] = {}
-        """By broker that lags: the bytes of records that its last request took from here."""
+        """By broker that lags: the bytes of records that its requests took from here, on average of the last few (`SMOOTHING`)."""
         self.troubled: set[int] = set()
         """Partitions that are out of it for reasons of their own."""
 
@@ -135,19 +139,19 @@ class LateQueue:
 class Portions:
     """How much each broker may take from one queue in one round.
 
-    The others wait for a broker that lags, at `lead_bytes` ahead of it. If it took all that waits, they would be behind, take what comes
-    while it is busy, and nothing would be left when it is free again: its requests would be full and empty by turns (each
-    deviation from its share comes back as the sum of the others'), and what waits for the full ones would wait for too long. So it
-    takes midway between what it took last and what waits.
+    The others wait for a broker that lags, at the lead ahead of it. What it takes now, x, they may take too, partition for partition:
+    first what it leaves of W, all that waits, then of what comes, A, until it is back. If it takes too much, they leave it nothing for
+    its next turn; if too little, they are held up early, and all wait for it. That it finds its even part of A then, of which it has
+    the share f by its partitions, makes x = f W + (1 - f) f A. And f A is what it takes on average.
     """
 
     __slots__ = ("_late", "_left", "_most_bytes", "_most_lagging_bytes", "_whole")
 
-    def __init__(self, late: LateQueue, lagging: Sequence[int], full_bytes: int, even_part_bytes: int) -> None:
+    def __init__(self, late: LateQueue, lagging: Mapping[int, float], full_bytes: int, even_part_bytes: int) -> None:
         self._late = late
         self._most_bytes = max(full_bytes, even_part_bytes, 1)
         self._most_lagging_bytes = max(2 * full_bytes, even_part_bytes, 1)  # it may need more than a full batch to keep up
-        self._whole = {node_id: (late.portions.get(node_id, late.size_bytes) + late.size_bytes) // 2 for node_id in lagging}
+        self._whole = {node_id: self._whole_bytes(node_id, share) for node_id, share in lagging.items()}
         self._left = dict(self._whole)
 
     def room_bytes(self, node_id: int) -> int:
@@ -163,5 +167,12 @@ class Portions:
     def note(self) -> None:
         """The round is over: what was taken is what the next portion follows from."""
         for node_id, whole in self._whole.items():
-            if self._left[node_id] < whole:
-                self._late.portions[node_id] = whole - self._left[node_id]
+            took_bytes = whole - self._left[node_id]
+            if took_bytes:
+                average_bytes = self._late.portions.setdefault(node_id, took_bytes)
+                self._late.portions[node_id] = average_bytes + (took_bytes - average_bytes) // SMOOTHING
+
+    def _whole_bytes(self, node_id: int, share: float) -> int:
+        waiting_bytes = self._late.size_bytes
+        average_bytes = self._late.portions.get(node_id, waiting_bytes)
+        return int(share * waiting_bytes + (1 - share) * average_bytes)
