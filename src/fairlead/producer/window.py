@@ -10,6 +10,9 @@ DELAY_NS = 4 * NS_PER_MS
 """So long may a request wait behind others at the broker. Less would let a fast broker idle while the producer makes its next request."""
 DELAY_NS_PER_BYTE = 20
 """And so much longer for each byte of its own: a large request takes longer anyway (50 MB/s)."""
+SHORT_NS = 4 * NS_PER_MS
+"""A request alone that takes less went a short way. A second small one beside it would save its records less than it costs all of us:
+both are work for client and broker, and batches half as large."""
 ALONE_SAMPLES = 5
 CROWDED_SAMPLES = 3
 PROBE_ANSWERS = 32
@@ -78,7 +81,9 @@ class Window:
 
     @property
     def partial_limit(self) -> int:
-        """The same for a request that carries less than a full batch."""
+        """The same for a request that carries less than a full batch: one on a short way, where records soon go with the next."""
+        if self._alone and min(self._alone) < SHORT_NS:
+            return 1
         return min(max(self.limit - 1, 2) if self._tested else 2, self.limit)
 
     @property
