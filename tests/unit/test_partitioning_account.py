@@ -62,6 +62,34 @@ def test_turns_that_are_overdue_wait_for_nobody_and_what_they_took_is_owed_to_no
     assert max(placed) - placed[0] <= 2 * BATCH
 
 
+@pytest.mark.parametrize(
+    ("placed", "partitions", "more", "least"),
+    [
+        ((5, 9, 9), (0,), 3, 8),
+        ((5, 9, 9), (0,), 30, 9),
+        ((5, 5, 9), (0,), 30, 5),
+        ((5, 6, 9), (0, 1), 2, 7),
+        ((5, 6, 9), (0, 1), 30, 9),
+        ((5, 6, 9), (2,), 30, 5),
+        ((5, 6, 9), (0, 1, 2), 30, 35),
+    ],
+)
+def test_the_fewest_bytes_after_some_were_given_more(placed: tuple[int, ...], partitions: tuple[int, ...], more: int, least: int) -> None:
+    policy = policy_of(EACH, lead_bytes=100)
+    for partition, size_bytes in enumerate(placed):
+        policy.placed(partition, size_bytes)
+    account = policy.account
+    assert account.least_bytes_with(partitions, more) == least
+    assert policy.most_bytes_with(partitions, more) == least + 100
+    assert (account.placed_bytes, account.least_bytes()) == (list(placed), min(placed))
+
+
+def test_with_everybody_away_there_is_no_least() -> None:
+    policy = policy_of(EACH)
+    policy.account.leave([0, 1, 2])
+    assert policy.most_bytes_with([0], 10) is None
+
+
 def test_without_bound_nobody_waits() -> None:
     policy = policy_of(EACH, lead_bytes=UNBOUND)
     assert -1 not in [turn(policy, [2]) for _ in range(1000)]

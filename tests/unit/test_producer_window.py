@@ -49,6 +49,13 @@ def test_a_long_way_and_a_quick_broker_leave_it_open() -> None:
     assert window.partial_limit == 4
 
 
+def test_on_a_short_way_small_requests_go_one_at_a_time_and_full_ones_side_by_side() -> None:
+    window = Window(5)
+    answer(window, 1, 1)
+    answer(window, 2, 5, 50)
+    assert (window.partial_limit, window.limit) == (1, 5)
+
+
 def test_a_broker_that_overlaps_some_gets_as_many_as_it_overlaps() -> None:
     """Twenty ms on the way and ten of work: three at once keep it busy, the fifth only waits."""
     window = Window(5)

@@ -17,10 +17,6 @@ if TYPE_CHECKING:
     from fairlead.producer.batch import Batch
 
 
-SMOOTHING = 4
-"""One of so many parts of the average portion is the last one: quick to follow another rate, slow enough for a broker's jitter."""
-
-
 class Stretch:
     """Rows of one hand-over that wait: from `position` on, of `order`, or of its columns if that is None.
 
@@ -56,7 +52,7 @@ class Stretch:
 class LateQueue:
     """First in, first out. All sizes are of records, in bytes before compression, without headers of batches."""
 
-    __slots__ = ("counted", "joining", "policy", "portions", "size_bytes", "stretches", "troubled")
+    __slots__ = ("arrived_bytes", "counted", "joining", "policy", "portions", "size_bytes", "stretches", "troubled")
 
     def __init__(self, policy: LatePolicy) -> None:
         self.policy = policy
@@ -66,8 +62,10 @@ class LateQueue:
         """By broker: whether its partitions were in the account at the last look."""
         self.joining: dict[int, None] = {}
         """Partitions that are to become part of the open transaction, so that they can be bound to."""
-        self.portions: dict[int, int] = {}
-        """By broker that lags: the bytes of records that its requests took from here, on average of the last few (`SMOOTHING`)."""
+        self.arrived_bytes = 0
+        """Of all records that ever waited here."""
+        self.portions: dict[int, tuple[int, int]] = {}
+        """By broker that lags: `arrived_bytes` at its last turn, and what comes from turn to turn, on average of the last few."""
         self.troubled: set[int] = set()
         """Partitions that are out of it for reasons of their own."""
 
@@ -93,6 +91,7 @@ class LateQueue:
         if stretch.count:
             self.stretches.append(stretch)
             self.size_bytes += stretch.ends[stretch.count]
+            self.arrived_bytes += stretch.ends[stretch.count]
 
     def fill(self, batch: Batch, room_bytes: int, ratio: float) -> int:
         """Move records into the empty `batch`: as many as fit `room_bytes`, and one at least; their bytes.
@@ -142,7 +141,7 @@ class Portions:
     The others wait for a broker that lags, at the lead ahead of it. What it takes now, x, they may take too, partition for partition:
     first what it leaves of W, all that waits, then of what comes, A, until it is back. If it takes too much, they leave it nothing for
     its next turn; if too little, they are held up early, and all wait for it. That it finds its even part of A then, of which it has
-    the share f by its partitions, makes x = f W + (1 - f) f A. And f A is what it takes on average.
+    the share f by its partitions, makes x = f W + (1 - f) f A, if as much comes until its next turn as came since its last.
     """
 
     __slots__ = ("_late", "_left", "_most_bytes", "_most_lagging_bytes", "_whole")
@@ -165,14 +164,16 @@ class Portions:
             self._left[node_id] -= size_bytes
 
     def note(self) -> None:
-        """The round is over: what was taken is what the next portion follows from."""
+        """The round is over: these are turns if something was taken."""
         for node_id, whole in self._whole.items():
-            took_bytes = whole - self._left[node_id]
-            if took_bytes:
-                average_bytes = self._late.portions.setdefault(node_id, took_bytes)
-                self._late.portions[node_id] = average_bytes + (took_bytes - average_bytes) // SMOOTHING
+            if self._left[node_id] < whole:
+                self._late.portions[node_id] = (self._late.arrived_bytes, self._coming_bytes(node_id))
 
     def _whole_bytes(self, node_id: int, share: float) -> int:
-        waiting_bytes = self._late.size_bytes
-        average_bytes = self._late.portions.get(node_id, waiting_bytes)
-        return int(share * waiting_bytes + (1 - share) * average_bytes)
+        return int(share * (self._late.size_bytes + (1 - share) * self._coming_bytes(node_id)))
+
+    def _coming_bytes(self, node_id: int) -> int:
+        """What is expected to come until the broker's next turn: midway between what came since the last, and what was expected then."""
+        late = self._late
+        then_bytes, expected_bytes = late.portions.get(node_id, (late.arrived_bytes - late.size_bytes, late.size_bytes))
+        return (late.arrived_bytes - then_bytes + expected_bytes) // 2
