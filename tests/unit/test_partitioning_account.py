@@ -84,6 +84,15 @@ def test_the_fewest_bytes_after_some_were_given_more(placed: tuple[int, ...], pa
     assert (account.placed_bytes, account.least_bytes()) == (list(placed), min(placed))
 
 
+def test_room_is_what_the_one_ahead_may_be_given_before_it_waits() -> None:
+    policy = policy_of(EACH, lead_bytes=100)
+    for partition, size_bytes in enumerate((5, 9, 45)):
+        policy.placed(partition, size_bytes)
+    assert policy.room_bytes() == 100 - (45 - 5)
+    policy.placed(0, 70)
+    assert policy.room_bytes() == 100 - (75 - 9)
+
+
 def test_with_everybody_away_there_is_no_least() -> None:
     policy = policy_of(EACH)
     policy.account.leave([0, 1, 2])

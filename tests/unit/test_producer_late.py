@@ -282,6 +282,16 @@ def test_a_lead_without_bound_lets_brokers_take_what_they_can(rig: Rig) -> None:
     assert 6 * sizes[0] < min(sizes[1:])
 
 
+def test_nobody_waits_for_a_broker_far_from_the_lead_so_it_takes_its_part_of_what_waits_and_no_more(rig: Rig) -> None:
+    """Of what comes in the 2 ms that the others are busy, not of what comes in its own 20."""
+    rig.cluster.brokers[0].service_ms, rig.cluster.brokers[1].service_ms, rig.cluster.brokers[2].service_ms = 20, 2, 2
+    producer = rig.producer(LATE, partitioner_max_lead_bytes=2**63 - 1)
+    warm(rig, producer)
+    paced(rig, producer, 4000, 1000)
+    sizes = log_bytes(rig.cluster)
+    assert 40 * sizes[0] < sum(sizes)
+
+
 def test_a_dead_broker_holds_nobody_up_and_comes_back_level(rig: Rig) -> None:
     producer = rig.producer(LATE)
     warm(rig, producer)

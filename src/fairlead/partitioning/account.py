@@ -22,6 +22,8 @@ class Account:
     def __init__(self, *, near_bytes: int, dice: Dice) -> None:
         self.placed_bytes: list[int] = []
         """By partition; those that were put level count what they were lifted by."""
+        self.most_bytes = 0
+        """Of any partition, away or not."""
         self._near_bytes = near_bytes
         self._dice = dice
         self._away: set[int] = set()
@@ -91,6 +93,7 @@ class Account:
     def add(self, partition: int, size_bytes: int) -> None:
         """So many bytes more were placed on the partition."""
         self.placed_bytes[partition] += size_bytes
+        self.most_bytes = max(self.most_bytes, self.placed_bytes[partition])
 
     def lift(self, least_bytes: int) -> None:
         """Whoever has less counts as having so much from now on: what it did not take is not owed to it."""

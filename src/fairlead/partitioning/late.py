@@ -57,6 +57,10 @@ class LatePolicy:
             self._overdue.add(partition)
         return partition
 
+    def room_bytes(self) -> int:
+        """How much the partition that is furthest ahead may be given before it has to wait for the one furthest behind."""
+        return self.lead_bytes - self.account.most_bytes + (self.account.least_bytes() or 0)
+
     def most_bytes_with(self, partitions: Collection[int], more_bytes: int) -> int | None:
         """What others may have at most once each of these few partitions has been given so many bytes more; None: anything."""
         least_bytes = self.account.least_bytes_with(partitions, more_bytes)

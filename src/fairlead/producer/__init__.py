@@ -10,7 +10,8 @@ table. From there on the unit of work is the run, the batch, the request; no cod
     Accumulator   a topic's unbound queue, then batches: explicit partition, key, or policy (`partitioning`) -> stretches of rows
     LateQueue     records that get their partition only when a broker is ready for them (policy `late`)
     Schedule      which partitions' first batch lingers, backs off, is ready, is parked; by node, so that idle ones cost nothing
-    Drain         what goes into the next requests: ready partitions in rotation, one batch each, and batches cut from late queues
+    Drain         what goes into the next requests: ready partitions in rotation, one batch each
+    Binder        and batches cut from late queues, for the brokers that can take one
     Nodes         of each broker: its `Window` of requests in flight, and whether it answers
     Sender        sends requests, and judges the answers (`verdicts`)
     Identity      producer id and epoch; `PartitionSequences`: what each partition's batches are numbered with
@@ -40,6 +41,11 @@ and failed is repeated to the same partition, for it may have been written. Unke
 those that wait for linger.ms; nothing is promised about the order of keyed and unkeyed records. The account counts bytes as
 they are sent, compressed and with headers. In a transaction a partition has to join first: as many join as there are batches that those
 in it do not take. Bound batches and unbound records come first in every other round; topics take turns.
+
+A broker that lags (`nodes.LAG_LATENCIES`) sets the pace of the others under `max.lead`, and of its own records: those wait for its last
+request, and then for their own. So when its turn comes it gets the newest of what waits. First the others take what is older, as if
+it had taken its portion already; how much that is, `Portions` says, so that the next turn finds as much. It is spread
+over its partitions, since the others would wait for the one that got nothing.
 
 With partitioner.max.lead.wait.ms the wait for those behind has an end: records that have waited for so
 long go wherever a broker takes them, and those that did not take their share are owed nothing for it (`Account.lift`).

@@ -142,6 +142,8 @@ class Portions:
     first what it leaves of W, all that waits, then of what comes, A, until it is back. If it takes too much, they leave it nothing for
     its next turn; if too little, they are held up early, and all wait for it. That it finds its even part of A then, of which it has
     the share f by its partitions, makes x = f W + (1 - f) f A, if as much comes until its next turn as came since its last.
+
+    While they will not reach the lead before it is back, nobody waits for it, and it need take no more than its part of what waits.
     """
 
     __slots__ = ("_late", "_left", "_most_bytes", "_most_lagging_bytes", "_whole")
@@ -170,7 +172,10 @@ class Portions:
                 self._late.portions[node_id] = (self._late.arrived_bytes, self._coming_bytes(node_id))
 
     def _whole_bytes(self, node_id: int, share: float) -> int:
-        return int(share * (self._late.size_bytes + (1 - share) * self._coming_bytes(node_id)))
+        waiting_bytes, coming_bytes = self._late.size_bytes, self._coming_bytes(node_id)
+        if coming_bytes < self._late.policy.room_bytes():
+            return int(share * waiting_bytes) + 1
+        return int(share * (waiting_bytes + (1 - share) * coming_bytes))
 
     def _coming_bytes(self, node_id: int) -> int:
         """What is expected to come until the broker's next turn: midway between what came since the last, and what was expected then."""
