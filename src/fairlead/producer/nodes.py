@@ -5,7 +5,7 @@ from __future__ import annotations
 from fairlead.base.units import NS_PER_MS
 from fairlead.core.network import Network
 from fairlead.producer.settings import ProducerSettings
-from fairlead.producer.window import Window
+from fairlead.producer.window import SHORT_NS, Window
 
 SILENCE_NS = 250 * NS_PER_MS
 """With partitioner.availability.timeout.ms=0: a broker that lets us wait longer than this is not waited for under `late`..."""
@@ -15,13 +15,16 @@ works, KIP-794's 20 ms included, and short enough that a broker at 500 ms does n
 
 
 LAG_LATENCIES = 3
-"""A broker lags whose last answer took more than so many times what the quickest took. Then the others wait for it, under `late`."""
+"""A broker lags whose answers take more than so many times what the quickest takes, and `SHORT_NS` longer. Then the others wait for
+it, under `late`. On average: on a busy machine single answers of the quickest take as long."""
+SMOOTHING = 8
+"""One of so many parts of the average is the last answer."""
 
 
 class NodeState:
     """One broker."""
 
-    __slots__ = ("answers", "connecting_ns", "heard_ns", "in_flight", "latency_ns", "lost", "pressed", "window")
+    __slots__ = ("answers", "average_ns", "connecting_ns", "heard_ns", "in_flight", "latency_ns", "lost", "pressed", "window")
 
     def __init__(self, window: Window) -> None:
         self.window = window
@@ -33,6 +36,8 @@ class NodeState:
         """When it last answered, or was sent a request while none was in flight."""
         self.latency_ns = 0
         """Of its last answer; 0: none yet."""
+        self.average_ns = 0
+        """The same, smoothed (`SMOOTHING`)."""
         self.answers = 0
         self.lost = False
         """Its connection failed, and there is no new one."""
@@ -48,7 +53,7 @@ class Nodes:
         self._network = network
         self._states: dict[int, NodeState] = {}
         self._patience_ns = settings.availability_timeout_ns or SILENCE_NS
-        self._quickest_ns = 0
+        self._quickest_ns = self._quickest_average_ns = 0
 
     def state(self, node_id: int) -> NodeState:
         """The broker's, made if there is none."""
@@ -93,6 +98,7 @@ class Nodes:
             state.window.reset()
             return
         state.heard_ns, state.latency_ns = now_ns, latency_ns
+        state.average_ns += (latency_ns - state.average_ns) // (SMOOTHING if state.average_ns else 1)
         state.answers += 1
         state.window.answered(latency_ns, depth, size_bytes, pressed=state.pressed)
         state.pressed = False
@@ -102,12 +108,13 @@ class Nodes:
     def plan(self) -> None:
         """Before any of them is asked about: how long the quickest broker takes, and how long to wait for an answer."""
         self._quickest_ns = min((state.latency_ns for state in self._states.values() if state.latency_ns), default=0)
+        self._quickest_average_ns = min((state.average_ns for state in self._states.values() if state.average_ns), default=0)
         if not self._settings.availability_timeout_ns:
             self._patience_ns = max(SILENCE_NS, SILENCE_LATENCIES * self._quickest_ns)
 
     def lags(self, state: NodeState) -> bool:
         """True if it takes so much longer than another that that one waits for it."""
-        return state.latency_ns > LAG_LATENCIES * self._quickest_ns
+        return state.average_ns > max(LAG_LATENCIES * self._quickest_average_ns, self._quickest_average_ns + SHORT_NS)
 
     def silent(self, state: NodeState, now_ns: int) -> bool:
         """True if it has requests and did not answer any of them for too long: it is sent no more until it does."""
