@@ -13,7 +13,7 @@ from fairlead.producer.schedule import Schedule
 from fairlead.producer.settings import ProducerSettings
 from fairlead.producer.transactions import Transactions
 
-LEAST_PART_BYTES = 2048
+LEAST_PART_BYTES = 512
 """What a broker that lags takes is spread over its partitions, so that others wait for none of them, in parts no smaller than this."""
 
 
