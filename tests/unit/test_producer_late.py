@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 
 from fairlead.base.errors import BrokerError, TimedOut
-from tests.support.producer_brokers import IGNORE, FakeCluster
+from tests.support.late_loads import LATE, log_bytes, paced, warm
+from tests.support.producer_brokers import IGNORE
 from tests.support.producer_rig import Rig
 
-LATE = {"partitioner.class": "late", "linger.ms": 0}
 RECORDS_PER_BATCH = 10
 SMALL = {**LATE, "batch.size": 61 + 14 * RECORDS_PER_BATCH}
 """Batches of ten of `send`'s records."""
@@ -26,34 +26,6 @@ def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
 
 def send(producer: Any, count: int, start: int = 0, topic: str = "t") -> list[Any]:
     return [producer.send(topic, b"%06d" % number) for number in range(start, start + count)]
-
-
-def warm(rig: Rig, producer: Any, partitions: int = 3) -> None:
-    """Connect to all brokers, and have each partition's first batch, which goes alone, behind us."""
-    while not all(partition.end_offset for partition in rig.cluster.topics["t"][:partitions]):
-        producer.send("t", b"warm up")
-        rig.host.advance(30)
-    rig.cluster.produce_requests.clear()
-
-
-def paced(rig: Rig, producer: Any, rate_per_s: int, for_ms: int) -> list[float]:
-    """512-byte records at a pace; what each took, in ms, in the order of delivery."""
-    took: list[float] = []
-
-    def on_delivery(at_ns: int) -> Any:
-        return lambda metadata, error: took.append((rig.host.now_ns() - at_ns) / 1e6)
-
-    start_ns = rig.host.now_ns()
-    for number in range(rate_per_s * for_ms // 1000):
-        due_ms = (start_ns - rig.host.now_ns()) / 1e6 + number * 1000 / rate_per_s
-        if due_ms > 0:
-            rig.host.advance(due_ms)
-        producer.send("t", b"x" * 512, on_delivery=on_delivery(rig.host.now_ns()))
-    return took
-
-
-def log_bytes(cluster: FakeCluster, topic: str = "t") -> list[int]:
-    return [sum(header.size_bytes for header in partition.headers) for partition in cluster.topics[topic]]
 
 
 def account(rig: Rig, producer: Any) -> list[int]:
@@ -216,80 +188,6 @@ def test_unkeyed_records_are_not_starved_by_keyed_ones_nor_these_by_them(rig: Ri
     kinds = [value for partition in rig.cluster.values("t") for value in partition]
     assert 100 < kinds.count(b"plain.") < 3000
     assert 100 < kinds.count(b"keyed.") < 3000
-
-
-def test_a_broker_that_serves_one_at_a_time_sets_no_pace_beyond_the_lead(rig: Rig) -> None:
-    """KIP-794's own test, for two seconds: even by bytes, and far from the 139 ms that adaptive takes at p99.
-
-    Most that is late is so in the first 250 ms, while the window is found.
-    """
-    rig.cluster.brokers[0].service_ms, rig.cluster.brokers[1].service_ms, rig.cluster.brokers[2].service_ms = 20, 0.4, 0.4
-    producer = rig.producer(LATE)
-    warm(rig, producer)
-    found = paced(rig, producer, 2048, 500)
-    took = sorted(paced(rig, producer, 2048, 1500))
-    sizes = log_bytes(rig.cluster)
-    assert max(sizes) - min(sizes) <= 2 * 16_384
-    assert max(found) < 120
-    assert took[int(0.99 * len(took))] < 32
-    assert sum(took) / len(took) < 11
-    assert rig.machine(producer)._sender.nodes.limit(0) == 1
-    assert rig.machine(producer)._sender.nodes.limit(1) == 5
-
-
-def test_a_broker_that_lags_gets_the_newest_records_and_each_partition_stays_in_order(rig: Rig) -> None:
-    rig.cluster.brokers[0].service_ms, rig.cluster.brokers[1].service_ms, rig.cluster.brokers[2].service_ms = 20, 0.4, 0.4
-    producer = rig.producer(LATE)
-    warm(rig, producer)
-    slow_ms: list[float] = []  # of those that went to broker 0
-
-    def on_delivery(at_ns: int) -> Any:
-        return lambda metadata, error: metadata.partition or slow_ms.append((rig.host.now_ns() - at_ns) / 1e6)
-
-    values = [b"%06d" % number + b"x" * 506 for number in range(2000)]
-    for value in values:
-        producer.send("t", value, on_delivery=on_delivery(rig.host.now_ns()))
-        rig.host.advance(0.5)
-        if value == values[600]:
-            slow_ms.clear()  # the window had to be found first
-    producer.flush()
-    for partition in rig.cluster.values("t"):
-        mine = [value for value in partition if len(value) == len(values[0])]
-        assert mine == sorted(mine)
-    # A third of what comes in 20 ms comes in the last 7 of them. What came before would have waited for up to 20, and then for the answer.
-    assert sorted(slow_ms)[int(0.95 * len(slow_ms))] < 30
-
-
-@pytest.mark.parametrize("partitions", [3, 12])
-def test_what_a_broker_takes_that_lags_is_spread_over_its_partitions_so_that_nobody_waits_for_one(rig: Rig, partitions: int) -> None:
-    rig.cluster.create("t", partitions)
-    rig.cluster.brokers[0].service_ms, rig.cluster.brokers[1].service_ms, rig.cluster.brokers[2].service_ms = 20, 0.4, 0.4
-    producer = rig.producer(LATE)
-    warm(rig, producer, partitions)
-    paced(rig, producer, 4096, 500)
-    took = sorted(paced(rig, producer, 4096, 1000))
-    assert took[int(0.99 * len(took))] < 35
-    assert took[len(took) // 2] < 2
-
-
-def test_a_lead_without_bound_lets_brokers_take_what_they_can(rig: Rig) -> None:
-    rig.cluster.brokers[0].service_ms, rig.cluster.brokers[1].service_ms, rig.cluster.brokers[2].service_ms = 20, 0.4, 0.4
-    producer = rig.producer(LATE, partitioner_max_lead_bytes=2**63 - 1)
-    warm(rig, producer)
-    took = sorted(paced(rig, producer, 1000, 1000))
-    assert took[int(0.99 * len(took))] < 22
-    sizes = log_bytes(rig.cluster)
-    assert 6 * sizes[0] < min(sizes[1:])
-
-
-def test_nobody_waits_for_a_broker_far_from_the_lead_so_it_takes_its_part_of_what_waits_and_no_more(rig: Rig) -> None:
-    """Of what comes in the 2 ms that the others are busy, not of what comes in its own 20."""
-    rig.cluster.brokers[0].service_ms, rig.cluster.brokers[1].service_ms, rig.cluster.brokers[2].service_ms = 20, 2, 2
-    producer = rig.producer(LATE, partitioner_max_lead_bytes=2**63 - 1)
-    warm(rig, producer)
-    paced(rig, producer, 4000, 1000)
-    sizes = log_bytes(rig.cluster)
-    assert 40 * sizes[0] < sum(sizes)
 
 
 def test_a_dead_broker_holds_nobody_up_and_comes_back_level(rig: Rig) -> None:
