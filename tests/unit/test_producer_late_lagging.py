@@ -89,3 +89,17 @@ def test_nobody_waits_for_a_broker_far_from_the_lead_so_it_takes_its_part_of_wha
     paced(rig, producer, 4000, 1000)
     sizes = log_bytes(rig.cluster)
     assert 40 * sizes[0] < sum(sizes)
+
+
+def test_a_request_that_bound_batches_have_filled_takes_none_of_the_parts_of_a_portion(rig: Rig) -> None:
+    """What goes to partition 0 by its number fills each request to broker 0; the other three would have a part each."""
+    rig.cluster.create("t", 12)
+    rig.cluster.brokers[0].service_ms, rig.cluster.brokers[1].service_ms, rig.cluster.brokers[2].service_ms = 20, 0.4, 0.4
+    producer = rig.producer({**LATE, "batch.size": 4000}, max_request_size=4100)
+    warm(rig, producer, 12)
+    for number in range(4000):
+        producer.send("t", b"x" * 200, partition=None if number % 4 else 0)
+        if number % 4 == 0:
+            rig.host.advance(0.5)
+    producer.flush()
+    assert sum(len(partition) for partition in rig.cluster.values("t")) >= 4000

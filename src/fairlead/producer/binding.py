@@ -179,8 +179,8 @@ class _Binding:
             request.size_bytes + int(min(late.size_bytes, room_bytes) * self._ratio) + BATCH_OVERHEAD_BYTES
             > binder.settings.max_request_bytes
         ):
-            del self._takers[node_id]
-            self._ready.remove(node_id)
+            self._takers.pop(node_id, None)
+            self._ready = [each for each in self._ready if each != node_id]
             self._ready_partial = [each for each in self._ready_partial if each != node_id]
             return
         if binder.transactions.transactional and not binder.transactions.may_send(topic.name, partition):
