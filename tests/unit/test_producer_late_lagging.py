@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import pytest
 
+from fairlead.partitioning import LatePolicy
+from fairlead.producer.handover import Handover
+from fairlead.producer.late import LateQueue, Portions
+from fairlead.records import columns_from_lists
+from fairlead.simulation.application import Handed
 from tests.support.late_loads import LATE, log_bytes, paced, warm
 from tests.support.producer_rig import Rig
 
@@ -103,3 +109,14 @@ def test_a_request_that_bound_batches_have_filled_takes_none_of_the_parts_of_a_p
             rig.host.advance(0.5)
     producer.flush()
     assert sum(len(partition) for partition in rig.cluster.values("t")) >= 4000
+
+
+def test_one_of_very_many_brokers_that_lags_takes_a_small_record_that_the_others_wait_for_it_to_take() -> None:
+    policy = LatePolicy(batch_size_bytes=100, lead_bytes=0, dice=Random(1))
+    policy.arrange({node_id: [node_id] for node_id in range(100)}, 100)
+    for partition in range(1, 100):
+        policy.placed(partition, 1000)
+    late = LateQueue(policy)
+    columns = columns_from_lists(None, [b"x"], None, None)
+    late.append(Handover("t", columns, None, Handed("t", 0, 1, 0, lambda *_: None), created_ns=0, reserved_bytes=70), None)
+    assert Portions(late, {0: 0.01}, full_bytes=100, even_part_bytes=0).room_bytes(0) > 0

@@ -174,8 +174,9 @@ class Portions:
     def _whole_bytes(self, node_id: int, share: float) -> int:
         waiting_bytes, coming_bytes = self._late.size_bytes, self._coming_bytes(node_id)
         if coming_bytes < self._late.policy.room_bytes():
-            return int(share * waiting_bytes) + 1
-        return int(share * (waiting_bytes + (1 - share) * coming_bytes))
+            coming_bytes = 0
+        # One record at least: the others may be waiting for it to take that.
+        return max(int(share * (waiting_bytes + (1 - share) * coming_bytes)), 1)
 
     def _coming_bytes(self, node_id: int) -> int:
         """What is expected to come until the broker's next turn: midway between what came since the last, and what was expected then."""
