@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from tests.support.producer_brokers import FakeCluster
@@ -18,8 +19,8 @@ def warm(rig: Rig, producer: Any, partitions: int = 3) -> None:
     rig.cluster.produce_requests.clear()
 
 
-def paced(rig: Rig, producer: Any, rate_per_s: int, for_ms: int) -> list[float]:
-    """512-byte records at a pace; what each took, in ms, in the order of delivery."""
+def paced(rig: Rig, producer: Any, rate_per_s: int, for_ms: int, before: Callable[[], object] = lambda: None) -> list[float]:
+    """512-byte records at a pace; what each took, in ms, in the order of delivery. `before` each, that is called."""
     took: list[float] = []
 
     def on_delivery(at_ns: int) -> Any:
@@ -30,6 +31,7 @@ def paced(rig: Rig, producer: Any, rate_per_s: int, for_ms: int) -> list[float]:
         due_ms = (start_ns - rig.host.now_ns()) / 1e6 + number * 1000 / rate_per_s
         if due_ms > 0:
             rig.host.advance(due_ms)
+        before()
         producer.send("t", b"x" * 512, on_delivery=on_delivery(rig.host.now_ns()))
     return took
 

@@ -62,43 +62,6 @@ def test_turns_that_are_overdue_wait_for_nobody_and_what_they_took_is_owed_to_no
     assert max(placed) - placed[0] <= 2 * BATCH
 
 
-@pytest.mark.parametrize(
-    ("placed", "partitions", "more", "least"),
-    [
-        ((5, 9, 9), (0,), 3, 8),
-        ((5, 9, 9), (0,), 30, 9),
-        ((5, 5, 9), (0,), 30, 5),
-        ((5, 6, 9), (0, 1), 2, 7),
-        ((5, 6, 9), (0, 1), 30, 9),
-        ((5, 6, 9), (2,), 30, 5),
-        ((5, 6, 9), (0, 1, 2), 30, 35),
-    ],
-)
-def test_the_fewest_bytes_after_some_were_given_more(placed: tuple[int, ...], partitions: tuple[int, ...], more: int, least: int) -> None:
-    policy = policy_of(EACH, lead_bytes=100)
-    for partition, size_bytes in enumerate(placed):
-        policy.placed(partition, size_bytes)
-    account = policy.account
-    assert account.least_bytes_with(partitions, more) == least
-    assert policy.most_bytes_with(partitions, more) == least + 100
-    assert (account.placed_bytes, account.least_bytes()) == (list(placed), min(placed))
-
-
-def test_room_is_what_the_one_ahead_may_be_given_before_it_waits() -> None:
-    policy = policy_of(EACH, lead_bytes=100)
-    for partition, size_bytes in enumerate((5, 9, 45)):
-        policy.placed(partition, size_bytes)
-    assert policy.room_bytes() == 100 - (45 - 5)
-    policy.placed(0, 70)
-    assert policy.room_bytes() == 100 - (75 - 9)
-
-
-def test_with_everybody_away_there_is_no_least() -> None:
-    policy = policy_of(EACH)
-    policy.account.leave([0, 1, 2])
-    assert policy.most_bytes_with([0], 10) is None
-
-
 def test_without_bound_nobody_waits() -> None:
     policy = policy_of(EACH, lead_bytes=UNBOUND)
     assert -1 not in [turn(policy, [2]) for _ in range(1000)]
@@ -208,11 +171,12 @@ def test_partitions_in_account_never_differ_by_more_than_the_lead_and_one_batch(
 
 @given(st.lists(st.tuples(st.sampled_from(["turn", "leave", "come_back"]), st.integers(0, 3)), max_size=150), st.integers(0, 100))
 def test_those_that_stay_in_account_stay_even_whoever_leaves_and_comes_back(todo: list[tuple[str, int]], seed: int) -> None:
-    policy = policy_of({0: [0], 1: [1], 2: [2], 3: [3]}, BATCH, seed)
+    led = {0: [0], 1: [1], 7: [2, 3]}
+    policy = policy_of(led, BATCH, seed)
     away: set[int] = set()
     for what, partition in todo:
         if what == "turn":
-            turn(policy, [partition, (partition + 1) % 4])
+            turn(policy, [[0, 1, 7, 7][partition], [1, 7, 7, 0][partition]])
         elif what == "leave":
             policy.account.leave([partition])
             away.add(partition)
@@ -221,6 +185,27 @@ def test_those_that_stay_in_account_stay_even_whoever_leaves_and_comes_back(todo
             away.discard(partition)
         counted = [policy.account.placed_bytes[each] for each in range(4) if each not in away]
         assert policy.account.least_bytes() == min(counted, default=None)
+        for broker, partitions in led.items():
+            those = [policy.account.placed_bytes[each] for each in partitions if each not in away]
+            assert (policy.account.bytes_of(broker), policy.account.counted_in(broker)) == (sum(those), len(those))
+
+
+def test_what_a_broker_has_in_account_is_told_by_its_partitions_of_now_and_after_others_were_lifted() -> None:
+    policy = policy_of({0: [0], 1: [1, 2]})
+    for partition, size_bytes in enumerate((900, 300, 400)):
+        policy.placed(partition, size_bytes)
+    account = policy.account
+    assert (account.bytes_of(0), account.bytes_of(1), account.counted_in(1), account.bytes_of(5), account.counted_in(5)) == (
+        900,
+        700,
+        2,
+        0,
+        0,
+    )
+    account.lift(350)
+    assert account.bytes_of(1) == 350 + 400
+    policy.arrange({0: [0, 2], 1: [1]}, 3)
+    assert (account.bytes_of(0), account.bytes_of(1), account.counted) == (1300, 350, 3)
 
 
 def test_turns_follow_the_bytes_not_their_number() -> None:

@@ -7,11 +7,6 @@ from typing import Any
 
 import pytest
 
-from fairlead.partitioning import LatePolicy
-from fairlead.producer.handover import Handover
-from fairlead.producer.late import LateQueue, Portions
-from fairlead.records import columns_from_lists
-from fairlead.simulation.application import Handed
 from tests.support.late_loads import LATE, log_bytes, paced, warm
 from tests.support.producer_rig import Rig
 
@@ -111,12 +106,23 @@ def test_a_request_that_bound_batches_have_filled_takes_none_of_the_parts_of_a_p
     assert sum(len(partition) for partition in rig.cluster.values("t")) >= 4000
 
 
-def test_one_of_very_many_brokers_that_lags_takes_a_small_record_that_the_others_wait_for_it_to_take() -> None:
-    policy = LatePolicy(batch_size_bytes=100, lead_bytes=0, dice=Random(1))
-    policy.arrange({node_id: [node_id] for node_id in range(100)}, 100)
-    for partition in range(1, 100):
-        policy.placed(partition, 1000)
-    late = LateQueue(policy)
-    columns = columns_from_lists(None, [b"x"], None, None)
-    late.append(Handover("t", columns, None, Handed("t", 0, 1, 0, lambda *_: None), created_ns=0, reserved_bytes=70), None)
-    assert Portions(late, {0: 0.01}, full_bytes=100, even_part_bytes=0).room_bytes(0) > 0
+@pytest.mark.parametrize("partitions", [3, 12])
+def test_a_broker_that_comes_back_late_or_early_keeps_nobody_waiting(rig: Rig, partitions: int) -> None:
+    """The others go on to the lead meanwhile, which it stays away from on either side."""
+    rig.cluster.create("t", partitions)
+    brokers, dice = rig.cluster.brokers, Random(1)
+    brokers[0].service_ms, brokers[1].service_ms, brokers[2].service_ms = 20, 0.4, 0.4
+    producer = rig.producer(LATE)
+    warm(rig, producer, partitions)
+    paced(rig, producer, 4096, 500)
+    began = [sum(log_bytes(rig.cluster)[broker::3]) for broker in range(3)]
+    took = sorted(paced(rig, producer, 4096, 2000, before=lambda: setattr(brokers[0], "service_ms", dice.choice([16, 20, 24]))))
+    sizes = [sum(log_bytes(rig.cluster)[broker::3]) - began[broker] for broker in range(3)]
+    assert max(sizes) - min(sizes) <= 2 * 16_384
+    assert took[len(took) // 2] < 2
+    assert took[int(0.99 * len(took))] < 38
+    assert sum(took) / len(took) < 10
+
+
+def test_with_very_many_brokers_one_that_lags_takes_a_record_at_least_for_the_others_wait_for_it_to_take_that() -> None:
+    """No lead at all: everybody waits for whoever has least, record by record."""

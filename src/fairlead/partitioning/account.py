@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from heapq import heapify, heappop, heappush, heapreplace
 
 from fairlead.core.machine import Dice
@@ -22,11 +22,11 @@ class Account:
     def __init__(self, *, near_bytes: int, dice: Dice) -> None:
         self.placed_bytes: list[int] = []
         """By partition; those that were put level count what they were lifted by."""
-        self.most_bytes = 0
-        """Of any partition, away or not."""
         self._near_bytes = near_bytes
         self._dice = dice
         self._away: set[int] = set()
+        self._group_of: dict[int, int] = {}
+        self._sums: dict[int, tuple[int, int]] = {}  # by group: bytes, and partitions, of those that are not away
         self._groups: dict[int, list[tuple[int, int, int]]] = {}  # heaps of (bytes with some luck, bytes, partition)
         self._members: list[tuple[int, int]] = []  # heap of (bytes, partition), of partitions that are not away
         self._taken: list[tuple[list[tuple[int, int, int]], int]] = []  # turns since `end_turns`, to be put back
@@ -36,11 +36,11 @@ class Account:
         self.end_turns()
         least = self.least_bytes()
         self.placed_bytes += [least or 0] * (partition_count - len(self.placed_bytes))
-        grouped = {partition for partitions in groups.values() for partition in partitions}
+        self._group_of = {partition: group for group, partitions in groups.items() for partition in partitions}
         self._groups = {group: [self._entry(partition) for partition in partitions] for group, partitions in groups.items()}
         for heap in self._groups.values():
             heapify(heap)
-        self.leave(set(range(len(self.placed_bytes))) - grouped)
+        self.leave(set(range(len(self.placed_bytes))).difference(self._group_of))
 
     def leave(self, partitions: Iterable[int]) -> None:
         """These are no measure for the others until they come back."""
@@ -64,6 +64,14 @@ class Account:
         """Partitions that are not away."""
         return len(self._members)
 
+    def counted_in(self, group: int) -> int:
+        """The same, of this group."""
+        return self._sums[group][1] if group in self._sums else 0
+
+    def bytes_of(self, group: int) -> int:
+        """What they have together."""
+        return self._sums[group][0] if group in self._sums else 0
+
     def is_away(self, partition: int) -> bool:
         """True if the partition is no measure for the others."""
         return partition in self._away
@@ -78,29 +86,16 @@ class Account:
             heapreplace(members, (placed_bytes[partition], partition))
         return None
 
-    def least_bytes_with(self, partitions: Collection[int], more_bytes: int) -> int | None:
-        """What `least_bytes` will be once each of these few partitions has been given so many more."""
-        set_aside = []
-        while (least_bytes := self.least_bytes()) is not None and self._members[0][1] in partitions:
-            set_aside.append(heappop(self._members))
-        for entry in set_aside:
-            heappush(self._members, entry)
-        if not set_aside:
-            return least_bytes
-        least_of_these = set_aside[0][0] + more_bytes
-        return least_of_these if least_bytes is None else min(least_bytes, least_of_these)
-
     def add(self, partition: int, size_bytes: int) -> None:
         """So many bytes more were placed on the partition."""
-        self.placed_bytes[partition] += size_bytes
-        self.most_bytes = max(self.most_bytes, self.placed_bytes[partition])
+        self._place(partition, self.placed_bytes[partition] + size_bytes)
 
     def lift(self, least_bytes: int) -> None:
         """Whoever has less counts as having so much from now on: what it did not take is not owed to it."""
         members = self._members
         while (least := self.least_bytes()) is not None and least < least_bytes:
             partition = members[0][1]
-            self.placed_bytes[partition] = least_bytes
+            self._place(partition, least_bytes)
             heapreplace(members, (least_bytes, partition))
 
     def next_turn(self, groups: Iterable[int], most_bytes: int | None = None) -> int:
@@ -149,6 +144,18 @@ class Account:
         placed_bytes = self.placed_bytes[partition]
         return placed_bytes + int(self._dice.random() * (self._near_bytes + 1)), placed_bytes, partition
 
+    def _place(self, partition: int, placed_bytes: int) -> None:
+        if partition not in self._away:
+            group = self._group_of[partition]
+            total_bytes, count = self._sums[group]
+            self._sums[group] = (total_bytes + placed_bytes - self.placed_bytes[partition], count)
+        self.placed_bytes[partition] = placed_bytes
+
     def _gather(self) -> None:
         self._members = [(size, partition) for partition, size in enumerate(self.placed_bytes) if partition not in self._away]
         heapify(self._members)
+        self._sums = {}
+        for size, partition in self._members:
+            group = self._group_of[partition]
+            total_bytes, count = self._sums.get(group, (0, 0))
+            self._sums[group] = (total_bytes + size, count + 1)

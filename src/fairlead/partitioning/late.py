@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 from fairlead.core.machine import Dice
@@ -15,7 +15,7 @@ class LatePolicy:
 
     It must not be more than `lead_bytes` ahead of the partition furthest behind in account. So, at every moment, the bytes of
     any two partitions in account differ by at most `lead_bytes` and one batch: `batch.size`, or the largest record with its
-    header if that is more, or the even part of a backlog that a gathering producer cuts at once.
+    header if that is more, two full ones to a broker that lags, or the even part of a backlog that a gathering producer cuts at once.
     With `lead_bytes` 0 each waits for the others; without bound (2**63 - 1) nobody waits for anybody,
     and brokers take what they can.
 
@@ -43,28 +43,21 @@ class LatePolicy:
         """Which partitions each broker leads, of `partition_count`; those without leader are in none."""
         self.account.arrange(led, partition_count)
 
-    def next_turn(self, brokers: Iterable[int], *, overdue: bool = False, most_bytes: int | None = None) -> int:
+    def next_turn(self, brokers: Iterable[int], *, overdue: bool = False) -> int:
         """The partition led by one of `brokers` that is to get the next batch; -1: none, all are too far ahead or had their turn.
 
-        `overdue`: the records have waited for the partitions behind for too long, and wait for them no more. `most_bytes`: who has more
-        is too far ahead; None: whoever has more than the one furthest behind and the lead.
+        `overdue`: the records have waited for the partitions behind for too long, and wait for them no more.
         """
-        if most_bytes is None and not overdue:
-            least_bytes = self.account.least_bytes()
-            most_bytes = None if least_bytes is None else least_bytes + self.lead_bytes
-        partition = self.account.next_turn(brokers, most_bytes)
+        least_bytes = None if overdue else self.account.least_bytes()
+        partition = self.account.next_turn(brokers, None if least_bytes is None else least_bytes + self.lead_bytes)
         if overdue and partition >= 0:
             self._overdue.add(partition)
         return partition
 
-    def room_bytes(self) -> int:
-        """How much the partition that is furthest ahead may be given before it has to wait for the one furthest behind."""
-        return self.lead_bytes - self.account.most_bytes + (self.account.least_bytes() or 0)
-
-    def most_bytes_with(self, partitions: Collection[int], more_bytes: int) -> int | None:
-        """What others may have at most once each of these few partitions has been given so many bytes more; None: anything."""
-        least_bytes = self.account.least_bytes_with(partitions, more_bytes)
-        return None if least_bytes is None else least_bytes + self.lead_bytes
+    def may_have_turn(self, partitions: Iterable[int]) -> bool:
+        """True if one of these is not too far ahead."""
+        least_bytes, placed_bytes = self.account.least_bytes(), self.account.placed_bytes
+        return least_bytes is None or any(placed_bytes[each] <= least_bytes + self.lead_bytes for each in partitions)
 
     def end_turns(self) -> None:
         """The requests that the turns were for are complete: every partition may have a turn in the next ones."""

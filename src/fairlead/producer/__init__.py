@@ -9,6 +9,7 @@ table. From there on the unit of work is the run, the batch, the request; no cod
     Handover      columns, where their results go (`Delivery`), what they hold of buffer.memory
     Accumulator   a topic's unbound queue, then batches: explicit partition, key, or policy (`partitioning`) -> stretches of rows
     LateQueue     records that get their partition only when a broker is ready for them (policy `late`)
+    Reserve       what of them is kept for a broker that lags
     Schedule      which partitions' first batch lingers, backs off, is ready, is parked; by node, so that idle ones cost nothing
     Drain         what goes into the next requests: ready partitions in rotation, one batch each
     Binder        and batches cut from late queues, for the brokers that can take one
@@ -43,9 +44,10 @@ they are sent, compressed and with headers. In a transaction a partition has to 
 in it do not take. Bound batches and unbound records come first in every other round; topics take turns.
 
 A broker that lags (`nodes.LAG_LATENCIES`) sets the pace of the others under `max.lead`, and of its own records: those wait for its last
-request, and then for their own. So when its turn comes it gets the newest of what waits. First the others take what is older, as if
-it had taken its portion already; how much that is, `Portions` says, so that the next turn finds as much. It is spread
-over its partitions, since the others would wait for the one that got nothing.
+request, and then for their own. So the others take what comes while it is away, except for what it is to find when it is expected
+back; that is the newest, and so much that it stays level with the others, half a turn ahead after its turn and half a turn behind
+before it, far from the lead on either side (`Reserve`). It is spread over its partitions, since the others would wait for the one
+that got nothing.
 
 With partitioner.max.lead.wait.ms the wait for those behind has an end: records that have waited for so
 long go wherever a broker takes them, and those that did not take their share are owed nothing for it (`Account.lift`).

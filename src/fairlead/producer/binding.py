@@ -5,10 +5,11 @@ from __future__ import annotations
 from fairlead.base.limits import BATCH_OVERHEAD_BYTES
 from fairlead.producer.accumulator import Accumulator
 from fairlead.producer.identity import Identity
-from fairlead.producer.late import LateQueue, Portions
+from fairlead.producer.late import LateQueue
 from fairlead.producer.nodes import Nodes, NodeState
 from fairlead.producer.queues import PartitionQueue, TopicQueue
 from fairlead.producer.request import Request
+from fairlead.producer.reserve import Reserve
 from fairlead.producer.schedule import Schedule
 from fairlead.producer.settings import ProducerSettings
 from fairlead.producer.transactions import Transactions
@@ -95,8 +96,7 @@ class Binder:
 class _Binding:
     """One topic's part of one round.
 
-    A broker that lags gets the newest of what waits: the turn is its, but first the others take what is beyond its portion, as if it had
-    taken that already. What goes to it waits a service time longer in any case, and should not have waited before.
+    A broker that lags gets the newest of what waits, and the others what is older, as far as they do not need to leave it (`Reserve`).
     """
 
     def __init__(
@@ -114,26 +114,29 @@ class _Binding:
         """Partitions that could have been bound to, were they part of the transaction."""
         self._ratio = ratio = binder.accumulator.ratio(topic)
         self._full_bytes = int(topic.batch_limit_bytes / ratio)
-        self._lagging = {node_id: self._share(node_id) for node_id, state in takers.items() if binder.gathers and binder.nodes.lags(state)}
-        self._portions = Portions(late, self._lagging, self._full_bytes, self._even_part_bytes())
+        self._even_part_bytes = self._find_even_part_bytes()
+        states = {node_id: binder.nodes.state(node_id) for node_id in topic.led} if binder.gathers else {}
+        self._lagging = {node_id: state for node_id, state in states.items() if binder.nodes.lags(state)}
+        others = [node_id for node_id in topic.led if node_id not in self._lagging]
+        self._reserve = Reserve(late, self._find_expected(), others, self._full_bytes, ratio, now_ns)
         # Only a full batch may take the last places of a window.
         self._ready = list(takers)
         self._ready_partial = [node_id for node_id, state in takers.items() if state.in_flight < state.window.partial_limit]
-        self._patience_ns = binder.settings.lead_wait_ns
+        patience_ns = binder.settings.lead_wait_ns
+        self._overdue_ns = None if patience_ns is None else now_ns - patience_ns  # what is from then or before waits for nobody
 
     def run(self) -> None:
         """Bind what can be bound now."""
         late, next_turn = self._late, self._late.policy.next_turn
         while late.stretches and self._due():
-            overdue = self._patience_ns is not None and late.oldest_ns + self._patience_ns <= self._now_ns
-            partition = next_turn(self._now_ready(), overdue=overdue)
+            partition = next_turn(self._now_ready(), overdue=self._overdue())
             if partition < 0:
                 break
             if self._topic.leaders[partition] in self._lagging:
                 self._bind_newest(partition)
             else:
-                self._bind(partition, late.size_bytes)
-        self._portions.note()
+                self._bind_older(partition)
+        self._reserve.end_round()
 
     def _due(self) -> bool:
         """True if something may leave: a full batch, or records that have lingered."""
@@ -141,25 +144,39 @@ class _Binding:
             return True
         return self._late.oldest_ns + self._binder.settings.linger_ns <= self._now_ns
 
+    def _overdue(self) -> bool:
+        return self._overdue_ns is not None and self._late.oldest_ns <= self._overdue_ns
+
     def _now_ready(self) -> list[int]:
         return self._ready if self._late.size_bytes >= self._full_bytes else self._ready_partial
 
+    def _bind_older(self, partition: int, kept_bytes: int = 0) -> None:
+        """The turn of a broker that does not lag: what need not wait for one that does. If nothing may go, its like have no turn either."""
+        late = self._late
+        most_bytes = late.size_bytes if self._overdue() else min(self._reserve.others_bytes(), late.size_bytes - kept_bytes)
+        if most_bytes >= late.next_bytes:
+            self._bind(partition, most_bytes)
+        else:
+            self._ready = [each for each in self._ready if each in self._lagging]
+            self._ready_partial = [each for each in self._ready_partial if each in self._lagging]
+
     def _bind_newest(self, partition: int) -> None:
-        """The turn of a broker that lags: others take what is older, as far as they can, and then its partitions an even part each."""
+        """The turn of a broker that lags: others take what they may, and then its partitions an even part each of its portion."""
         late, policy, node_id = self._late, self._late.policy, self._topic.leaders[partition]
-        portion_bytes = self._portions.room_bytes(node_id)
+        # A record at least, for that may be what the others wait for; and of what waits for nobody a part, like any broker.
+        least_bytes = max(int(self._share(node_id) * late.size_bytes), late.next_bytes)
+        while late.stretches:
+            others = [each for each in self._now_ready() if each not in self._lagging]
+            other = policy.next_turn(others, overdue=self._overdue())
+            if other < 0:
+                break
+            self._bind_older(other, least_bytes)
+        portion_bytes = max(self._reserve.portion_bytes(node_id), least_bytes)
         parts = min(max(portion_bytes // LEAST_PART_BYTES, 1), len(self._topic.led[node_id]))
         partitions = [partition]
         while len(partitions) < parts and (partition := policy.next_turn((node_id,))) >= 0:
             partitions.append(partition)
         part_bytes = -(-portion_bytes // len(partitions))
-        most_bytes = policy.most_bytes_with(partitions, int(part_bytes * self._ratio))
-        while late.size_bytes > portion_bytes > 0:
-            others = [each for each in self._now_ready() if each not in self._lagging]
-            other = policy.next_turn(others, most_bytes=most_bytes)
-            if other < 0:
-                break
-            self._bind(other, late.size_bytes - portion_bytes)
         for partition in partitions:
             if late.stretches:
                 self._bind(partition, part_bytes)
@@ -168,9 +185,9 @@ class _Binding:
         """The partition's turn: a batch of at most so many bytes of records, if it may have one."""
         binder, late, topic = self._binder, self._late, self._topic
         queue, node_id = topic.queue(partition), topic.leaders[partition]
-        request, room_bytes = self._requests.get(node_id), min(self._portions.room_bytes(node_id), most_bytes)
-        if room_bytes <= 0:
-            return
+        # A broker that lags may need more than a full batch to keep up.
+        full_bytes = 2 * self._full_bytes if node_id in self._lagging else self._full_bytes
+        request, room_bytes = self._requests.get(node_id), min(max(full_bytes, self._even_part_bytes, 1), most_bytes)
         if request is None:
             request = Request()
         elif queue in request.queues:
@@ -189,11 +206,23 @@ class _Binding:
         if not self._may_begin(queue):
             return
         batch = binder.accumulator.late_batch(queue, late.oldest_ns)
-        self._portions.took(node_id, late.fill(batch, room_bytes, self._ratio))
+        self._reserve.took(node_id, late.fill(batch, room_bytes, self._ratio), lags=node_id in self._lagging)
         request.add(batch, idempotent=binder.settings.idempotent)
         self._requests[node_id] = request
 
-    def _even_part_bytes(self) -> int:
+    def _find_expected(self) -> dict[int, int]:
+        """The brokers that lag and something is kept for, with when each is expected to have room.
+
+        Not for one that has room and may take nothing, being too far ahead: nothing might ever happen to end that.
+        """
+        led, policy, nodes = self._topic.led, self._late.policy, self._binder.nodes
+        return {
+            node_id: nodes.free_ns(state)
+            for node_id, state in self._lagging.items()
+            if state.in_flight or policy.may_have_turn(led[node_id])
+        }
+
+    def _find_even_part_bytes(self) -> int:
         """What waits for each partition, in bytes of records before compression, so that whoever comes later finds his part.
 
         Up to batch.max.size, and to what leaves room in a request for all partitions of a broker.

@@ -15,6 +15,7 @@ from fairlead.producer.handover import Handover, Int64
 
 if TYPE_CHECKING:
     from fairlead.producer.batch import Batch
+    from fairlead.producer.reserve import Turn
 
 
 class Stretch:
@@ -52,7 +53,7 @@ class Stretch:
 class LateQueue:
     """First in, first out. All sizes are of records, in bytes before compression, without headers of batches."""
 
-    __slots__ = ("arrived_bytes", "counted", "joining", "policy", "portions", "size_bytes", "stretches", "troubled")
+    __slots__ = ("arrived_bytes", "counted", "joining", "policy", "size_bytes", "stretches", "troubled", "turns")
 
     def __init__(self, policy: LatePolicy) -> None:
         self.policy = policy
@@ -64,8 +65,8 @@ class LateQueue:
         """Partitions that are to become part of the open transaction, so that they can be bound to."""
         self.arrived_bytes = 0
         """Of all records that ever waited here."""
-        self.portions: dict[int, tuple[int, int]] = {}
-        """By broker that lags: `arrived_bytes` at its last turn, and what comes from turn to turn, on average of the last few."""
+        self.turns: dict[int, Turn] = {}
+        """The last one of each broker that lags."""
         self.troubled: set[int] = set()
         """Partitions that are out of it for reasons of their own."""
 
@@ -74,6 +75,12 @@ class LateQueue:
         """What the next records may come to in a batch of many, by what they take one by one (`GROWTH_BYTES`)."""
         stretch = self.stretches[0]
         return 1 + GROWTH_BYTES * stretch.count / stretch.ends[stretch.count]
+
+    @property
+    def next_bytes(self) -> int:
+        """The first record's."""
+        stretch = self.stretches[0]
+        return stretch.ends[stretch.position + 1] - stretch.ends[stretch.position]
 
     @property
     def oldest_ns(self) -> int:
@@ -133,53 +140,3 @@ class LateQueue:
             self.size_bytes -= stretch.ends[stretch.count] - stretch.ends[stretch.position]
             taken.append(stretch)
         return taken
-
-
-class Portions:
-    """How much each broker may take from one queue in one round.
-
-    The others wait for a broker that lags, at the lead ahead of it. What it takes now, x, they may take too, partition for partition:
-    first what it leaves of W, all that waits, then of what comes, A, until it is back. If it takes too much, they leave it nothing for
-    its next turn; if too little, they are held up early, and all wait for it. That it finds its even part of A then, of which it has
-    the share f by its partitions, makes x = f W + (1 - f) f A, if as much comes until its next turn as came since its last.
-
-    While they will not reach the lead before it is back, nobody waits for it, and it need take no more than its part of what waits.
-    """
-
-    __slots__ = ("_late", "_left", "_most_bytes", "_most_lagging_bytes", "_whole")
-
-    def __init__(self, late: LateQueue, lagging: Mapping[int, float], full_bytes: int, even_part_bytes: int) -> None:
-        self._late = late
-        self._most_bytes = max(full_bytes, even_part_bytes, 1)
-        self._most_lagging_bytes = max(2 * full_bytes, even_part_bytes, 1)  # it may need more than a full batch to keep up
-        self._whole = {node_id: self._whole_bytes(node_id, share) for node_id, share in lagging.items()}
-        self._left = dict(self._whole)
-
-    def room_bytes(self, node_id: int) -> int:
-        """For the broker's next batch; 0 or less: it had its portion."""
-        left = self._left.get(node_id)
-        return self._most_bytes if left is None else min(left, self._most_lagging_bytes)
-
-    def took(self, node_id: int, size_bytes: int) -> None:
-        """A batch of so many bytes was cut for the broker."""
-        if node_id in self._left:
-            self._left[node_id] -= size_bytes
-
-    def note(self) -> None:
-        """The round is over: these are turns if something was taken."""
-        for node_id, whole in self._whole.items():
-            if self._left[node_id] < whole:
-                self._late.portions[node_id] = (self._late.arrived_bytes, self._coming_bytes(node_id))
-
-    def _whole_bytes(self, node_id: int, share: float) -> int:
-        waiting_bytes, coming_bytes = self._late.size_bytes, self._coming_bytes(node_id)
-        if coming_bytes < self._late.policy.room_bytes():
-            coming_bytes = 0
-        # One record at least: the others may be waiting for it to take that.
-        return max(int(share * (waiting_bytes + (1 - share) * coming_bytes)), 1)
-
-    def _coming_bytes(self, node_id: int) -> int:
-        """What is expected to come until the broker's next turn: midway between what came since the last, and what was expected then."""
-        late = self._late
-        then_bytes, expected_bytes = late.portions.get(node_id, (late.arrived_bytes - late.size_bytes, late.size_bytes))
-        return (late.arrived_bytes - then_bytes + expected_bytes) // 2

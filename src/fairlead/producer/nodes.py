@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 from fairlead.base.units import NS_PER_MS
 from fairlead.core.network import Network
 from fairlead.producer.settings import ProducerSettings
@@ -24,12 +26,14 @@ SMOOTHING = 8
 class NodeState:
     """One broker."""
 
-    __slots__ = ("answers", "average_ns", "connecting_ns", "heard_ns", "in_flight", "latency_ns", "lost", "pressed", "window")
+    __slots__ = ("answers", "average_ns", "connecting_ns", "heard_ns", "in_flight", "latency_ns", "lost", "pressed", "sent_ns", "window")
 
     def __init__(self, window: Window) -> None:
         self.window = window
         self.in_flight = 0
         """Produce requests sent and not answered."""
+        self.sent_ns: deque[int] = deque()
+        """When each of these was sent. At most max.in.flight.requests.per.connection."""
         self.pressed = False
         """Since the last answer something was held back for want of room in the window."""
         self.heard_ns = 0
@@ -86,6 +90,7 @@ class Nodes:
         if not state.in_flight:
             state.heard_ns = now_ns
         state.in_flight += 1
+        state.sent_ns.append(now_ns)
         state.window.sent(state.in_flight)
         return state.in_flight
 
@@ -93,6 +98,7 @@ class Nodes:
         """A request that was sent at `depth` was answered, or its connection failed."""
         state = self.state(node_id)
         state.in_flight -= 1
+        state.sent_ns.popleft()
         if failed:
             state.lost = True
             state.window.reset()
@@ -115,6 +121,11 @@ class Nodes:
     def lags(self, state: NodeState) -> bool:
         """True if it takes so much longer than another that that one waits for it."""
         return state.average_ns > max(LAG_LATENCIES * self._quickest_average_ns, self._quickest_average_ns + SHORT_NS)
+
+    def free_ns(self, state: NodeState) -> int:
+        """When it is expected to have room for a request that is not full; some time in the past: it has."""
+        answers_before = state.in_flight - state.window.partial_limit
+        return 0 if answers_before < 0 else state.sent_ns[answers_before] + state.average_ns
 
     def silent(self, state: NodeState, now_ns: int) -> bool:
         """True if it has requests and did not answer any of them for too long: it is sent no more until it does."""
