@@ -165,7 +165,7 @@ def _on_target(status: Status, name: str, chosen: Sequence[Case]) -> list[Row]:
     try:
         with faulty_target(name, BROKERS, slowable=()) as target:
             if name == "apache-kafka":
-                warm_up(target.bootstrap_servers, BROKERS)
+                warm_up(target.bootstrap_servers, BROKERS, max(case.load.rate for case in chosen))
             for number, case in enumerate(chosen):
                 flushing = ", flushing" if case.load.flush else ""
                 status(

@@ -78,7 +78,7 @@ def _on_target(
     try:
         with faulty_target(name, brokers, slowable=(_NODE,)) as target:
             if name == "apache-kafka":
-                warm_up(target.bootstrap_servers, brokers)
+                warm_up(target.bootstrap_servers, brokers, max(case.rate for case in chosen))
             for kind in faults:
                 topics = [f"kip794-{kind}-{number}" for number in range(len(chosen))]
                 make_topics(target.bootstrap_servers, topics, brokers, partitions)  # before a broker may be dead

@@ -26,9 +26,8 @@ MODULES: dict[str, str | None] = {
 START_S = 30.0
 """A client's process gets so long beside its load, to start and to end."""
 
-BROKERS_WARM_UP_S = 40.0
-"""Three brokers on two cores: after 6 s the median of one load is 8 ms, after 50 s it is 3 to 4. Who came first paid for all."""
-WARM_UP_RATE = 2_048
+BROKERS_WARM_UP_S = 90.0
+"""Three brokers on two cores: after 6 s the median of one load is 8 ms, after 90 s it is 3. Who came first paid for all."""
 
 
 def limit_s(records: int, rate: int) -> float:
@@ -56,11 +55,11 @@ def make_topics(bootstrap_servers: str, names: Sequence[str], brokers: int, part
         admin.create_topics([NewTopic(name, assignments=leaders) for name in names])
 
 
-def warm_up(bootstrap_servers: str, brokers: int) -> None:
-    """A load that nobody measures: Java brokers are slow until their code is compiled."""
+def warm_up(bootstrap_servers: str, brokers: int, rate: int) -> None:
+    """A load of the rate that is to be measured, which nobody measures: Java brokers are slow until their code is compiled."""
     topic = "warm-up"
     make_topics(bootstrap_servers, [topic], brokers, brokers)
-    load = load_of(round(BROKERS_WARM_UP_S * WARM_UP_RATE), WARM_UP_RATE, 512, 0)
+    load = load_of(round(BROKERS_WARM_UP_S * rate), rate, 512, 0)
     run_paced(Task("fairlead", bootstrap_servers, topic, load, {"linger.ms": 0, "partitioner.class": "round_robin"}))
 
 

@@ -15,7 +15,8 @@ class LatePolicy:
 
     It must not be more than `lead_bytes` ahead of the partition furthest behind in account. So, at every moment, the bytes of
     any two partitions in account differ by at most `lead_bytes` and one batch: `batch.size`, or the largest record with its
-    header if that is more, two full ones to a broker that lags, or the even part of a backlog that a gathering producer cuts at once.
+    header if that is more, or what a gathering producer cuts at once: the even part of a backlog, and for a broker that lags its
+    part of what comes until it is back.
     With `lead_bytes` 0 each waits for the others; without bound (2**63 - 1) nobody waits for anybody,
     and brokers take what they can.
 

@@ -114,7 +114,7 @@ class _Binding:
         """Partitions that could have been bound to, were they part of the transaction."""
         self._ratio = ratio = binder.accumulator.ratio(topic)
         self._full_bytes = int(topic.batch_limit_bytes / ratio)
-        self._even_part_bytes = self._find_even_part_bytes()
+        self._limit_bytes = self._find_limit_bytes()
         states = {node_id: binder.nodes.state(node_id) for node_id in topic.led} if binder.gathers else {}
         self._lagging = {node_id: state for node_id, state in states.items() if binder.nodes.lags(state)}
         others = [node_id for node_id in topic.led if node_id not in self._lagging]
@@ -185,9 +185,9 @@ class _Binding:
         """The partition's turn: a batch of at most so many bytes of records, if it may have one."""
         binder, late, topic = self._binder, self._late, self._topic
         queue, node_id = topic.queue(partition), topic.leaders[partition]
-        # A broker that lags may need more than a full batch to keep up.
-        full_bytes = 2 * self._full_bytes if node_id in self._lagging else self._full_bytes
-        request, room_bytes = self._requests.get(node_id), min(max(full_bytes, self._even_part_bytes, 1), most_bytes)
+        # What waits for each, in even parts, so that whoever comes later finds his; one that lags may need more to keep up.
+        part_bytes = most_bytes if node_id in self._lagging else late.size_bytes // max(late.policy.account.counted, 1)
+        request, room_bytes = self._requests.get(node_id), min(max(self._full_bytes, min(part_bytes, self._limit_bytes), 1), most_bytes)
         if request is None:
             request = Request()
         elif queue in request.queues:
@@ -222,15 +222,15 @@ class _Binding:
             if state.in_flight or policy.may_have_turn(led[node_id])
         }
 
-    def _find_even_part_bytes(self) -> int:
-        """What waits for each partition, in bytes of records before compression, so that whoever comes later finds his part.
+    def _find_limit_bytes(self) -> int:
+        """The most that a batch may be gathered of, in bytes of records before compression.
 
         Up to batch.max.size, and to what leaves room in a request for all partitions of a broker.
         """
         late, topic = self._late, self._topic
         together = max(map(len, topic.led.values()), default=1)
         most_bytes = min(topic.gather_limit_bytes, self._binder.settings.max_request_bytes // together - BATCH_OVERHEAD_BYTES)
-        return min(int(most_bytes / (self._ratio * late.growth_ratio)), late.size_bytes // max(late.policy.account.counted, 1))
+        return int(most_bytes / (self._ratio * late.growth_ratio))
 
     def _share(self, node_id: int) -> float:
         """Of the partitions that records are spread over evenly, those of this broker."""
