@@ -53,15 +53,14 @@ def child(code: str) -> subprocess.Popen[str]:
 
 @pytest.mark.parametrize("what", _BLOCKED)
 def test_ctrl_c_ends_a_wait_and_the_process(what: str) -> None:
-    process = child(_BLOCKED[what])
-    try:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-        process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=_LEAVE_S)
-    finally:
-        process.kill()
-        process.wait()
+    with child(_BLOCKED[what]) as process:  # which closes its pipes, whatever happens: else another test finds them
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+            process.send_signal(signal.SIGINT)
+            _, said = process.communicate(timeout=_LEAVE_S)
+        finally:
+            process.kill()
     assert process.returncode != 0
     assert "KeyboardInterrupt" in said
     assert "Warning" not in said
