@@ -10,7 +10,8 @@ from typing import NamedTuple
 from fairlead.producer.late import LateQueue
 
 MOST_PARTS = 2
-"""A broker that lags takes no more than so many times its even part of a turn at once: what it is behind by, it makes up in several."""
+"""A broker that lags takes no more than so many times its even part of a turn at once: what it is behind by, it makes up in several.
+But where the others came to the lead it takes what they wait for (`Reserve.portion_bytes`)."""
 FREE_PARTS = 4
 """It may stay behind by what the lead has beyond so many times its even part of a turn, or as many full batches. So under the default
 lead all are kept level; far from the lead nobody waits for it, and it takes its part of what waits and no more."""
