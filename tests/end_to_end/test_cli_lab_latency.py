@@ -16,6 +16,8 @@ def test_what_is_wrong_is_said_before_anything_starts(run_at: Run) -> None:
         (("kip794", "--linger", "5ms"), "--linger 5ms: must be whole numbers from 0 on"),
         (("kip480", "--partitions", "0"), "--partitions 0: must be whole numbers from 1 on"),
         (("kip480", "--peers", "nobody"), "--peers nobody: must be one of fairlead, java, "),
+        (("kip794", "--peers", "java", "--policy", "late"), "add it: --peers fairlead,java"),
+        (("kip480", "--peers", "java", "--policy", "late"), "add it: --peers fairlead,java"),
         (("kip794", "-X", "batch.size"), "expected KEY=VALUE"),
         (("kip794", "-X", "linger.ms=1"), "--property linger.ms: is set for each row; choose it with --linger"),
     ):

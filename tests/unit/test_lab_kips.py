@@ -129,6 +129,14 @@ def test_virtual_rows_of_kip794_have_their_columns(tmp_path: Path) -> None:
     assert "series 2048" in (tmp_path / "plot.svg").read_text()
 
 
+def test_of_several_rounds_the_run_of_the_median_average_is_shown() -> None:
+    runs = [{"avg_ms": 12.0, "p99_ms": 1}, {"skipped": "no"}, {"avg_ms": 9.0, "p99_ms": 2}, {"avg_ms": 10.0, "p99_ms": 3}]
+    assert kip794._median(runs) == {"avg_ms": 10.0, "p99_ms": 3}
+    assert kip794._median(runs[:2]) == runs[0]
+    assert kip794._order(5, 1) == [0, 1, 2, 3, 4]
+    assert sorted(kip794._order(5, 2)) == [0, 1, 2, 3, 4]
+
+
 def test_virtual_rows_of_kip480_have_their_columns(tmp_path: Path) -> None:
     rows = kip480.run(silent, clock="virtual", policies=["round_robin", "sticky"], partitions=[16], rates=[1_000])
     assert [(row["policy"], row["linger_ms"], row["flush"]) for row in rows] == [

@@ -106,6 +106,23 @@ def test_a_request_that_bound_batches_have_filled_takes_none_of_the_parts_of_a_p
     assert sum(len(partition) for partition in rig.cluster.values("t")) >= 4000
 
 
+def test_a_broker_that_lags_has_one_turn_in_a_round_however_many_of_its_partitions_are_behind(rig: Rig) -> None:
+    """Its part of four records is one, for one of its four partitions: the other three get none in the same request."""
+    rig.cluster.create("t", 12)
+    rig.cluster.brokers[0].service_ms, rig.cluster.brokers[1].service_ms, rig.cluster.brokers[2].service_ms = 20, 2, 2
+    producer = rig.producer(LATE, partitioner_max_lead_bytes=2**63 - 1)
+    warm(rig, producer, 12)
+    for number in range(200):
+        if number == 100:
+            rig.cluster.produce_requests.clear()  # until then it is found out how long each takes
+        for _ in range(4):
+            producer.send("t", b"x" * 300)
+        rig.host.advance(5)
+    slow = [request for request in rig.cluster.produce_requests if request[0][1] % 3 == 0]
+    assert slow
+    assert all([header.count for _, _, header in request] == [1] for request in slow)
+
+
 @pytest.mark.parametrize("partitions", [3, 12])
 def test_a_broker_that_comes_back_late_or_early_keeps_nobody_waiting(rig: Rig, partitions: int) -> None:
     """The others go on to the lead meanwhile, which it stays away from on either side."""

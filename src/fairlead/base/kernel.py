@@ -47,6 +47,9 @@ def signature(result: str, *arguments: str) -> str:
 
 def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """A contiguous read-only view of `array`: the exact type of the READ signatures, so that a call needs no conversion."""
+    flags = array.flags
+    if flags.c_contiguous and not flags.writeable:
+        return array
     view = np.ascontiguousarray(array).view()
     view.flags.writeable = False
     return view

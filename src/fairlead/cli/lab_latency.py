@@ -34,6 +34,9 @@ def kip794(
     properties: Annotated[
         list[str] | None, typer.Option("--property", "-X", metavar="KEY=VALUE", help="A further config of our producer; may be repeated.")
     ] = None,
+    rounds: Annotated[
+        int, typer.Option(min=1, help="On sockets: so often all is measured, each time in another order; the median run counts.")
+    ] = 1,
     seed: Seed = 1,
     json_file: JsonFile = None,
     plot_file: PlotFile = None,
@@ -41,7 +44,6 @@ def kip794(
     """One broker of three is slow: how late records are, and how evenly spread (KIP-794)."""
     from fairlead.lab.faulty_targets import FAULTS
     from fairlead.lab.kip794_cases import POLICIES
-    from fairlead.lab.paced import MODULES
     from fairlead.lab.targets import TARGETS
 
     run_experiment(
@@ -51,7 +53,7 @@ def kip794(
         profile=chosen_profile(profile),
         clock=chosen("--clock", clock, (*CLOCKS, "both")),
         targets=chosen_all("--target", target, TARGETS),
-        peers=chosen_all("--peers", peers, tuple(MODULES)),
+        peers=_systems(peers, policy),
         policies=chosen_all("--policy", policy, tuple(POLICIES)),
         faults=chosen_all("--fault", fault, FAULTS),
         brokers=brokers,
@@ -61,6 +63,7 @@ def kip794(
         records=records,
         lingers_ms=numbers("--linger", linger),
         properties=_properties(properties),
+        rounds=rounds,
         seed=seed,
     )
 
@@ -82,7 +85,6 @@ def kip480(
 ) -> None:
     """Latency by partitions, rate and linger: round robin, sticky and late (KIP-480)."""
     from fairlead.lab.kip480 import POLICIES
-    from fairlead.lab.paced import MODULES
     from fairlead.lab.targets import TARGETS
 
     run_experiment(
@@ -92,13 +94,23 @@ def kip480(
         profile=chosen_profile(profile),
         clock=chosen("--clock", clock, (*CLOCKS, "both")),
         targets=chosen_all("--target", target, TARGETS),
-        peers=chosen_all("--peers", peers, tuple(MODULES)),
+        peers=_systems(peers, policy),
         policies=chosen_all("--policy", policy, tuple(POLICIES)),
         partitions=numbers("--partitions", partitions, 1),
         rates=numbers("--rate", rate, 1),
         records=records,
         seed=seed,
     )
+
+
+def _systems(peers: str | None, policy: str | None) -> list[str]:
+    """Those to be measured; ConfigError if policies of ours are asked for and we are not among them."""
+    from fairlead.lab.paced import MODULES
+
+    systems = chosen_all("--peers", peers, tuple(MODULES))
+    if policy is not None and "fairlead" not in systems:
+        raise ConfigError(f"--policy {policy}: these are fairlead's, which --peers leaves out; add it: --peers fairlead,{peers}")
+    return list(systems)
 
 
 def _properties(pairs: list[str] | None) -> dict[str, str]:

@@ -84,7 +84,8 @@ class Chunk:
     def seal(self) -> Handover:
         """The records as columns."""
         count = len(self.values)
-        stamps = np.full(count, self.created_ms, np.int64)
+        stamps = np.empty(count, np.int64)
+        stamps.fill(self.created_ms)
         if self.timestamps:
             given = np.array(padded(self.timestamps, count, NO_TIMESTAMP), np.int64)
             stamps = np.where(given == NO_TIMESTAMP, stamps, given)

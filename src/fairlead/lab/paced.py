@@ -14,6 +14,7 @@ from fairlead.lab.held import Held, by_broker, held
 from fairlead.lab.pacing import Load
 from fairlead.lab.peers.paced import DRAIN_S, Task
 from fairlead.lab.peers.paced_java import paced_java
+from fairlead.lab.stolen import Stolen
 
 MODULES: dict[str, str | None] = {
     "fairlead": None,
@@ -66,9 +67,11 @@ def warm_up(bootstrap_servers: str, brokers: int, rate: int) -> None:
 def measure(task: Task, brokers: int) -> dict[str, Any]:
     """`run_paced` and what its topic then holds; the topic is deleted, so that no later system pays for this one's data.
 
-    Adds {bytes_broker_0, …, batch_size_avg_bytes, records, warmup_records}; `records` counts the warm-up too.
+    Adds {cpu_stolen_share, bytes_broker_0, …, batch_size_avg_bytes, records, warmup_records}; `records` counts the warm-up too.
     """
+    stolen = Stolen()
     figures = run_paced(task)
+    figures["cpu_stolen_share"] = stolen.share()
     if "skipped" in figures:
         return figures
     sums = by_broker(held(task.bootstrap_servers, task.topic), brokers)

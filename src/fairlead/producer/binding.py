@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from fairlead.base.limits import BATCH_OVERHEAD_BYTES
 from fairlead.producer.accumulator import Accumulator
 from fairlead.producer.identity import Identity
@@ -114,7 +116,6 @@ class _Binding:
         """Partitions that could have been bound to, were they part of the transaction."""
         self._ratio = ratio = binder.accumulator.ratio(topic)
         self._full_bytes = int(topic.batch_limit_bytes / ratio)
-        self._limit_bytes = self._find_limit_bytes()
         states = {node_id: binder.nodes.state(node_id) for node_id in topic.led} if binder.gathers else {}
         self._lagging = {node_id: state for node_id, state in states.items() if binder.nodes.lags(state)}
         others = [node_id for node_id in topic.led if node_id not in self._lagging]
@@ -157,8 +158,7 @@ class _Binding:
         if most_bytes >= late.next_bytes:
             self._bind(partition, most_bytes)
         else:
-            self._ready = [each for each in self._ready if each in self._lagging]
-            self._ready_partial = [each for each in self._ready_partial if each in self._lagging]
+            self._no_more([node_id for node_id in self._ready if node_id not in self._lagging])
 
     def _bind_newest(self, partition: int) -> None:
         """The turn of a broker that lags: others take what they may, and then its partitions an even part each of its portion."""
@@ -176,10 +176,17 @@ class _Binding:
         partitions = [partition]
         while len(partitions) < parts and (partition := policy.next_turn((node_id,))) >= 0:
             partitions.append(partition)
-        part_bytes = -(-portion_bytes // len(partitions))
+        part_bytes, waiting_bytes = -(-portion_bytes // len(partitions)), late.size_bytes
         for partition in partitions:
             if late.stretches:
                 self._bind(partition, part_bytes)
+        if late.size_bytes < waiting_bytes:
+            self._no_more([node_id])  # that was its turn, for all its partitions
+
+    def _no_more(self, node_ids: Sequence[int]) -> None:
+        """These brokers have no further turn in this round."""
+        self._ready = [each for each in self._ready if each not in node_ids]
+        self._ready_partial = [each for each in self._ready_partial if each not in node_ids]
 
     def _bind(self, partition: int, most_bytes: int) -> None:
         """The partition's turn: a batch of at most so many bytes of records, if it may have one."""
@@ -187,7 +194,7 @@ class _Binding:
         queue, node_id = topic.queue(partition), topic.leaders[partition]
         # What waits for each, in even parts, so that whoever comes later finds his; one that lags may need more to keep up.
         part_bytes = most_bytes if node_id in self._lagging else late.size_bytes // max(late.policy.account.counted, 1)
-        request, room_bytes = self._requests.get(node_id), min(max(self._full_bytes, min(part_bytes, self._limit_bytes), 1), most_bytes)
+        request, room_bytes = self._requests.get(node_id), min(max(self._full_bytes, min(part_bytes, self._limit_bytes()), 1), most_bytes)
         if request is None:
             request = Request()
         elif queue in request.queues:
@@ -197,8 +204,7 @@ class _Binding:
             > binder.settings.max_request_bytes
         ):
             self._takers.pop(node_id, None)
-            self._ready = [each for each in self._ready if each != node_id]
-            self._ready_partial = [each for each in self._ready_partial if each != node_id]
+            self._no_more([node_id])
             return
         if binder.transactions.transactional and not binder.transactions.may_send(topic.name, partition):
             self.outside.append(partition)
@@ -222,7 +228,7 @@ class _Binding:
             if state.in_flight or policy.may_have_turn(led[node_id])
         }
 
-    def _find_limit_bytes(self) -> int:
+    def _limit_bytes(self) -> int:
         """The most that a batch may be gathered of, in bytes of records before compression.
 
         Up to batch.max.size, and to what leaves room in a request for all partitions of a broker.

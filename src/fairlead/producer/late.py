@@ -39,7 +39,7 @@ class Stretch:
             self.ends = (0, int(sizes[0]))
         else:
             ends = np.zeros(self.count + 1, np.int64)
-            np.cumsum(sizes, out=ends[1:])
+            np.add.accumulate(sizes, out=ends[1:])
             self.ends = ends.data  # hands out Python's integers at a fifth of what NumPy's cost
 
     def rows_left(self) -> Int64:

@@ -145,7 +145,7 @@ class ProducerMachine:
             dues.append(self._transactions.deadline_ns())
         if self._identity.state is IdentityState.WANTED:
             dues.append(self._identity.retry_at_ns)
-        return min((due for due in dues if due is not None), default=None)
+        return min([due for due in dues if due is not None], default=None)
 
     def crashed(self, error: Exception) -> Sequence[Effect]:
         """The host will not step this machine again: fail what is open, and refuse what comes."""

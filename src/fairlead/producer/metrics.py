@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from fairlead.producer.meters import Meter, Sampling, combined
 from fairlead.producer.metric_names import NODE, PRODUCER, TOPIC, named
 
@@ -121,29 +123,27 @@ class Recorder:
             return
         sizes, whole = handover.sizes_bytes(), self.whole
         whole.entered += handover.columns.count
-        whole.entered_bytes += int(sizes.sum())
-        whole.record_max_bytes = max(whole.record_max_bytes, int(sizes.max()))
+        whole.entered_bytes += int(np.add.reduce(sizes))
+        whole.record_max_bytes = max(whole.record_max_bytes, int(np.maximum.reduce(sizes)))
 
     def sent(self, batches: Sequence[Batch]) -> None:
         """One Produce request with these batches was written."""
         whole, now_ns = self.whole, self.now_ns
         whole.produce_requests += 1
-        for name in {batch.queue.topic.name: None for batch in batches}:
-            of_topic = [batch for batch in batches if batch.queue.topic.name == name]
-            sizes = [0 if batch.buffer is None else len(batch.buffer) for batch in of_topic]
-            ratios = [
-                size_bytes / batch.uncompressed_bytes if batch.uncompressed_bytes else 1.0
-                for batch, size_bytes in zip(of_topic, sizes, strict=True)
-            ]
-            for meter in (self.topic(name), whole):
-                meter.records_sent += sum([batch.count for batch in of_topic])
-                meter.batches_sent += len(sizes)
-                meter.batch_bytes += sum(sizes)
-                meter.ratios += sum(ratios)
-            whole.batch_max_bytes = max(whole.batch_max_bytes, *sizes)
-        waits_ns = [now_ns - batch.created_ns for batch in batches]
-        whole.queue_ns += sum(waits_ns)
-        whole.queue_max_ns = max(whole.queue_max_ns, *waits_ns)
+        for batch in batches:
+            size_bytes = 0 if batch.buffer is None else len(batch.buffer)
+            ratio = size_bytes / batch.uncompressed_bytes if batch.uncompressed_bytes else 1.0
+            for meter in (self.topic(batch.queue.topic.name), whole):
+                meter.records_sent += batch.count
+                meter.batches_sent += 1
+                meter.batch_bytes += size_bytes
+                meter.ratios += ratio
+            if size_bytes > whole.batch_max_bytes:
+                whole.batch_max_bytes = size_bytes
+            wait_ns = now_ns - batch.created_ns
+            whole.queue_ns += wait_ns
+            if wait_ns > whole.queue_max_ns:
+                whole.queue_max_ns = wait_ns
 
     def delivered(self, name: str, records: int) -> None:
         """Records of a topic were delivered."""

@@ -58,6 +58,7 @@ class Nodes:
         self._states: dict[int, NodeState] = {}
         self._patience_ns = settings.availability_timeout_ns or SILENCE_NS
         self._quickest_ns = self._quickest_average_ns = 0
+        self._answered = False  # one, since the last `plan`
 
     def state(self, node_id: int) -> NodeState:
         """The broker's, made if there is none."""
@@ -106,6 +107,7 @@ class Nodes:
         state.heard_ns, state.latency_ns = now_ns, latency_ns
         state.average_ns += (latency_ns - state.average_ns) // (SMOOTHING if state.average_ns else 1)
         state.answers += 1
+        self._answered = True
         state.window.answered(latency_ns, depth, size_bytes, pressed=state.pressed)
         state.pressed = False
 
@@ -113,6 +115,9 @@ class Nodes:
 
     def plan(self) -> None:
         """Before any of them is asked about: how long the quickest broker takes, and how long to wait for an answer."""
+        if not self._answered:
+            return
+        self._answered = False
         self._quickest_ns = min((state.latency_ns for state in self._states.values() if state.latency_ns), default=0)
         self._quickest_average_ns = min((state.average_ns for state in self._states.values() if state.average_ns), default=0)
         if not self._settings.availability_timeout_ns:

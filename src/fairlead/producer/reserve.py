@@ -87,10 +87,13 @@ class Reserve:
         self._late, self._now_ns = late, now_ns
         self._expected: dict[int, _Expected] = {}
         self._had_turn: dict[int, None] = {}
-        others_count = sum(account.counted_in(node_id) for node_id in others)
-        if not free_ns or not others_count:
+        others_count = others_bytes = 0
+        for node_id in others if free_ns else ():
+            others_count += account.counted_in(node_id)
+            others_bytes += account.bytes_of(node_id)
+        if not others_count:
             return
-        level_bytes = sum(account.bytes_of(node_id) for node_id in others) / others_count
+        level_bytes = others_bytes / others_count
         for node_id, at_ns in sorted(free_ns.items(), key=itemgetter(1)):
             count = account.counted_in(node_id)
             if not count:

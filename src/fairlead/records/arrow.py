@@ -233,7 +233,7 @@ def _column_from_list(name: str, items: Sequence[Any]) -> BinaryColumn:
             items = [b"" if item is None else item for item in items]
             data = b"".join(items)
         offsets = np.zeros(len(items) + 1, np.int64)
-        np.cumsum(np.fromiter(map(len, items), np.int64, len(items)), out=offsets[1:])
+        np.add.accumulate(np.fromiter(map(len, items), np.int64, len(items)), out=offsets[1:])
     except TypeError as error:
         raise InvalidRecord(f"a {name} is not bytes (or None): {error}") from None
     return BinaryColumn(np.frombuffer(data, np.uint8), offsets, valid)
