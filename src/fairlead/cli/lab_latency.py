@@ -35,7 +35,10 @@ def kip794(
         list[str] | None, typer.Option("--property", "-X", metavar="KEY=VALUE", help="A further config of our producer; may be repeated.")
     ] = None,
     rounds: Annotated[
-        int, typer.Option(min=1, help="On sockets: so often all is measured, each time in another order; the median run counts.")
+        int,
+        typer.Option(
+            min=1, help="On sockets: so often all is measured, each time in another order; of undisturbed runs the median counts."
+        ),
     ] = 1,
     seed: Seed = 1,
     json_file: JsonFile = None,
