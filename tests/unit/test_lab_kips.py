@@ -134,7 +134,8 @@ def test_of_several_rounds_the_median_of_the_least_disturbed_runs_is_shown() -> 
         return {"avg_ms": avg_ms, "cpu_stolen_share": cpu_stolen_share}
 
     assert kip794._shown([run(12.0), {"skipped": "no"}, run(9.0), run(10.0)]) == run(10.0)
-    assert kip794._shown([{"skipped": "no"}, run(9.0)]) == run(9.0)
+    assert kip794._shown([{"skipped": "no"}, run(9.0, 0.3)]) == run(9.0, 0.3)
+    assert kip794._shown([{"skipped": "no"}, {"skipped": "no"}]) == {"skipped": "no"}
     assert kip794._shown([run(8.0, 0.2), run(12.0, 0.01), run(11.0, 0.03), run(10.0, 0.04)]) == run(11.0, 0.03)
     assert kip794._order(5, 1) == [0, 1, 2, 3, 4]
     assert sorted(kip794._order(5, 2)) == [0, 1, 2, 3, 4]

@@ -71,9 +71,9 @@ def measure(task: Task, brokers: int) -> dict[str, Any]:
     """
     stolen = Stolen()
     figures = run_paced(task)
-    figures["cpu_stolen_share"] = stolen.share()
     if "skipped" in figures:
         return figures
+    figures["cpu_stolen_share"] = stolen.share()
     sums = by_broker(held(task.bootstrap_servers, task.topic), brokers)
     with Admin({"bootstrap.servers": task.bootstrap_servers}) as admin:
         admin.delete_topics([task.topic])

@@ -82,11 +82,8 @@ class Handover:
 
     def sizes_bytes(self) -> Int64:
         """int64[count]: the encoded size of each record, as `RecordColumns.sizes_bytes` has it."""
-        return (
-            self.columns.sizes_bytes()
-            if self.columns is self.source
-            else self.source.sizes_bytes()[self.base : self.base + self.columns.count]
-        )
+        sizes = self.source.sizes_bytes()
+        return sizes if self.columns is self.source else sizes[self.base : self.base + self.columns.count]
 
     @property
     def sparse(self) -> bool:
