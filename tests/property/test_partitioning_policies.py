@@ -273,6 +273,34 @@ def test_uniform_keeps_any_two_partitions_within_two_turns_at_every_moment(
 
 
 @given(
+    st.lists(st.lists(st.integers(7, 3000), max_size=120), max_size=8),
+    st.sampled_from([1, 62, 200, 512]),
+    partition_counts,
+    st.sampled_from([UniformPolicy, AdaptivePolicy]),
+    st.integers(0, 99),
+)
+def test_turns_taken_together_cover_all_records_and_uniform_stays_within_its_bound(
+    handed: list[list[int]], batch_size_bytes: int, partition_count: int, kind: type[UniformPolicy] | type[AdaptivePolicy], seed: int
+) -> None:
+    policy = kind(batch_size_bytes=batch_size_bytes, dice=Random(seed), together=True)
+    load = TopicLoad(partition_count, range(partition_count), [seed] + [0] * (partition_count - 1), (), lambda partition: 0)
+    produced = np.zeros(partition_count, np.int64)
+    largest = max((size for sizes in handed for size in sizes), default=0)
+    for sizes_bytes in handed:
+        runs = policy.place(np.array(sizes_bytes, dtype=np.int64), load)
+        stops = [stop for _, stop in runs]
+        assert stops == sorted(set(stops))
+        assert (stops[-1] if stops else 0) == len(sizes_bytes)
+        assert all(before[0] != after[0] for before, after in pairwise(runs))
+        assert runs.together_from is None or runs.together_from < len(runs)
+        np.add.at(produced, expand(runs, len(sizes_bytes)), sizes_bytes)
+        if kind is UniformPolicy:
+            # Headers count for turns one by one, of which a turn of batch.size has one for each record at most.
+            headers = HEADER_BYTES * sum(map(len, handed))
+            assert produced.max() - produced.min() <= 2 * (2 * batch_size_bytes + HEADER_BYTES + largest) + batch_size_bytes + headers
+
+
+@given(
     st.lists(st.integers(0, 50), min_size=1, max_size=8),
     st.lists(st.integers(7, 900), max_size=200),
     st.data(),

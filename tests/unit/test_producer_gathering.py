@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from fairlead.producer.batch import GROWTH_BYTES
+from fairlead.producer.filler import even_cut
 from tests.support.producer_brokers import FakeCluster
 from tests.support.producer_rig import Rig
 
@@ -152,3 +154,69 @@ def test_stretches_of_a_table_that_a_policy_spread_are_encoded_in_one_call(rig: 
     assert all(
         later > earlier for part in (0, 1) for earlier, later in zip(values(rig.cluster, part), values(rig.cluster, part)[1:], strict=False)
     )
+
+
+def table_of(count: int, size_bytes: int = 6) -> pa.Table:
+    return pa.table({"value": pa.array([b"%0*d" % (size_bytes, number) for number in range(count)], pa.binary())})
+
+
+@pytest.mark.parametrize("policy", ["uniform", "adaptive"])
+def test_a_table_goes_out_in_a_few_batches_of_one_size_that_do_not_linger(rig: Rig, policy: str) -> None:
+    producer = rig.producer({**SMALL, "partitioner.class": policy, "linger.ms": 1000})
+    warm(rig, producer)
+    rig.host.advance(2000)
+    producer.send_table("t", table_of(1000))
+    rig.host.advance(21)
+    (sent,) = counts(rig)[-1:]
+    assert dict(sent) == pytest.approx({0: 500, 1: 500}, abs=RECORDS_PER_BATCH)
+    assert sum(count for _, count in sent) == 1000
+
+
+def test_batches_of_a_table_are_cut_to_a_portion_of_a_request_and_none_is_much_smaller(rig: Rig) -> None:
+    producer = rig.producer({**SMALL, "partitioner.class": "uniform", "max.request.size": 2 * 4000})
+    warm(rig, producer)
+    producer.send_table("t", table_of(1500))
+    producer.flush()
+    of_the_table = [count for request in counts(rig) for _, count in request if count > 1]
+    portion = (4000 - 61) // (14 + GROWTH_BYTES)
+    assert sum(of_the_table) == 1500
+    assert max(of_the_table) <= portion
+    assert min(of_the_table) >= portion // 2
+
+
+def test_what_an_open_batch_takes_goes_first_and_it_is_closed(rig: Rig) -> None:
+    """A keyed record waits to be joined; of the table it takes what fits, and goes with it."""
+    producer = rig.producer({**SMALL, "partitioner.class": "uniform", "linger.ms": 1000, "batch.max.size": 10_000})
+    warm(rig, producer)
+    rig.host.advance(2000)
+    rig.cluster.produce_requests.clear()
+    (opened,) = send(producer, 1, partition=1)
+    producer.send_table("t", table_of(1000))
+    rig.host.advance(50)
+    assert opened.result(timeout_s=0).offset == 1
+    assert sum(count for request in counts(rig) for _, count in request) == 1001
+    first, *of_the_table = values(rig.cluster, 1)
+    assert first == b"000000"
+    assert of_the_table == sorted(of_the_table)  # type: ignore[type-var]
+
+
+@pytest.mark.parametrize("sizes", [[14] * 2000, [14] * 1500 + [300] * 40, [300] * 40 + [8] * 1500, [5000, 14, 14, 9000]])
+def test_even_cuts_fit_a_portion_with_what_gathering_adds(sizes: list[int]) -> None:
+    ends, portion_bytes = [0, *accumulate(sizes)], 4000
+    start, stop = 0, len(sizes)
+    while start < stop:
+        cut = even_cut(ends, start, stop, portion_bytes)
+        assert cut > start
+        assert cut == start + 1 or ends[cut] - ends[start] + GROWTH_BYTES * (cut - start) <= portion_bytes
+        start = cut
+
+
+def test_queues_are_compared_by_turns_not_by_batches(rig: Rig) -> None:
+    producer = rig.producer({**SMALL, "partitioner.class": "uniform"})
+    warm(rig, producer)
+    producer.send_table("t", table_of(1000))
+    rig.host.advance(1)
+    topic = rig.machine(producer)._accumulator.topics["t"]
+    assert list(topic.queued_batches) == pytest.approx([50, 50], abs=2)
+    producer.flush()
+    assert list(topic.queued_batches) == [0, 0]

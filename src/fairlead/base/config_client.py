@@ -61,7 +61,8 @@ _KEYS = (
         _T.INT,
         1_048_576,
         "Full batches of one partition that wait leave as one of up to so many bytes, so that a backlog costs fewer batches and a slow "
-        "broker takes more with each request (KIP-782's name); no more than batch.size: each leaves by itself, as Kafka's do.",
+        "broker takes more with each request (KIP-782's name), and many turns of a policy that come at once, as with a table, are taken "
+        "together; no more than batch.size: each leaves by itself, as Kafka's do.",
         _PRODUCER,
         at_least(0),
     ),

@@ -30,6 +30,7 @@ class Filling:
         # A memoryview hands out Python's integers at a fifth of what NumPy's cost, and bisect reads it as it is.
         self.ends: Sequence[int] = ends.data
         """Prefix sums of the sizes, starting at 0."""
+        self.runs.ends = self.ends
         self._load = load
         self._limit_bytes = limit_bytes
         self._rooms: dict[int, int] = {}
@@ -60,6 +61,23 @@ class Filling:
         if self._rooms[partition] > 0:
             self._rooms[partition] = 0
             self._closed.append(partition)
+
+    def append_together(self, parts: Sequence[tuple[int, int]], start: int) -> list[tuple[int, int]]:
+        """All records from `start` on go to these partitions, to each so many bytes, to the last what is left; what each got, in bytes.
+
+        A part ends with the record that reaches its bytes, so the next may get less, or nothing. Afterwards none of them has a batch open.
+        """
+        ends, first_run, got = self.ends, len(self.runs), []
+        goal_bytes, last = ends[start], len(parts) - 1
+        for number, (partition, size_bytes) in enumerate(parts):
+            goal_bytes += size_bytes
+            stop = self.count if number == last else bisect_left(ends, goal_bytes, start, self.count)
+            if stop > start:
+                self.append(partition, stop, 0)
+                got.append((partition, ends[stop] - ends[start]))
+                start = stop
+        self.runs.together_from = min(first_run, len(self.runs) - 1)  # the first may have joined the run of the turn before
+        return got
 
     def append(self, partition: int, stop: int, room_bytes: int) -> None:
         """Records up to `stop` go to the partition, whose open batch then has `room_bytes` left; the run grows or a new one begins."""

@@ -43,11 +43,15 @@ class Runs(list[tuple[int, int]]):
     into the same partition are not listed: there, the cut closes them.
     """
 
-    __slots__ = ("closes",)
+    __slots__ = ("closes", "ends", "together_from")
 
     def __init__(self, runs: Sequence[tuple[int, int]] = (), closes: Sequence[tuple[int, int]] = ()) -> None:
         super().__init__(runs)
         self.closes: list[tuple[int, int]] = list(closes)
+        self.ends: Sequence[int] | None = None
+        """Prefix sums, from 0, of the sizes that were placed, if the policy made them."""
+        self.together_from: int | None = None
+        """From this run on each holds several turns that were taken together: no batch of theirs stays open. None: no run does."""
 
 
 Placement = Runs | PartitionArray

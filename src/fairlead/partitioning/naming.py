@@ -82,20 +82,22 @@ def make_policy(
     dice: Dice,
     adaptive: bool = True,
     lead_bytes: int = -1,
+    together: bool = False,
 ) -> UnkeyedPolicy | LatePolicy:
     """A new policy for one topic; `partitioner` as `resolve_partitioner` takes or gives it.
 
     `batch_size_bytes` is `batch.size`, header included, 0 or more; `lead_bytes` is `partitioner.max.lead.bytes`, for `late` only
-    (-1: as `batch_size_bytes`); `dice` may be shared among topics. Raises ConfigError as `resolve_partitioner` does.
+    (-1: as `batch_size_bytes`); `together`: turns that come at once may be put together, by `uniform` and `adaptive` (see there); `dice`
+    may be shared among topics. Raises ConfigError as `resolve_partitioner` does.
     """
     lead = batch_size_bytes if lead_bytes < 0 else lead_bytes
     resolved = partitioner if isinstance(partitioner, Partitioner) else resolve_partitioner(partitioner, adaptive=adaptive)
     makers: dict[str, Callable[[], UnkeyedPolicy | LatePolicy]] = {
         "round_robin": RoundRobinPolicy,
         "sticky": lambda: StickyPolicy(batch_size_bytes=batch_size_bytes, dice=dice),
-        "uniform": lambda: UniformPolicy(batch_size_bytes=batch_size_bytes, dice=dice),
+        "uniform": lambda: UniformPolicy(batch_size_bytes=batch_size_bytes, dice=dice, together=together),
         "uniform.kafka": lambda: KafkaUniformPolicy(batch_size_bytes=batch_size_bytes, dice=dice),
-        "adaptive": lambda: AdaptivePolicy(batch_size_bytes=batch_size_bytes, dice=dice),
+        "adaptive": lambda: AdaptivePolicy(batch_size_bytes=batch_size_bytes, dice=dice, together=together),
         "late": lambda: LatePolicy(batch_size_bytes=batch_size_bytes, lead_bytes=lead, dice=dice),
     }
     return makers[resolved.policy_name]()

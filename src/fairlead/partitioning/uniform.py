@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from itertools import accumulate
-from typing import Literal, NamedTuple
+from itertools import accumulate, pairwise
+from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -14,6 +14,8 @@ from fairlead.core.machine import Dice
 from fairlead.partitioning.account import Account
 from fairlead.partitioning.filling import Filling
 from fairlead.partitioning.load import Runs, SizeArray, TopicLoad, candidates
+
+T = TypeVar("T")
 
 
 class TurnLimits(NamedTuple):
@@ -53,6 +55,10 @@ MANY = 100
 """From so many candidates on they are weighed as arrays: that costs some 10 microseconds, and grows a hundred times more slowly."""
 
 
+TOGETHER_TURNS = 2
+"""From so many turns for each partition on, what is handed over at once is given out as one stretch for each."""
+
+
 def draw_by_queues(candidates: Sequence[int], queued_batches: Sequence[int], dice: Dice) -> Callable[[], int]:
     """What draws of `candidates` as `draw_weighted` does, by the queues that they have now; `queued_batches` is by partition."""
     if len(candidates) < MANY:
@@ -89,9 +95,10 @@ class KafkaUniformPolicy:
     name = "uniform.kafka"
     binds_at: Literal["append", "drain"] = "append"
 
-    def __init__(self, *, batch_size_bytes: int, dice: Dice) -> None:
+    def __init__(self, *, batch_size_bytes: int, dice: Dice, together: bool = False) -> None:
         self._limit_bytes = max(batch_size_bytes - BATCH_OVERHEAD_BYTES, 0)
         self._dice = dice
+        self._together = together
         self._limits = turn_limits(batch_size_bytes)
         self.current = -1
         """The partition whose turn it is; -1 before the first record."""
@@ -105,7 +112,14 @@ class KafkaUniformPolicy:
         limits, ends, count, start = self._limits, filling.ends, filling.count, 0
         if count and not 0 <= self.current < load.partition_count:
             self._begin_turn(draw())
+        together = self._together
         while start < count:
+            if together and not self.produced_bytes:
+                together = False  # what is left only becomes less
+                parts = self._parts(ends[count] - ends[start], load)
+                if parts:
+                    self._took(filling.append_together(parts, start))
+                    break
             partition, room = self.current, filling.room_bytes(self.current)
             stop = bisect_right(ends, ends[start] + room, start) - 1 if room > 0 else start
             if stop == start:  # the next record opens a batch
@@ -131,6 +145,16 @@ class KafkaUniformPolicy:
     def on_new_batch(self, partition: int, load: TopicLoad) -> None:
         """Nothing: turns are counted in bytes, not in batches (KIP-794 deprecates the hook)."""
 
+    def _parts(self, size_bytes: int, load: TopicLoad) -> Sequence[tuple[int, int]]:
+        """Partitions and bytes for each, `size_bytes` together, if that is several turns for all of them; otherwise nothing.
+
+        As turns one by one would give them out, if they came while `load` was as it is.
+        """
+        return ()
+
+    def _took(self, parts: Sequence[tuple[int, int]]) -> None:
+        """Partitions took so many bytes, as `_parts` said."""
+
     def _begin_turn(self, partition: int) -> None:
         self.current, self.produced_bytes = partition, 0
 
@@ -147,12 +171,15 @@ class UniformPolicy(KafkaUniformPolicy):
     one goes to the partition that had least, drawn by dice among those within half of batch.size, and never to the same partition
     again while another has a leader. What one turn took too much is thereby taken off the next, and no draw wanders. While no
     partition lacks a leader, any two differ by at most two turns, of less than `2 S + 61 + a record` each, and S / 2.
+
+    With `together`, turns that are handed over at once, two or more for each partition, become one stretch of records for each, which puts
+    all level but for a record: for the producer who would put the batches of these turns together all the same (`batch.max.size`).
     """
 
     name = "uniform"
 
-    def __init__(self, *, batch_size_bytes: int, dice: Dice) -> None:
-        super().__init__(batch_size_bytes=batch_size_bytes, dice=dice)
+    def __init__(self, *, batch_size_bytes: int, dice: Dice, together: bool = False) -> None:
+        super().__init__(batch_size_bytes=batch_size_bytes, dice=dice, together=together)
         self._account = Account(near_bytes=batch_size_bytes // 2, dice=dice)
         self._known: tuple[int, Sequence[int]] = (0, ())
 
@@ -164,6 +191,20 @@ class UniformPolicy(KafkaUniformPolicy):
             self._account.arrange({0: choices}, load.partition_count)
             self._account.come_back(choices)
         return self._furthest_behind
+
+    def _parts(self, size_bytes: int, load: TopicLoad) -> Sequence[tuple[int, int]]:
+        choices = candidates(load)
+        count = len(choices)
+        if size_bytes < TOGETHER_TURNS * self._limits.soft_bytes * count:
+            return ()
+        placed_bytes = self._account.placed_bytes
+        level_bytes = (sum([placed_bytes[partition] for partition in choices]) + size_bytes) // count
+        ascending = sorted(_from_anywhere(choices, self._dice), key=placed_bytes.__getitem__)
+        return [(partition, max(level_bytes - placed_bytes[partition], 0)) for partition in ascending]
+
+    def _took(self, parts: Sequence[tuple[int, int]]) -> None:
+        for partition, size_bytes in parts:
+            self._account.add(partition, size_bytes)
 
     def _furthest_behind(self) -> int:
         account = self._account
@@ -191,6 +232,9 @@ class AdaptivePolicy(KafkaUniformPolicy):
 
     What a turn takes too much is forgotten here, as in Kafka: this policy means to lean, and an account of bytes would pay back
     to a slow broker just what its queue took away from it.
+
+    With `together`, turns that are handed over at once, two or more for each candidate, become one stretch of records for each, of as many
+    turns as the weights let one expect (`spread_turns`): Kafka's chances, and less left to chance.
     """
 
     name = "adaptive"
@@ -201,11 +245,42 @@ class AdaptivePolicy(KafkaUniformPolicy):
         def draw() -> int:
             nonlocal drawer
             if drawer is None:
-                having_leader = candidates(load)
-                partitions = having_leader
-                if load.unready:  # of a container that does not know whether it is empty this is true
-                    partitions = [partition for partition in having_leader if partition not in load.unready] or having_leader
-                drawer = draw_by_queues(partitions, load.queued_batches, self._dice)
+                drawer = draw_by_queues(_ready(load), load.queued_batches, self._dice)
             return drawer()
 
         return draw
+
+    def _parts(self, size_bytes: int, load: TopicLoad) -> Sequence[tuple[int, int]]:
+        choices = _ready(load)
+        turns = size_bytes // self._limits.soft_bytes
+        if turns < TOGETHER_TURNS * len(choices):
+            return ()
+        weights = cumulative_weights([load.queued_batches[partition] for partition in choices])
+        counts = spread_turns(turns, weights, self._dice.random())
+        parts = [(partition, size_bytes * count // turns) for partition, count in zip(choices, counts, strict=True) if count]
+        return _from_anywhere(parts, self._dice)
+
+
+def spread_turns(turns: int, cumulative: Sequence[int], luck: float) -> list[int]:
+    """How many turns each partition has of so many, drawn at equal distances with the chances that `draw_weighted` has.
+
+    So each has what it is to be expected, rounded up or down by `luck` (in [0, 1), one for all): 4 turns, weights 1 and 2, 0.5 -> 1, 3.
+    """
+    total = cumulative[-1]
+    bounds = [min(int(turns * each / total + luck), turns) for each in (0, *cumulative)]
+    return [stop - start for start, stop in pairwise(bounds)]
+
+
+def _from_anywhere(items: Sequence[T], dice: Dice) -> list[T]:
+    """The same in their order, from one that is drawn, round to it: whoever comes first takes the longer half of a record."""
+    first = dice.randrange(len(items))
+    return [*items[first:], *items[:first]]
+
+
+def _ready(load: TopicLoad) -> Sequence[int]:
+    """Partitions with a leader that takes data; if none is, all with a leader; if none has one, all."""
+    having_leader = candidates(load)
+    if not load.unready:
+        return having_leader
+    # A container that does not know whether it is empty gets here too.
+    return [partition for partition in having_leader if partition not in load.unready] or having_leader

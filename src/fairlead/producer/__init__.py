@@ -31,7 +31,8 @@ of a partition, so where full ones wait, a broker that takes five requests of 16
 batches of one partition that were never sent therefore leave as one, up to batch.max.size, to the partition's even part of
 max.request.size, and to half of what a broker found too large (`PartitionQueue.pop`). Nothing is bound otherwise, and nothing waits
 for it; under a light load no two full batches ever wait, and batches are Kafka's. Under `late` the same holds for the batch
-that is cut: an even part of the backlog for each partition.
+that is cut: an even part of the backlog for each partition. What comes at once and is several turns of `uniform` or `adaptive` for each
+partition is not cut into batches of batch.size first: each partition gets one stretch of rows (`Runs.together_from`).
 
 Late binding. Under `late` records without partition go on waiting, hand-over by hand-over, each with the prefix sum of its sizes. Once
 they hold batch.size, or the first has waited linger.ms, or someone flushes, every broker with room in its window takes a batch for

@@ -77,9 +77,13 @@ class Accumulator:
         if topic is None:
             settings = self._settings
             made = make_policy(
-                settings.partitioner, batch_size_bytes=settings.batch_size_bytes, dice=self._dice, lead_bytes=settings.lead_bytes
+                settings.partitioner,
+                batch_size_bytes=settings.batch_size_bytes,
+                dice=self._dice,
+                lead_bytes=settings.lead_bytes,
+                together=settings.gather_limit_bytes > settings.batch_limit_bytes,
             )
-            topic = TopicQueue(handover.topic, made, self.availability, settings.batch_limit_bytes, settings.gather_limit_bytes)
+            topic = TopicQueue(handover.topic, made, self.availability, settings)
             self.topics[handover.topic] = topic
         self._metadata.want(topic.name, now_ns)
         topic.unbound.append(handover)
@@ -273,11 +277,12 @@ class Accumulator:
             self._ledger.fail_rows(handover, rows[explicit[rows] == partition], error, partition)
         return np.where(bad, np.int32(0), explicit), np.flatnonzero(~bad)
 
-    def new_batch(self, queue: PartitionQueue, handover: Handover) -> Batch:
-        """An empty batch at the end of `queue`."""
+    def new_batch(self, queue: PartitionQueue, handover: Handover, turns: int = 1) -> Batch:
+        """An empty batch at the end of `queue`, which is to hold so many turns."""
         batch = Batch(queue, handover.created_ns, handover.created_ns + self._settings.delivery_timeout_ns)
+        batch.turns = turns
         queue.batches.append(batch)
-        queue.topic.queued_batches[queue.partition] += 1
+        queue.topic.queued_batches[queue.partition] += turns
         self.watch(batch)
         self._transactions.partition_used(queue.topic.name, queue.partition)
         return batch

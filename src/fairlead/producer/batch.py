@@ -49,6 +49,7 @@ class Batch:
         "serial",
         "size_bytes",
         "split_limit_bytes",
+        "turns",
         "uncompressed_bytes",
     )
 
@@ -80,6 +81,8 @@ class Batch:
         """An attempt ended without a clear answer: a broker may have it, whatever another attempt is told."""
         self.bound_early = True
         """Bound when handed over, by key, partition or policy; not by `late`, as it was drained."""
+        self.turns = 1
+        """Batches of batch.size that it counts as where a policy compares queues (`TopicLoad.queued_batches`)."""
         self.split_limit_bytes = 0
         """What batches it was split into may hold at most, 0: it was never split."""
         self.last_error: Exception | None = None
@@ -102,6 +105,7 @@ class Batch:
         self.pieces += behind.pieces
         self.count += behind.count
         self.size_bytes += behind.size_bytes
+        self.turns += behind.turns
         behind.done, behind.pieces = True, []
 
     def slices(self) -> list[Slice]:

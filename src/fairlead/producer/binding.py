@@ -229,14 +229,8 @@ class _Binding:
         }
 
     def _limit_bytes(self) -> int:
-        """The most that a batch may be gathered of, in bytes of records before compression.
-
-        Up to batch.max.size, and to what leaves room in a request for all partitions of a broker.
-        """
-        late, topic = self._late, self._topic
-        together = max(map(len, topic.led.values()), default=1)
-        most_bytes = min(topic.gather_limit_bytes, self._binder.settings.max_request_bytes // together - BATCH_OVERHEAD_BYTES)
-        return int(most_bytes / (self._ratio * late.growth_ratio))
+        """The most that a batch may be gathered of, in bytes of records before compression."""
+        return int(self._topic.portion_bytes() / (self._ratio * self._late.growth_ratio))
 
     def _share(self, node_id: int) -> float:
         """Of the partitions that records are spread over evenly, those of this broker."""

@@ -116,9 +116,8 @@ class Drain:
         idle, full_only = state.in_flight == 0, state.in_flight >= state.window.limit
         batches, size_bytes = request.batches, request.size_bytes
         limit_bytes = self._settings.max_request_bytes
-        portion_bytes = limit_bytes // max(len(node.ready), 1) - BATCH_OVERHEAD_BYTES  # what leaves each of them room
         again: list[PartitionQueue] = []
-        for _ in range(len(node.ready)):
+        for left in range(len(node.ready), 0, -1):
             queue = next(iter(node.ready))
             if queue in request.queues or (full_only and not queue.batches[0].closed):
                 node.ready.move_to_end(queue)
@@ -128,7 +127,7 @@ class Drain:
                 continue
             if size_bytes + queue.batches[0].size_bytes + BATCH_OVERHEAD_BYTES > limit_bytes and batches:
                 break
-            batch = queue.pop(portion_bytes)
+            batch = queue.pop((limit_bytes - size_bytes) // left - BATCH_OVERHEAD_BYTES)  # what leaves those to come room
             size_bytes += batch.size_bytes + BATCH_OVERHEAD_BYTES
             request.add(batch, idempotent=self._idempotent)
             node.ready.move_to_end(queue)

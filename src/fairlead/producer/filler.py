@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fairlead.partitioning import Runs, counting_sort
+from fairlead.producer.batch import GROWTH_BYTES, Batch
 from fairlead.producer.handover import Handover, Int32, Int64
 from fairlead.producer.queues import PartitionQueue, TopicQueue
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 Sums = Sequence[int]
 """Prefix sums, starting at 0."""
+REQUEST_PARTS = 4
+"""Batches of several turns leave room for so many in a request: fewer and larger ones cost less, but would leave requests half empty."""
 
 
 class Filler:
@@ -34,17 +37,22 @@ class Filler:
 
     def fill_runs(self, runs: Runs, sizes: Int64, scaled: Int64) -> None:
         """Append runs of consecutive records, closing the batches that the policy saw overflow."""
-        ends, held = _prefix_sums(sizes, scaled)
+        ends = _sums(scaled) if runs.ends is None else runs.ends
+        held = ends if sizes is scaled else _sums(sizes)
         closes = iter(runs.closes)
         close_run, close_partition = next(closes, (-1, -1))
         topic, grew, now_ns = self._topic, self._accumulator.grew, self._now_ns
+        together_from = len(runs) if runs.together_from is None else runs.together_from
         start = begin = 0
         for number, (partition, stop) in enumerate(runs):
             while close_run == number:
                 self._close(close_partition)
                 close_run, close_partition = next(closes, (-1, -1))
             queue, end = topic.queue(partition), ends[stop]
-            self.append(queue, start, stop, None, end - begin, ends, held)
+            if number < together_from:
+                self.append(queue, start, stop, None, end - begin, ends, held)
+            else:
+                self._append_together(queue, start, stop, ends, held)
             grew(queue, now_ns)
             start, begin = stop, end
 
@@ -56,7 +64,8 @@ class Filler:
             order = kept[order]
         if not len(order):
             return
-        ends, held = _prefix_sums(sizes[order], scaled[order])
+        ends = _sums(scaled[order])
+        held = ends if sizes is scaled else _sums(sizes[order])
         rows = order + handover.base if handover.base else order
         partitions = np.flatnonzero(np.diff(bounds))
         positions = bounds[np.append(partitions, partitions[-1] + 1)].tolist()
@@ -99,6 +108,28 @@ class Filler:
                 start = cut
             batch.closed = True
 
+    def _append_together(self, queue: PartitionQueue, start: int, stop: int, ends: Sums, held: Sums) -> None:
+        """Append several turns' rows: what the open batch takes, then batches of about one size, none larger than a portion of a request.
+
+        None of them stays open: there is enough in them to leave at once.
+        """
+        portion_bytes = max(self._topic.portion_bytes(REQUEST_PARTS), self._limit)
+        room = queue.room_bytes()
+        if room:
+            start = self._add_last(queue.batches[-1], start, _last_fitting(ends, start, room), ends, held)
+        while start < stop:
+            cut = even_cut(ends, start, stop, portion_bytes)
+            turns = max((ends[cut] - ends[start]) // max(self._limit, 1), 1)
+            start = self._add_last(self._accumulator.new_batch(queue, self._handover, turns), start, cut, ends, held)
+
+    def _add_last(self, batch: Batch, start: int, stop: int, ends: Sums, held: Sums) -> int:
+        """These rows, which may be none, are the last of `batch`; gives `stop`."""
+        batch.closed = True
+        if stop > start:
+            base = self._handover.base
+            batch.add(self._handover, base + start, base + stop, None, ends[stop] - ends[start], held[stop] - held[start])
+        return stop
+
     def _close(self, partition: int) -> None:
         queue = self._topic.queue(partition)
         if queue.batches and not queue.batches[-1].closed:
@@ -106,16 +137,21 @@ class Filler:
             self._accumulator.grew(queue, self._now_ns)
 
 
-def _prefix_sums(sizes: Int64, scaled: Int64) -> tuple[Sums, Sums]:
-    """Prefix sums, starting at 0, of the sizes in a batch and of the sizes in memory: one object if they are the same."""
-    ends = _sums(scaled)
-    return ends, ends if sizes is scaled else _sums(sizes)
-
-
 def _sums(sizes: Int64) -> Sums:
+    """Prefix sums of the sizes in a batch, or of those in memory; where these are the same, so are the sums."""
     sums = np.zeros(len(sizes) + 1, np.int64)
     np.cumsum(sizes, out=sums[1:])
     return sums.data  # hands out Python's integers at a fifth of what an array's items cost
+
+
+def even_cut(ends: Sums, start: int, stop: int, portion_bytes: int) -> int:
+    """Where the first of some batches of one size ends that records `start` to `stop` are cut into, each within `portion_bytes`."""
+    parts = -(-(ends[stop] - ends[start] + GROWTH_BYTES * (stop - start)) // portion_bytes)
+    if parts == 1:
+        return stop
+    cut = _last_fitting(ends, start, -(-(ends[stop] - ends[start]) // parts))
+    room = portion_bytes - GROWTH_BYTES * (cut - start)  # smaller records come first: there are more of them than an even part has
+    return max(min(cut, _last_fitting(ends, start, room)) if room > 0 else start, start + 1)
 
 
 def _last_fitting(ends: Sums, start: int, room: int) -> int:

@@ -9,12 +9,14 @@ from enum import Enum
 from typing import Any
 
 from fairlead.base.ids import NO_LEADER
+from fairlead.base.limits import BATCH_OVERHEAD_BYTES
 from fairlead.core.metadata import TopicMetadata
 from fairlead.partitioning import BrokerAvailability, LatePolicy, TopicLoad, UnkeyedPolicy
 from fairlead.producer.batch import GROWTH_BYTES, Batch
 from fairlead.producer.handover import Handover
 from fairlead.producer.identity import PartitionSequences
 from fairlead.producer.late import LateQueue
+from fairlead.producer.settings import ProducerSettings
 
 
 class QueueState(Enum):
@@ -77,14 +79,13 @@ class PartitionQueue:
         while position < len(batches) and 0 < batches[position].serial < batch.serial:
             position += 1
         batches.insert(position, batch)
-        self.topic.queued_batches[self.partition] += 1
+        self.topic.queued_batches[self.partition] += batch.turns
 
     def pop(self, limit_bytes: int = 0) -> Batch:
         """The first batch leaves the queue; with it, in it, the full ones behind it that fit `limit_bytes` and were not sent either."""
         batches = self.batches
         batch = batches.popleft()
         batch.closed = True
-        gathered = 1
         if not batch.serial:
             limit_bytes = min(limit_bytes, self.topic.gather_limit_bytes)
             while batches and batches[0].closed:
@@ -92,14 +93,13 @@ class PartitionQueue:
                 if batch.size_bytes + behind.size_bytes + GROWTH_BYTES * (batch.count + behind.count) > limit_bytes:
                     break
                 batch.absorb(batches.popleft())
-                gathered += 1
-        self.topic.queued_batches[self.partition] -= gathered
+        self.topic.queued_batches[self.partition] -= batch.turns
         return batch
 
     def remove(self, batch: Batch) -> None:
         """A waiting batch leaves the queue, wherever it is."""
         self.batches.remove(batch)
-        self.topic.queued_batches[self.partition] -= 1
+        self.topic.queued_batches[self.partition] -= batch.turns
 
     def __str__(self) -> str:
         return f"{self.topic.name}-{self.partition}"
@@ -125,9 +125,21 @@ class TopicQueue:
     """One topic. Partitions cost nothing until they have records: their queues are made on first use."""
 
     __slots__ = (
-        "batch_limit_bytes", "compression_ratio", "gather_limit_bytes", "late", "leaders", "led", "load", "metadata",
-        "metadata_version", "name", "policy",
-        "queued_batches", "queues", "unbound",
+        "batch_limit_bytes",
+        "compression_ratio",
+        "gather_limit_bytes",
+        "late",
+        "leaders",
+        "led",
+        "load",
+        "max_request_bytes",
+        "metadata",
+        "metadata_version",
+        "name",
+        "policy",
+        "queued_batches",
+        "queues",
+        "unbound",
     )  # fmt: skip
 
     def __init__(
@@ -135,21 +147,21 @@ class TopicQueue:
         name: str,
         policy: UnkeyedPolicy | LatePolicy,
         availability: BrokerAvailability,
-        batch_limit_bytes: int,
-        gather_limit_bytes: int = 0,
+        settings: ProducerSettings,
     ) -> None:
         self.name = name
         self.policy = policy
-        self.batch_limit_bytes = batch_limit_bytes
+        self.max_request_bytes = settings.max_request_bytes
+        self.batch_limit_bytes = settings.batch_limit_bytes
         """Record bytes of one batch, without its header."""
-        self.gather_limit_bytes = gather_limit_bytes
+        self.gather_limit_bytes = settings.gather_limit_bytes
         """Record bytes of a batch gathered from several that waited; less once a broker found one too large."""
         self.unbound: deque[Handover] = deque()
         """Hand-overs that wait for metadata, each with its time of arrival."""
         self.late = LateQueue(policy) if isinstance(policy, LatePolicy) else None
         """Records that wait for a broker, under a policy that binds at drain time."""
         self.led: dict[int, list[int]] = {}
-        """Under such a policy: the partitions that each broker leads."""
+        """The partitions that each broker leads."""
         self.queues: list[PartitionQueue | None] = []
         self.queued_batches = array("q")
         """By partition, for the policy: see `TopicLoad`."""
@@ -174,11 +186,19 @@ class TopicQueue:
         self.leaders = [entry.leader for entry in metadata.partitions] + [NO_LEADER] * -min(missing, 0)
         self.load.partition_count = count
         self.load.available = [entry.partition for entry in metadata.partitions if entry.leader != NO_LEADER]
+        self.led = {}
+        for partition in self.load.available:
+            self.led.setdefault(self.leaders[partition], []).append(partition)
         if self.late is not None:
-            self.led = {}
-            for partition in self.load.available:
-                self.led.setdefault(self.leaders[partition], []).append(partition)
             self.late.arrange(self.led, count)
+
+    def portion_bytes(self, parts: int | None = None) -> int:
+        """Record bytes that a batch is gathered of at most: batch.max.size, and a portion of max.request.size.
+
+        That is an even one of all partitions that a broker leads, or of so many if these are more.
+        """
+        led = max(map(len, self.led.values()), default=1)
+        return min(self.gather_limit_bytes, self.max_request_bytes // (led if parts is None else min(led, parts)) - BATCH_OVERHEAD_BYTES)
 
     def queue(self, partition: int) -> PartitionQueue:
         """The queue of `partition`, made if it has none."""

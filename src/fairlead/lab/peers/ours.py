@@ -71,11 +71,11 @@ def fairlead_send_handles(stopwatch: Stopwatch, job: Job) -> int:
 def fairlead_send_table(stopwatch: Stopwatch, job: Job) -> int:
     """Arrow tables of 10 MB of values, or 100,000 rows."""
     rows = min(TABLE_ROWS_MAX, max(TABLE_BYTES // job.size, 1), job.records)
-    # By our own conversion: `pa.array` of a list imports pandas where it is installed, and 50 MB of it would be counted here.
-    columns = columns_from_lists(job.keys(rows) if job.keyed else None, job.values(rows))
-    named = (("key", columns.keys), ("value", columns.values))
-    table = pa.table({name: column.to_arrow() for name, column in named if column is not None})
     with _producer(job) as producer:
+        # By our own conversion: `pa.array` of a list imports pandas where it is installed, and 50 MB of it would be counted here.
+        columns = columns_from_lists(job.keys(rows) if job.keyed else None, job.values(rows))
+        named = (("key", columns.keys), ("value", columns.values))
+        table = pa.table({name: column.to_arrow() for name, column in named if column is not None})
         stopwatch.start()
         for _ in range(max(1, job.records // rows)):
             producer.send_table(job.topic, table)
