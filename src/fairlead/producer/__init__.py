@@ -48,7 +48,7 @@ A broker that lags (`nodes.LAG_LATENCIES`) sets the pace of the others under `ma
 request, and then for their own. So the others take what comes while it is away, except for what it is to find when it is expected
 back; that is the newest, and so much that it stays level with the others, half a turn ahead after its turn and half a turn behind
 before it, far from the lead on either side (`Reserve`). It is spread over its partitions, since the others would wait for the one
-that got nothing.
+that got nothing; and where several requests are under way, over the time that an answer takes (`Nodes.paced_ns`).
 
 With partitioner.max.lead.wait.ms the wait for those behind has an end: records that have waited for so
 long go wherever a broker takes them, and those that did not take their share are owed nothing for it (`Account.lift`).

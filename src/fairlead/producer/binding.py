@@ -39,6 +39,8 @@ class Binder:
         self.transactions = transactions
         self.nodes = nodes
         self.gathers = settings.gather_limit_bytes > settings.batch_limit_bytes
+        self.paced_ns: int | None = None
+        """Found by the last `bind`: when the turn comes of a broker that lags and has room; None: nobody waits for that."""
         self._turns: list[LateQueue] = []  # of the last round: they end once its batches are encoded and entered in the account
 
     def count(self, topic: TopicQueue, now_ns: int) -> None:
@@ -63,6 +65,7 @@ class Binder:
             if self.nodes.can_take(node_id, full=not self.gathers) and not self.nodes.silent(state, now_ns):
                 takers[node_id] = state
         waiting = self.accumulator.late
+        self.paced_ns = None
         for name, topic in list(waiting.items()):
             if not takers:
                 return
@@ -78,6 +81,8 @@ class Binder:
             self._turns.append(late)
             if not late.stretches:
                 self.accumulator.late_done(topic)
+            elif binding.paced_ns is not None:
+                self.paced_ns = binding.paced_ns if self.paced_ns is None else min(self.paced_ns, binding.paced_ns)
 
     def end_turns(self) -> None:
         """The last round's batches are encoded and entered in the account."""
@@ -123,6 +128,10 @@ class _Binding:
         # Only a full batch may take the last places of a window.
         self._ready = list(takers)
         self._ready_partial = [node_id for node_id, state in takers.items() if state.in_flight < state.window.partial_limit]
+        paced = {} if binder.schedule.hurry else self._find_paced(self._ready_partial)
+        self._ready_partial = [node_id for node_id in self._ready_partial if node_id not in paced]
+        self.paced_ns = min(paced.values(), default=None)
+        """When the first turn comes of a broker that has room already."""
         patience_ns = binder.settings.lead_wait_ns
         self._overdue_ns = None if patience_ns is None else now_ns - patience_ns  # what is from then or before waits for nobody
 
@@ -227,6 +236,11 @@ class _Binding:
             for node_id, state in self._lagging.items()
             if state.in_flight or policy.may_have_turn(led[node_id])
         }
+
+    def _find_paced(self, node_ids: Sequence[int]) -> dict[int, int]:
+        """Those of these brokers that lag and have room, but not their turn yet, with when they have (`Nodes.paced_ns`)."""
+        turns = {node_id: self._binder.nodes.paced_ns(self._lagging[node_id]) for node_id in node_ids if node_id in self._lagging}
+        return {node_id: at_ns for node_id, at_ns in turns.items() if at_ns > self._now_ns}
 
     def _limit_bytes(self) -> int:
         """The most that a batch may be gathered of, in bytes of records before compression."""

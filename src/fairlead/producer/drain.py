@@ -100,6 +100,8 @@ class Drain:
             blocked = blocked or due_ns <= now_ns or self._schedule.hurry
             if patience_ns is not None and topic.late is not None and topic.late.oldest_ns + patience_ns > now_ns:
                 dues.append(topic.late.oldest_ns + patience_ns)
+        if self._accumulator.late and self._binder.paced_ns is not None:
+            dues.append(self._binder.paced_ns)
         if blocked or dues:
             silence_ns = self._nodes.next_ns(now_ns)
             dues += [] if silence_ns is None else [silence_ns]

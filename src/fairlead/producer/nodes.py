@@ -128,9 +128,18 @@ class Nodes:
         return state.average_ns > max(LAG_LATENCIES * self._quickest_average_ns, self._quickest_average_ns + SHORT_NS)
 
     def free_ns(self, state: NodeState) -> int:
-        """When it is expected to have room for a request that is not full; some time in the past: it has."""
+        """When it is expected to have room for a request that is not full, and its turn comes; some time in the past: now."""
         answers_before = state.in_flight - state.window.partial_limit
-        return 0 if answers_before < 0 else state.sent_ns[answers_before] + state.average_ns
+        return self.paced_ns(state) if answers_before < 0 else max(state.sent_ns[answers_before] + state.average_ns, self.paced_ns(state))
+
+    def paced_ns(self, state: NodeState) -> int:
+        """When a request that is not full may follow those under way: they are spread evenly over the time that an answer takes.
+
+        Requests that left together are answered together, and so would leave together again, each with next to nothing, and none
+        for as long as an answer takes. While more than half of the places are free there is no such wait. 0: none.
+        """
+        places = state.window.partial_limit
+        return state.sent_ns[-1] + state.average_ns // places if state.in_flight and 2 * state.in_flight >= places else 0
 
     def silent(self, state: NodeState, now_ns: int) -> bool:
         """True if it has requests and did not answer any of them for too long: it is sent no more until it does."""
