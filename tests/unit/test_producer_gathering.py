@@ -143,8 +143,9 @@ def test_a_topic_with_smaller_batches_is_learnt_and_nothing_is_lost(rig: Rig) ->
     assert all(count <= 30 for request in counts(rig)[later + 2 :] for _, count in request)
 
 
-def test_stretches_of_a_table_that_a_policy_spread_are_encoded_in_one_call(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    producer = rig.producer({**SMALL, "partitioner.class": "uniform"})
+def test_stretches_of_a_table_that_do_not_touch_are_gathered_in_their_order(rig: Rig) -> None:
+    """Under a policy that gives turns out one by one, so that a batch is gathered of several stretches of one table."""
+    producer = rig.producer({**SMALL, "partitioner.class": "uniform.kafka"})
     warm(rig, producer)
     rows = [b"%06d" % number for number in range(400)]
     producer.send_table("t", pa.table({"value": pa.array(rows, pa.binary())}))
