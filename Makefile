@@ -16,7 +16,7 @@ setup: .venv/ready
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
-	$(BIN)/python -c 'import fairlead.client; from fairlead.base.kernel import compile_all; compile_all()'
+	$(BIN)/python -c 'import fairlead_kafka.client; from fairlead_kafka.base.kernel import compile_all; compile_all()'
 	@touch $@
 
 demo: setup

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from fairlead.base.codes import policy
-from fairlead.base.config import ConfigKey, ConfigTable
-from fairlead.base.config_broker import BROKER_CONFIGS
-from fairlead.base.config_client import CLIENT_CONFIGS
-from fairlead.broker.dispatch import REGISTRY
-from fairlead.broker.refusals import REFUSED_APIS, REFUSED_OPTIONS, REFUSED_VERSIONS
-from fairlead.lab.transcript.compare import Explanation, explanations
-from fairlead.producer.metric_names import GROUPS
-from fairlead.spark.connector import REFUSED_SETTINGS
-from fairlead.spark.option_table import OPTIONS, REFUSED, Option
-from fairlead.wire import CLIENT_VERSIONS, ApiKey
+from fairlead_kafka.base.codes import policy
+from fairlead_kafka.base.config import ConfigKey, ConfigTable
+from fairlead_kafka.base.config_broker import BROKER_CONFIGS
+from fairlead_kafka.base.config_client import CLIENT_CONFIGS
+from fairlead_kafka.broker.dispatch import REGISTRY
+from fairlead_kafka.broker.refusals import REFUSED_APIS, REFUSED_OPTIONS, REFUSED_VERSIONS
+from fairlead_kafka.lab.transcript.compare import Explanation, explanations
+from fairlead_kafka.producer.metric_names import GROUPS
+from fairlead_kafka.spark.connector import REFUSED_SETTINGS
+from fairlead_kafka.spark.option_table import OPTIONS, REFUSED, Option
+from fairlead_kafka.wire import CLIENT_VERSIONS, ApiKey
 
 FOLDER = Path(__file__).parent
 NOTE = "<!-- Written by docs/generate.py (`make docs`) from the code; edits here are lost. -->"
@@ -110,7 +110,7 @@ def spark_options() -> str:
                 "## Refused options",
                 table(("option", "reason"), ((f"`{name}`", why) for name, why in REFUSED.items())),
                 "## Spark's settings for its own connector",
-                "They mean nothing here: `fairlead.spark.spark_session` refuses them.",
+                "They mean nothing here: `fairlead_kafka.spark.spark_session` refuses them.",
                 table(("setting", "default", "reason"), settings),
             )
         )
@@ -181,7 +181,7 @@ def metrics() -> str:
                 "Totals are since the start; rates, averages and maxima over the last `metrics.sample.window.ms` times "
                 "`metrics.num.samples`; an average or maximum of nothing is NaN. Counting happens once for a batch or a request, never "
                 "for a record.",
-                "`fairlead.PrometheusCollector(producer)` (extra `metrics`) exports them to prometheus-client: `record-send-total` is "
+                "`fairlead_kafka.PrometheusCollector(producer)` (extra `metrics`) gives them to prometheus-client: `record-send-total` is "
                 "`kafka_producer_record_send_total{client_id}`, a node's `kafka_producer_node_…{client_id, node}`, a topic's "
                 "`kafka_producer_topic_…{client_id, topic}`.",
                 *(f"## {group}\n\n{about[group]}\n\n{rows[group]}" for group in GROUPS),

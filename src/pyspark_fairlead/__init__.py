@@ -3,6 +3,6 @@
 Every planner process imports this module, so it does nothing else.
 """
 
-from fairlead.spark.source import FairleadSource as DefaultSource
+from fairlead_kafka.spark.source import FairleadSource as DefaultSource
 
 __all__ = ["DefaultSource"]

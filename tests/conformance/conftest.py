@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-import fairlead
-from fairlead.lab.apache_kafka import ApacheKafka, Unavailable, jars
-from fairlead.lab.transcript.run import CONFIG
+import fairlead_kafka
+from fairlead_kafka.lab.apache_kafka import ApacheKafka, Unavailable, jars
+from fairlead_kafka.lab.transcript.run import CONFIG
 
 
 @pytest.fixture(scope="session")
@@ -37,7 +37,7 @@ def kafka_jars() -> str:
 @pytest.fixture(scope="session")
 def embedded() -> Iterator[str]:
     """`bootstrap.servers` of an embedded cluster of three brokers."""
-    with fairlead.Cluster(brokers=3) as cluster:
+    with fairlead_kafka.Cluster(brokers=3) as cluster:
         yield cluster.bootstrap_servers
 
 
@@ -50,9 +50,9 @@ def new_topic() -> Callable[..., str]:
 
     def make(bootstrap_servers: str, partitions: int = 3, **configs: str) -> str:
         name = f"conformance-{next(_numbers)}"
-        with fairlead.Admin({"bootstrap.servers": bootstrap_servers}) as admin:
+        with fairlead_kafka.Admin({"bootstrap.servers": bootstrap_servers}) as admin:
             settings = {key.replace("_", "."): value for key, value in configs.items()}
-            admin.create_topics([fairlead.NewTopic(name, partitions=partitions, replication_factor=1, configs=settings)])
+            admin.create_topics([fairlead_kafka.NewTopic(name, partitions=partitions, replication_factor=1, configs=settings)])
         return name
 
     return make

@@ -10,8 +10,8 @@ from confluent_kafka import Consumer as ConfluentConsumer
 from confluent_kafka import Producer as ConfluentProducer
 from confluent_kafka import TopicPartition as ConfluentPartition
 
-import fairlead
-from fairlead import TopicPartition
+import fairlead_kafka
+from fairlead_kafka import TopicPartition
 
 NewTopic = Callable[..., str]
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -45,7 +45,7 @@ def test_single_records_arrive_as_they_were_sent(apache_kafka: str, new_topic: N
         (b"", None, [("empty", b"")]),
         (b"\x00\xff", b"x" * 5_000, [("ü", "ß".encode())]),
     ]
-    with fairlead.Producer({"bootstrap.servers": apache_kafka, "compression.type": codec}) as producer:
+    with fairlead_kafka.Producer({"bootstrap.servers": apache_kafka, "compression.type": codec}) as producer:
         acks = [producer.send(topic, value, key=key, headers=headers, timestamp_ms=TIMESTAMP_MS) for key, value, headers in cases]
         placed = [ack.result(timeout_s=30) for ack in acks]
     found = {(partition, offset): rest for partition, offset, *rest in _read_with_confluent(apache_kafka, topic, len(cases))}
@@ -58,7 +58,7 @@ def test_tables_arrive_whole_and_in_order(apache_kafka: str, new_topic: NewTopic
     topic, rows = new_topic(apache_kafka), 20_000
     keys = pa.array([None if number % 7 == 0 else b"key-%d" % (number % 50) for number in range(rows)], pa.binary())
     table = pa.table({"key": keys, "value": pa.array([b"%06d" % number for number in range(rows)], pa.binary())})
-    with fairlead.Producer({"bootstrap.servers": apache_kafka, "compression.type": codec}) as producer:
+    with fairlead_kafka.Producer({"bootstrap.servers": apache_kafka, "compression.type": codec}) as producer:
         results = producer.send_table(topic, table).result(timeout_s=60)
     assert results.num_rows == rows
     found = _read_with_confluent(apache_kafka, topic, rows)
@@ -75,7 +75,7 @@ def test_tables_arrive_whole_and_in_order(apache_kafka: str, new_topic: NewTopic
 def test_keys_go_where_javas_and_librdkafkas_murmur2_puts_them(apache_kafka: str, new_topic: NewTopic) -> None:
     ours, theirs = new_topic(apache_kafka, partitions=7), new_topic(apache_kafka, partitions=7)
     keys = [b"key-%d" % number for number in range(200)]
-    with fairlead.Producer({"bootstrap.servers": apache_kafka}) as producer:
+    with fairlead_kafka.Producer({"bootstrap.servers": apache_kafka}) as producer:
         for key in keys:
             producer.send(ours, b"", key=key)
     judge = ConfluentProducer({"bootstrap.servers": apache_kafka, "partitioner": "murmur2"})
@@ -98,7 +98,7 @@ def test_our_consumer_reads_what_librdkafka_wrote(apache_kafka: str, new_topic: 
                       headers=headers, timestamp=TIMESTAMP_MS + number)  # fmt: skip
     judge.flush()
     partitions = [TopicPartition(topic, number) for number in range(3)]
-    with fairlead.Consumer({"bootstrap.servers": apache_kafka}) as consumer:
+    with fairlead_kafka.Consumer({"bootstrap.servers": apache_kafka}) as consumer:
         consumer.assign(partitions)
         consumer.seek_to_beginning(partitions)
         rows = []
@@ -117,10 +117,10 @@ def test_our_consumer_reads_what_librdkafka_wrote(apache_kafka: str, new_topic: 
 @pytest.mark.parametrize("acks", ["0", "1", "all"])
 def test_every_acks_level_delivers(apache_kafka: str, new_topic: NewTopic, acks: str) -> None:
     topic = new_topic(apache_kafka)
-    with fairlead.Producer({"bootstrap.servers": apache_kafka}) as producer:
+    with fairlead_kafka.Producer({"bootstrap.servers": apache_kafka}) as producer:
         for partition in range(3):  # With acks=0 nothing would tell us that a new partition is not quite ready.
             producer.send(topic, b"ready", partition=partition)
-    with fairlead.Producer({"bootstrap.servers": apache_kafka, "acks": acks}) as producer:
+    with fairlead_kafka.Producer({"bootstrap.servers": apache_kafka, "acks": acks}) as producer:
         sent = [producer.send(topic, b"%d" % number) for number in range(500)]
         producer.flush()
         offsets = [ack.result(timeout_s=10).offset for ack in sent]
@@ -130,25 +130,25 @@ def test_every_acks_level_delivers(apache_kafka: str, new_topic: NewTopic, acks:
 
 def test_a_record_the_broker_calls_too_large_fails_alone_and_says_so(apache_kafka: str, new_topic: NewTopic) -> None:
     topic = new_topic(apache_kafka, partitions=1, max_message_bytes="2000")
-    with fairlead.Producer({"bootstrap.servers": apache_kafka, "linger.ms": 50}) as producer:
+    with fairlead_kafka.Producer({"bootstrap.servers": apache_kafka, "linger.ms": 50}) as producer:
         small = [producer.send(topic, b"s" * 500) for _ in range(20)]
         large = producer.send(topic, b"l" * 5_000)
         more = [producer.send(topic, b"s" * 500) for _ in range(20)]
         producer.flush()
-        with pytest.raises(fairlead.RecordTooLarge):
+        with pytest.raises(fairlead_kafka.RecordTooLarge):
             large.result(timeout_s=10)
         assert sorted(ack.result(timeout_s=10).offset for ack in small + more) == list(range(40))
 
 
 def test_admin_round_trip(apache_kafka: str, new_topic: NewTopic) -> None:
     topic = new_topic(apache_kafka, partitions=2, retention_ms="3600000")
-    with fairlead.Admin({"bootstrap.servers": apache_kafka}) as admin:
+    with fairlead_kafka.Admin({"bootstrap.servers": apache_kafka}) as admin:
         assert topic in admin.list_topics()
         assert len(admin.describe_topics([topic])[topic].partitions) == 2
-        admin.create_partitions({topic: fairlead.NewPartitions(5)})
+        admin.create_partitions({topic: fairlead_kafka.NewPartitions(5)})
         assert len(admin.describe_topics([topic])[topic].partitions) == 5
-        with pytest.raises(fairlead.BrokerError, match="TOPIC_ALREADY_EXISTS"):
-            admin.create_topics([fairlead.NewTopic(topic, partitions=1)])
+        with pytest.raises(fairlead_kafka.BrokerError, match="TOPIC_ALREADY_EXISTS"):
+            admin.create_topics([fairlead_kafka.NewTopic(topic, partitions=1)])
         admin.delete_topics([topic])
         assert topic not in admin.list_topics()
 
@@ -156,10 +156,10 @@ def test_admin_round_trip(apache_kafka: str, new_topic: NewTopic) -> None:
 def test_offsets_by_place_and_by_time(apache_kafka: str, new_topic: NewTopic) -> None:
     topic = new_topic(apache_kafka, partitions=1)
     partition = TopicPartition(topic, 0)
-    with fairlead.Producer({"bootstrap.servers": apache_kafka}) as producer:
+    with fairlead_kafka.Producer({"bootstrap.servers": apache_kafka}) as producer:
         for number in range(10):
             producer.send(topic, b"x", timestamp_ms=TIMESTAMP_MS + 1_000 * number)
-    with fairlead.Consumer({"bootstrap.servers": apache_kafka}) as consumer:
+    with fairlead_kafka.Consumer({"bootstrap.servers": apache_kafka}) as consumer:
         assert consumer.beginning_offsets([partition]) == {partition: 0}
         assert consumer.end_offsets([partition]) == {partition: 10}
         found = consumer.offsets_for_times({partition: TIMESTAMP_MS + 2_500})[partition]

@@ -7,14 +7,14 @@ from collections.abc import Callable
 import pyarrow as pa
 import pytest
 
-import fairlead
-from fairlead import TopicPartition
-from fairlead.base.codes import ErrorCode
-from fairlead.spark.exactly_once.driver import Committer, Step
-from fairlead.spark.exactly_once.errors import NotCommitted
-from fairlead.spark.exactly_once.parts import Part, Writing
-from fairlead.spark.exactly_once.settings import Guarantee
-from fairlead.spark.exactly_once.task import prepare
+import fairlead_kafka
+from fairlead_kafka import TopicPartition
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.spark.exactly_once.driver import Committer, Step
+from fairlead_kafka.spark.exactly_once.errors import NotCommitted
+from fairlead_kafka.spark.exactly_once.parts import Part, Writing
+from fairlead_kafka.spark.exactly_once.settings import Guarantee
+from fairlead_kafka.spark.exactly_once.task import prepare
 
 NewTopic = Callable[..., str]
 TASKS = 2
@@ -46,7 +46,7 @@ def written(*batches: int) -> list[bytes]:
 def visible(client: dict[str, str], topic: str) -> list[bytes]:
     found: list[bytes] = []
     partitions = [TopicPartition(topic, number) for number in range(3)]
-    with fairlead.Consumer({**client, "isolation.level": "read_committed"}) as consumer:
+    with fairlead_kafka.Consumer({**client, "isolation.level": "read_committed"}) as consumer:
         for of, end in consumer.end_offsets(partitions).items():
             for table in consumer.read_range(of, 0, end, timeout_s=60):
                 found += table["value"].to_pylist()
@@ -57,12 +57,12 @@ def test_an_end_is_answered_as_done_when_it_is_asked_for_again(client: dict[str,
     """Also where transaction.version is 2: the first protocol leaves the epoch as it is."""
     topic = new_topic(client["bootstrap.servers"])
     prepared = [part.transaction for part in write(client, topic, 0)]
-    with fairlead.Admin(client) as admin:
+    with fairlead_kafka.Admin(client) as admin:
         for _ in range(2):
             admin.end_transactions(prepared, commit=True)
         described = admin.describe_transactions([each.transactional_id for each in prepared])
         assert [(each.producer_id, each.epoch) for each in described.values()] == [(each.producer_id, each.epoch) for each in prepared]
-        with pytest.raises(fairlead.ItemsFailed) as caught:
+        with pytest.raises(fairlead_kafka.ItemsFailed) as caught:
             admin.end_transactions(prepared, commit=False)
     assert {error.code for error in caught.value.errors.values()} <= {ErrorCode.INVALID_TXN_STATE, ErrorCode.CONCURRENT_TRANSACTIONS}
     assert visible(client, topic) == written(0)
@@ -91,7 +91,7 @@ def test_transactions_that_were_aborted_after_the_decision_are_replaced(client: 
 
     def reached(now: Step) -> None:
         if now is Step.DECIDED:
-            with fairlead.Producer({**client, "transactional.id": parts[0].transaction.transactional_id}) as other:
+            with fairlead_kafka.Producer({**client, "transactional.id": parts[0].transaction.transactional_id}) as other:
                 other.init_transactions()
             raise Crash
 
@@ -104,7 +104,7 @@ def test_transactions_that_were_aborted_after_the_decision_are_replaced(client: 
 def test_transactions_that_were_aborted_before_it_are_told(client: dict[str, str], new_topic: NewTopic) -> None:
     topic = new_topic(client["bootstrap.servers"])
     parts = write(client, topic, 0)
-    with fairlead.Admin(client) as admin:
+    with fairlead_kafka.Admin(client) as admin:
         admin.end_transactions([parts[0].transaction], commit=False)
     with pytest.raises(NotCommitted, match="1 of 2 transactions were aborted"):
         Committer(client, GUARANTEE, topic).commit(0, parts)

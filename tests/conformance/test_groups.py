@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-import fairlead
+import fairlead_kafka
 from tests.support.group_clients import Member, poll_until, settled
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
@@ -19,7 +19,7 @@ STRATEGIES = ["range", "roundrobin", "sticky", "cooperative-sticky"]
 
 
 def fill(servers: str, topic: str) -> None:
-    with fairlead.Producer({"bootstrap.servers": servers}) as producer:
+    with fairlead_kafka.Producer({"bootstrap.servers": servers}) as producer:
         for number in range(10 * PARTITIONS):
             producer.send(topic, b"%d" % number, partition=number % PARTITIONS)
 
@@ -32,7 +32,7 @@ def test_our_members_share_commit_and_take_over_on_apache_kafka(apache_kafka: st
     members = [Member(apache_kafka, topic, [topic], **options) for _ in range(2)]
     settled(members, PARTITIONS)
     poll_until(members, lambda: sum(len(member.records) for member in members) == 10 * PARTITIONS)
-    with fairlead.Admin({"bootstrap.servers": apache_kafka}) as admin:
+    with fairlead_kafka.Admin({"bootstrap.servers": apache_kafka}) as admin:
         described = admin.describe_groups([topic])[topic]
         assert (described.state, described.protocol) == ("Stable", strategy)
         assert sorted(of.partition for member in described.members for of in member.assignment) == list(range(PARTITIONS))
@@ -41,8 +41,8 @@ def test_our_members_share_commit_and_take_over_on_apache_kafka(apache_kafka: st
         members[0].close()
         assert {one.offset for one in admin.list_group_offsets([topic])[topic].values()} == {10}
         assert admin.list_groups(states=["Empty"])[topic].type.lower() == "classic"
-        admin.alter_group_offsets(topic, {fairlead.TopicPartition(topic, 0): 3})
-        admin.delete_group_offsets(topic, [fairlead.TopicPartition(topic, 1)])
+        admin.alter_group_offsets(topic, {fairlead_kafka.TopicPartition(topic, 0): 3})
+        admin.delete_group_offsets(topic, [fairlead_kafka.TopicPartition(topic, 1)])
         offsets = {of.partition: one.offset for of, one in admin.list_group_offsets([topic])[topic].items()}
         assert offsets == {0: 3, 2: 10, 3: 10}
         admin.delete_groups([topic])

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-import fairlead
-from fairlead import TopicPartition
-from fairlead.lab.apache_kafka import java_command
+import fairlead_kafka
+from fairlead_kafka import TopicPartition
+from fairlead_kafka.lab.apache_kafka import java_command
 
 NewTopic = Callable[..., str]
 JAVA_TIMEOUT_S = 90
@@ -35,7 +35,7 @@ def test_the_java_producer_is_read_back_whole(embedded: str, new_topic: NewTopic
     )  # fmt: skip
     assert "20000 records sent" in said
     partitions = [TopicPartition(topic, number) for number in range(4)]
-    with fairlead.Consumer({"bootstrap.servers": embedded}) as consumer:
+    with fairlead_kafka.Consumer({"bootstrap.servers": embedded}) as consumer:
         assert sum(consumer.end_offsets(partitions).values()) == 20_000
         tables = [
             table for partition in partitions for table in consumer.read_range(partition, 0, consumer.end_offsets([partition])[partition])
@@ -48,7 +48,7 @@ def test_the_java_producer_is_read_back_whole(embedded: str, new_topic: NewTopic
 def test_the_java_consumer_with_a_group_reads_what_we_wrote_and_resumes(embedded: str, new_topic: NewTopic) -> None:
     topic = new_topic(embedded, partitions=4)
     for first, codec in enumerate(CODECS):
-        with fairlead.Producer({"bootstrap.servers": embedded, "compression.type": codec}) as producer:
+        with fairlead_kafka.Producer({"bootstrap.servers": embedded, "compression.type": codec}) as producer:
             for number in range(first, 1_000, len(CODECS)):
                 producer.send(topic, b"value-%d" % number, key=b"key-%d" % number)
     arguments = ("--bootstrap-server", embedded, "--topic", topic, "--group", f"java-{topic}", "--from-beginning", "--timeout-ms", "20000")

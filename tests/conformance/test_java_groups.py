@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-import fairlead
-from fairlead.lab.apache_kafka import java_command
+import fairlead_kafka
+from fairlead_kafka.lab.apache_kafka import java_command
 from tests.conformance.test_java_clients import JAVA_TIMEOUT_S, _java
 from tests.support.java_tools import formatted
 from tests.support.stock_clients import until
@@ -75,8 +75,8 @@ def test_kafkas_group_command_describes_resets_and_deletes(embedded: str, new_to
     reset = (*tool, "--reset-offsets", "--group", topic, "--topic", f"{topic}:0", "--to-earliest")
     assert rows_of(_java(*reset, "--execute")) == [[topic, topic, "0", "0"]]
     _java(*tool, "--delete-offsets", "--group", topic, "--topic", f"{topic}:1")
-    with fairlead.Admin({"bootstrap.servers": embedded}) as admin:
-        assert admin.list_group_offsets([topic])[topic] == {fairlead.TopicPartition(topic, 0): fairlead.OffsetAndMetadata(0)}
+    with fairlead_kafka.Admin({"bootstrap.servers": embedded}) as admin:
+        assert admin.list_group_offsets([topic])[topic] == {fairlead_kafka.TopicPartition(topic, 0): fairlead_kafka.OffsetAndMetadata(0)}
         _java(*tool, "--delete", "--group", topic)
         assert topic not in admin.list_groups()
 

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-import fairlead
-from fairlead import TopicPartition
-from fairlead.lab.apache_kafka import java_command
-from fairlead.testing import Cluster
+import fairlead_kafka
+from fairlead_kafka import TopicPartition
+from fairlead_kafka.lab.apache_kafka import java_command
+from fairlead_kafka.testing import Cluster
 from tests.support.java_tools import JavaTools
 
 PATIENCE_S = 60
@@ -178,7 +178,7 @@ def _send_verifiably(servers: str, topic: str) -> str:
 def test_verifiable_producer_loses_nothing_when_a_leader_is_killed(cluster: Cluster, tool: Tool, topic: str) -> None:
     tool("configs", "--entity-type", "topics", "--entity-name", topic, "--alter", "--add-config", "min.insync.replicas=2")
     partitions = [TopicPartition(topic, number) for number in range(4)]
-    with fairlead.Consumer({"bootstrap.servers": cluster.bootstrap_servers}) as consumer, ThreadPoolExecutor(1) as pool:
+    with fairlead_kafka.Consumer({"bootstrap.servers": cluster.bootstrap_servers}) as consumer, ThreadPoolExecutor(1) as pool:
         sending = pool.submit(_send_verifiably, cluster.bootstrap_servers, topic)
         until(lambda: str(sum(consumer.end_offsets(partitions).values())), lambda seen: int(seen) > 100 or sending.done())
         cluster.broker(0).kill()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-import fairlead
+import fairlead_kafka
 from tests.conformance.test_java_clients import _java
 from tests.support.java_tools import formatted
 
@@ -55,8 +55,8 @@ def test_javas_tools_see_transactions_and_end_one_that_hangs(embedded: str, new_
     described = _java(*tool, "describe", "--transactional-id", topic)
     assert "Ongoing" in described
     assert f"{topic}-0" in described
-    with fairlead.Consumer({"bootstrap.servers": embedded}) as consumer:
-        partition = fairlead.TopicPartition(topic, 0)
+    with fairlead_kafka.Consumer({"bootstrap.servers": embedded}) as consumer:
+        partition = fairlead_kafka.TopicPartition(topic, 0)
         assert consumer.end_offsets([partition])[partition] == 1
         _java(*tool, "abort", "--topic", topic, "--partition", "0", "--start-offset", "0")
         assert consumer.end_offsets([partition])[partition] == 2

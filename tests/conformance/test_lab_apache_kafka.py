@@ -6,18 +6,18 @@ from collections.abc import Iterator
 
 import pytest
 
-import fairlead
-from fairlead.base.limits import BATCH_OVERHEAD_BYTES
-from fairlead.lab.apache_kafka import Unavailable, jars
-from fairlead.lab.faulty_targets import FaultyTarget, fault, faulty_target
-from fairlead.lab.held import held
-from fairlead.lab.paced import make_topics
+import fairlead_kafka
+from fairlead_kafka.base.limits import BATCH_OVERHEAD_BYTES
+from fairlead_kafka.lab.apache_kafka import Unavailable, jars
+from fairlead_kafka.lab.faulty_targets import FaultyTarget, fault, faulty_target
+from fairlead_kafka.lab.held import held
+from fairlead_kafka.lab.paced import make_topics
 
 TOPIC = "led-by-both"
 
 
 def _leaders(servers: str) -> list[int]:
-    with fairlead.Admin({"bootstrap.servers": servers}) as admin:
+    with fairlead_kafka.Admin({"bootstrap.servers": servers}) as admin:
         return [partition.leader for partition in admin.describe_topics([TOPIC])[TOPIC].partitions]
 
 
@@ -34,7 +34,7 @@ def target() -> Iterator[FaultyTarget]:
 
 
 def test_records_pass_a_slow_proxy_and_are_counted_behind_it(target: FaultyTarget) -> None:
-    with fault(target, "serial", 5), fairlead.Producer({"bootstrap.servers": target.bootstrap_servers}) as producer:
+    with fault(target, "serial", 5), fairlead_kafka.Producer({"bootstrap.servers": target.bootstrap_servers}) as producer:
         for partition in (0, 0, 1):
             producer.send(TOPIC, b"x" * 100, partition=partition).result(timeout_s=30)
     found = held(target.bootstrap_servers, TOPIC)

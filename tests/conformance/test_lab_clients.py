@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from fairlead.client import Admin, NewTopic
-from fairlead.lab import isolation, throughput
-from fairlead.lab.peers.pressed import Phases
-from fairlead.lab.peers.run import Job
-from fairlead.testing import Cluster
+from fairlead_kafka.client import Admin, NewTopic
+from fairlead_kafka.lab import isolation, throughput
+from fairlead_kafka.lab.peers.pressed import Phases
+from fairlead_kafka.lab.peers.run import Job
+from fairlead_kafka.testing import Cluster
 
 ISOLATION_ROW = {"system", "target", "load", "fault", "healthy_records_per_s", "share", "p99_ms", "acked", "failed", "rss_mb"}
 THROUGHPUT_ROW = {"records_per_s", "mb_per_s", "cpu_s_per_million", "acked", "rss_mb"}
@@ -25,7 +25,7 @@ def cluster() -> Iterator[Cluster]:
 
 @pytest.mark.parametrize("system", ["fairlead", "fairlead.share", "confluent-kafka", "kafka-python", "aiokafka"])
 def test_a_moment_of_isolation_gives_its_rows(system: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip(isolation.SYSTEMS[system].module or "fairlead")
+    pytest.importorskip(isolation.SYSTEMS[system].module or "fairlead_kafka")
     monkeypatch.setitem(isolation.PROFILES, "quick", Phases(warmup=0.3, baseline=0.7, settling=0.3, fault=0.7))
     rows = isolation.run(lambda _: None, peers=[system], loads=["keyed"], faults=["slow"], rate=1000)
     assert [(row["system"], row["target"], row["load"], row["fault"]) for row in rows] == [
@@ -38,7 +38,7 @@ def test_a_moment_of_isolation_gives_its_rows(system: str, monkeypatch: pytest.M
 @pytest.mark.parametrize("keyed", [False, True], ids=["unkeyed", "keyed"])
 @pytest.mark.parametrize("system", [system for system in throughput.SYSTEMS if system != "java"])
 def test_every_system_of_throughput_delivers_all_it_was_given(cluster: Cluster, system: str, keyed: bool) -> None:
-    pytest.importorskip(throughput.SYSTEMS[system][0] or "fairlead")
+    pytest.importorskip(throughput.SYSTEMS[system][0] or "fairlead_kafka")
     topic = f"{system}-{keyed}"
     with Admin({"bootstrap.servers": cluster.bootstrap_servers}) as admin:
         admin.create_topics([NewTopic(topic, partitions=throughput.PARTITIONS)])

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-import fairlead
-from fairlead.testing import Cluster
+import fairlead_kafka
+from fairlead_kafka.testing import Cluster
 from tests.conformance.test_java_clients import _java
 
 PATIENCE_S = 60
@@ -23,9 +23,9 @@ def cluster() -> Iterator[Cluster]:
     """Three brokers in racks a, b and c; a topic of one partition, led in rack a and replicated to the others."""
     config = {"replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector"}
     with Cluster(brokers=3, config=config, racks=("a", "b", "c")) as running:
-        with fairlead.Admin({"bootstrap.servers": running.bootstrap_servers}) as admin:
-            admin.create_topics([fairlead.NewTopic(TOPIC, assignments=[[0, 1, 2]])])
-        with fairlead.Producer({"bootstrap.servers": running.bootstrap_servers}) as producer:
+        with fairlead_kafka.Admin({"bootstrap.servers": running.bootstrap_servers}) as admin:
+            admin.create_topics([fairlead_kafka.NewTopic(TOPIC, assignments=[[0, 1, 2]])])
+        with fairlead_kafka.Producer({"bootstrap.servers": running.bootstrap_servers}) as producer:
             for number in range(RECORDS):
                 producer.send(TOPIC, b"%d" % number)
         yield running

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pytest
 
-from fairlead.records import Compression, TimestampType, assign, check_produced, decode, scan, verify
+from fairlead_kafka.records import Compression, TimestampType, assign, check_produced, decode, scan, verify
 from tests.support.records_samples import VARIED, Sample, decoded, encoded, kernels_served_by
 
 kafka_codec = pytest.importorskip("kafka.codec")

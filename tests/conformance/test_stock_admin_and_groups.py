@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from fairlead.base.codes import ErrorCode
-from fairlead.testing import Cluster
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.testing import Cluster
 from tests.support.stock_clients import (
     FIRST_TEN,
     PARTITIONS,

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from fairlead.testing import Cluster
+from fairlead_kafka.testing import Cluster
 from tests.support.stock_clients import (
     FIRST_TEN,
     NEXT_TEN,

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from fairlead.broker.home import home_partition
-from fairlead.testing import Cluster
+from fairlead_kafka.broker.home import home_partition
+from fairlead_kafka.testing import Cluster
 from tests.support.stock_clients import PARTITIONS, PATIENCE_S, create, fill
 
 confluent_kafka = pytest.importorskip("confluent_kafka")

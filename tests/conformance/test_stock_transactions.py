@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-import fairlead
+import fairlead_kafka
 from tests.support.stock_clients import PATIENCE_S, create, until
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
@@ -173,7 +173,7 @@ def test_confluent_moves_a_group_on_with_a_transaction(embedded: str, topic: str
     """Read, write, and send the offsets along, in two transactions of which one is aborted."""
     source, group = f"{topic}-source", f"group-{topic}"
     create(confluent_admin.AdminClient({"bootstrap.servers": embedded}), source, 1)
-    with fairlead.Producer({"bootstrap.servers": embedded}) as filler:
+    with fairlead_kafka.Producer({"bootstrap.servers": embedded}) as filler:
         for number in range(10):
             filler.send(source, b"%d" % number)
     config = {"bootstrap.servers": embedded, "group.id": group, "auto.offset.reset": "earliest", "enable.auto.commit": False}
@@ -252,7 +252,7 @@ def test_confluent_is_fenced_by_the_next_with_its_id(embedded: str, topic: str) 
 
 
 def test_transactions_survive_the_death_of_a_broker_between_them() -> None:
-    with fairlead.Cluster(brokers=3) as cluster:
+    with fairlead_kafka.Cluster(brokers=3) as cluster:
         servers = cluster.bootstrap_servers
         create(confluent_admin.AdminClient({"bootstrap.servers": servers}), "events")
         producer = confluent_kafka.Producer({"bootstrap.servers": servers, "transactional.id": "t"})

@@ -9,11 +9,11 @@ from collections.abc import Callable
 import pyarrow as pa
 import pytest
 
-import fairlead
-from fairlead import GroupMetadata, OffsetAndMetadata, Producer, ProducerFenced, TopicPartition, TransactionFailed
-from fairlead.base.codes import ErrorCode
-from fairlead.base.errors import BrokerError
-from fairlead.wire import ApiKey
+import fairlead_kafka
+from fairlead_kafka import GroupMetadata, OffsetAndMetadata, Producer, ProducerFenced, TopicPartition, TransactionFailed
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.wire import ApiKey
 from tests.support.cutting_proxy import CUTS, Fault
 from tests.support.transaction_verdict import PARTITIONS, STEPS, Pipeline, committed_offset, confluent_values, read_committed, run
 
@@ -65,7 +65,7 @@ def test_what_is_committed_is_read_and_what_is_aborted_is_not(servers: str, new_
                 committed += values
     assert Counter(read_committed(servers, topic)) == Counter(committed)
     assert Counter(confluent_values(servers, topic, len(committed))) == Counter(committed)
-    with fairlead.Consumer({"bootstrap.servers": servers}) as dirty:
+    with fairlead_kafka.Consumer({"bootstrap.servers": servers}) as dirty:
         ends = dirty.end_offsets([TopicPartition(topic, number) for number in range(PARTITIONS)])
     assert sum(ends.values()) > 6 * 50, "what was aborted is in the log, and so are the markers"
 
@@ -180,7 +180,7 @@ def test_a_refused_batch_fails_the_transaction_and_the_next_one_has_a_new_epoch(
         too_large = sender.send(topic, b"x" * 5000)
         with pytest.raises(TransactionFailed, match=r"max\.message\.bytes"):
             sender.commit_transaction()
-        with pytest.raises(fairlead.RecordTooLarge):
+        with pytest.raises(fairlead_kafka.RecordTooLarge):
             too_large.result(20)
         sender.abort_transaction()
         assert ack.done()
@@ -205,7 +205,7 @@ def test_the_awaiting_face_does_the_same(servers: str, new_topic: NewTopic) -> N
     topic = new_topic(servers, partitions=PARTITIONS)
 
     async def main() -> None:
-        async with fairlead.AsyncProducer({"bootstrap.servers": servers, "transactional.id": topic}) as sender:
+        async with fairlead_kafka.AsyncProducer({"bootstrap.servers": servers, "transactional.id": topic}) as sender:
             await sender.init_transactions()
             async with sender.transaction():
                 await sender.send(topic, b"kept")
@@ -213,7 +213,7 @@ def test_the_awaiting_face_does_the_same(servers: str, new_topic: NewTopic) -> N
             with pytest.raises(ZeroDivisionError):
                 await lose(sender)
 
-    async def lose(sender: fairlead.AsyncProducer) -> None:
+    async def lose(sender: fairlead_kafka.AsyncProducer) -> None:
         async with sender.transaction():
             await (await sender.send(topic, b"lost"))
             raise ZeroDivisionError
@@ -223,7 +223,7 @@ def test_the_awaiting_face_does_the_same(servers: str, new_topic: NewTopic) -> N
     assert committed_offset(servers, topic, TopicPartition(topic, 0)) == 1
 
 
-def reader(servers: str, topic: str) -> fairlead.Consumer:
-    made = fairlead.Consumer({"bootstrap.servers": servers, "isolation.level": "read_committed", "auto.offset.reset": "earliest"})
+def reader(servers: str, topic: str) -> fairlead_kafka.Consumer:
+    made = fairlead_kafka.Consumer({"bootstrap.servers": servers, "isolation.level": "read_committed", "auto.offset.reset": "earliest"})
     made.assign([TopicPartition(topic, 0)])
     return made

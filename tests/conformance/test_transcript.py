@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from fairlead.cli.main import run as run_command
-from fairlead.lab.apache_kafka import Unavailable
-from fairlead.lab.transcript import Transcript, run_transcript, three_steps
-from fairlead.lab.transcript.compare import Explanation, Symbols, differences, explanations, plain
-from fairlead.lab.transcript.run import CONFIG, STEPS, ask_ours, judge
-from fairlead.lab.transcript.steps import Seen, Step, ask
-from fairlead.lab.transcript.talk import Outcome
-from fairlead.wire import ApiKey, Message
+from fairlead_kafka.cli.main import run as run_command
+from fairlead_kafka.lab.apache_kafka import Unavailable
+from fairlead_kafka.lab.transcript import Transcript, run_transcript, three_steps
+from fairlead_kafka.lab.transcript.compare import Explanation, Symbols, differences, explanations, plain
+from fairlead_kafka.lab.transcript.run import CONFIG, STEPS, ask_ours, judge
+from fairlead_kafka.lab.transcript.steps import Seen, Step, ask
+from fairlead_kafka.lab.transcript.talk import Outcome
+from fairlead_kafka.wire import ApiKey, Message
 
 
 @pytest.mark.timeout(300)
@@ -30,7 +30,7 @@ def test_our_cluster_answers_as_apache_kafka_does_and_every_difference_has_a_rea
 
 
 def test_every_api_that_is_served_is_in_the_transcript() -> None:
-    from fairlead.broker.dispatch import REGISTRY
+    from fairlead_kafka.broker.dispatch import REGISTRY
 
     assert {step.api for step in STEPS} >= set(REGISTRY)
 
@@ -129,7 +129,7 @@ def test_the_command_prints_figures_and_fails_for_what_is_not_explained(
     lines: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found = Transcript(requests=4, apis=2, same=2, explained=1 if lines else 2, unexplained=lines)
-    monkeypatch.setattr("fairlead.lab.transcript.run_transcript", lambda status, kafka: found)
+    monkeypatch.setattr("fairlead_kafka.lab.transcript.run_transcript", lambda status, kafka: found)
     assert run_command(["lab", "transcript", "--json", "-"]) == (1 if lines else 0)
     said = capsys.readouterr()
     expected = {"requests": 4, "apis": 2, "same": 2, "explained": found.explained, "unexplained": len(lines)}
@@ -141,6 +141,6 @@ def test_the_command_says_why_there_is_no_apache_kafka(monkeypatch: pytest.Monke
     def unavailable(status: object, kafka: object) -> Transcript:
         raise Unavailable("there is no java on the PATH")
 
-    monkeypatch.setattr("fairlead.lab.transcript.run_transcript", unavailable)
+    monkeypatch.setattr("fairlead_kafka.lab.transcript.run_transcript", unavailable)
     assert run_command(["lab", "transcript", "--json", "-"]) == 0
     assert json.loads(capsys.readouterr().out) == {"system": "apache-kafka", "skipped": "there is no java on the PATH"}

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from fairlead.testing import Cluster
+from fairlead_kafka.testing import Cluster
 from tests.support.command_line import Run, runner
 
 

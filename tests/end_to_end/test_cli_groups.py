@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-import fairlead
-from fairlead import TopicPartition
-from fairlead.testing import Cluster
+import fairlead_kafka
+from fairlead_kafka import TopicPartition
+from fairlead_kafka.testing import Cluster
 from tests.support.command_line import Run
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
@@ -21,9 +21,9 @@ PATIENCE_S = 30
 @pytest.fixture(scope="module", autouse=True)
 def topic(cluster: Cluster) -> None:
     """Two partitions with ten records each, a second apart."""
-    with fairlead.Admin({"bootstrap.servers": cluster.bootstrap_servers}) as admin:
-        admin.create_topics([fairlead.NewTopic(TOPIC, partitions=2)])
-    with fairlead.Producer({"bootstrap.servers": cluster.bootstrap_servers}) as producer:
+    with fairlead_kafka.Admin({"bootstrap.servers": cluster.bootstrap_servers}) as admin:
+        admin.create_topics([fairlead_kafka.NewTopic(TOPIC, partitions=2)])
+    with fairlead_kafka.Producer({"bootstrap.servers": cluster.bootstrap_servers}) as producer:
         for number in range(10):
             for partition in range(2):
                 producer.send(TOPIC, b"x", partition=partition, timestamp_ms=1_700_000_000_000 + 1_000 * number)
@@ -32,7 +32,7 @@ def topic(cluster: Cluster) -> None:
 @pytest.fixture
 def group(cluster: Cluster) -> Iterator[None]:
     """A group without members that has read four records of partition 0 and all of partition 1."""
-    with fairlead.Admin({"bootstrap.servers": cluster.bootstrap_servers}) as admin:
+    with fairlead_kafka.Admin({"bootstrap.servers": cluster.bootstrap_servers}) as admin:
         admin.alter_group_offsets(GROUP, {PARTITIONS[0]: 4, PARTITIONS[1]: 10})
         yield
         admin.delete_groups([GROUP])
@@ -139,10 +139,10 @@ def test_a_group_with_members_is_neither_reset_nor_deleted(run: Run, cluster: Cl
 
 
 def test_groups_are_deleted_whole_or_by_topic(run: Run, cluster: Cluster) -> None:
-    with fairlead.Admin({"bootstrap.servers": cluster.bootstrap_servers}) as admin:
+    with fairlead_kafka.Admin({"bootstrap.servers": cluster.bootstrap_servers}) as admin:
         admin.alter_group_offsets("old", dict.fromkeys(PARTITIONS, 1))
     assert run("groups", "delete", "old", "--topic", TOPIC).out.splitlines() == [f"deleted: old, {of}" for of in PARTITIONS]
-    with fairlead.Admin({"bootstrap.servers": cluster.bootstrap_servers}) as admin:
+    with fairlead_kafka.Admin({"bootstrap.servers": cluster.bootstrap_servers}) as admin:
         admin.alter_group_offsets("old", dict.fromkeys(PARTITIONS, 1))
     ran = run("groups", "delete", "old", "missing")
     assert (ran.code, ran.out) == (1, "deleted: old\n")
@@ -153,7 +153,7 @@ def test_groups_are_deleted_whole_or_by_topic(run: Run, cluster: Cluster) -> Non
 
 def test_consume_goes_on_where_its_group_committed_what_was_printed(run: Run, cluster: Cluster) -> None:
     assert run("topics", "create", "printed", "--partitions", "2").code == 0
-    with fairlead.Producer({"bootstrap.servers": cluster.bootstrap_servers}) as producer:
+    with fairlead_kafka.Producer({"bootstrap.servers": cluster.bootstrap_servers}) as producer:
         for number in range(10):
             producer.send("printed", b"%d" % number, partition=number % 2)
     consume = ("consume", "printed", "--group", "printers", "--from-beginning")

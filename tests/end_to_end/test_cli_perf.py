@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from fairlead import Consumer, TopicPartition
-from fairlead.testing import Cluster
+from fairlead_kafka import Consumer, TopicPartition
+from fairlead_kafka.testing import Cluster
 from tests.support.command_line import Run, start
 from tests.support.transaction_verdict import settled_ends
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-import fairlead
-from fairlead.testing import Cluster
+import fairlead_kafka
+from fairlead_kafka.testing import Cluster
 from tests.support.command_line import Run
 
 
@@ -24,7 +24,7 @@ def test_init_writes_a_project_whose_topics_are_there_and_check_finds_nothing(ru
     ran = run("pipeline", "init", str(tmp_path / "shop"))
     assert (ran.code, ran.err) == (0, "")
     assert "put 2,000 records of an access log into access" in ran.out
-    with fairlead.Admin({"bootstrap.servers": cluster.bootstrap_servers}) as admin:
+    with fairlead_kafka.Admin({"bootstrap.servers": cluster.bootstrap_servers}) as admin:
         assert {"access", "access.quarantine", "access.by-host"} <= set(admin.list_topics())
     checked = run("pipeline", "check", str(tmp_path / "shop"), "--json", str(tmp_path / "report.json"))
     assert checked.code == 0, checked.out
@@ -76,8 +76,8 @@ def test_what_makes_no_sense_is_said(run_at: Run, arguments: tuple[str, ...], sa
 def test_a_check_loads_neither_spark_nor_arrow_nor_a_client(cluster: Cluster, run: Run, tmp_path: Path) -> None:
     assert run("pipeline", "init", str(tmp_path / "shop")).code == 0
     program = (
-        "import sys; from fairlead.cli.main import run; code = run(sys.argv[1:]);"
-        "print(sorted({'pyspark', 'pyarrow', 'numpy', 'numba', 'pandas', 'hypothesis', 'fairlead.client'} & set(sys.modules)), code)"
+        "import sys; from fairlead_kafka.cli.main import run; code = run(sys.argv[1:]);"
+        "print(sorted({'pyspark', 'pyarrow', 'numpy', 'numba', 'pandas', 'hypothesis', 'fairlead_kafka.client'} & set(sys.modules)), code)"
     )
     command = [sys.executable, "-c", program, "pipeline", "check", str(tmp_path / "shop"), "-b", cluster.bootstrap_servers]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-import fairlead
-from fairlead.base.ids import TopicPartition
-from fairlead.lab import plotting
-from fairlead.testing import Cluster
+import fairlead_kafka
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.lab import plotting
+from fairlead_kafka.testing import Cluster
 from tests.support.command_line import Run
 
 
@@ -19,14 +19,14 @@ from tests.support.command_line import Run
 def topic(cluster: Cluster) -> str:
     """300 keyed records in 30 batches and a transaction, over 3 partitions."""
     config = {"bootstrap.servers": cluster.bootstrap_servers}
-    with fairlead.Admin(config) as admin:
-        admin.create_topics([fairlead.NewTopic("skewed", partitions=3), fairlead.NewTopic("nothing", partitions=2)])
-    with fairlead.Producer({**config, "compression.type": "zstd"}) as producer:
+    with fairlead_kafka.Admin(config) as admin:
+        admin.create_topics([fairlead_kafka.NewTopic("skewed", partitions=3), fairlead_kafka.NewTopic("nothing", partitions=2)])
+    with fairlead_kafka.Producer({**config, "compression.type": "zstd"}) as producer:
         for number in range(10):
             for key in range(30):
                 producer.send("skewed", b"a value " * 20, key=b"hot" if key < 20 else b"key-%d" % key, headers=[("n", b"%d" % number)])
             producer.flush()
-    with fairlead.Producer({**config, "transactional.id": "t"}) as producer:
+    with fairlead_kafka.Producer({**config, "transactional.id": "t"}) as producer:
         producer.init_transactions()
         producer.begin_transaction()
         producer.send("skewed", b"unkeyed", partition=1)
@@ -40,7 +40,7 @@ def test_the_report_tells_what_the_topic_holds(run: Run, topic: str, cluster: Cl
     report = json.loads(ran.out)
     assert (report["looked_at"]["records"], report["looked_at"]["markers"], report["looked_at"]["whole_topic"]) == (301, 1, True)
     held: Counter[int] = Counter()
-    with fairlead.Consumer({"bootstrap.servers": cluster.bootstrap_servers}) as consumer:
+    with fairlead_kafka.Consumer({"bootstrap.servers": cluster.bootstrap_servers}) as consumer:
         partitions = [TopicPartition(topic, number) for number in range(3)]
         for partition, end in consumer.end_offsets(partitions).items():
             held[partition.partition] = sum(table.num_rows for table in consumer.read_range(partition, 0, end)) if end else 0
@@ -112,4 +112,4 @@ def test_a_picture_without_matplotlib_is_refused_before_the_work(
     monkeypatch.setattr(plotting, "find_spec", lambda name: None)
     ran = run("skew", topic, "--plot", str(tmp_path / "skew.svg"))
     assert (ran.code, ran.out) == (1, "")
-    assert "pip install 'fairlead[lab]'" in ran.err
+    assert "pip install 'fairlead-kafka[lab]'" in ran.err

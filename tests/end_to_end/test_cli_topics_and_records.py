@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.lab.experiment import EXPERIMENTS, TRIALS
-from fairlead.testing import Cluster
+from fairlead_kafka.lab.experiment import EXPERIMENTS, TRIALS
+from fairlead_kafka.testing import Cluster
 from tests.support.command_line import Run, start
 
 
@@ -78,8 +78,8 @@ def test_what_is_wrong_is_said_in_one_line(run: Run, arguments: list[str], code:
     "arguments", [["topics", "list"], ["produce", "t"], ["consume", "t"], ["perf", "consume", "--topic", "t", "--messages", "1"]]
 )
 def test_an_unreachable_cluster_is_named_with_the_reason(run: Run, monkeypatch: pytest.MonkeyPatch, arguments: list[str]) -> None:
-    monkeypatch.setattr("fairlead.cli.connecting.QUIET_S", 0.1)
-    monkeypatch.setattr("fairlead.cli.connecting.PATIENCE_S", 0.2)
+    monkeypatch.setattr("fairlead_kafka.cli.connecting.QUIET_S", 0.1)
+    monkeypatch.setattr("fairlead_kafka.cli.connecting.PATIENCE_S", 0.2)
     ran = run(*arguments, "-b", "127.0.0.1:1")
     assert ran.code == 1
     assert ran.err.splitlines() == [
@@ -90,7 +90,7 @@ def test_an_unreachable_cluster_is_named_with_the_reason(run: Run, monkeypatch: 
 
 
 def test_a_missing_topic_is_said_and_not_created(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairlead.cli.records.TOPIC_S", 0.2)
+    monkeypatch.setattr("fairlead_kafka.cli.records.TOPIC_S", 0.2)
     ran = run("consume", "misspelt")
     assert ran.code == 1
     assert "topic misspelt is not in the cluster" in ran.err
@@ -189,7 +189,7 @@ def test_ctrl_c_lets_produce_deliver_what_it_read(cluster: Cluster, run: Run) ->
 
 
 def test_ctrl_c_does_not_wait_for_a_cluster_that_went_away(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairlead.cli.records.FLUSH_S", 0.1)
+    monkeypatch.setattr("fairlead_kafka.cli.records.FLUSH_S", 0.1)
     doomed = Cluster(brokers=1)
 
     class Typist:

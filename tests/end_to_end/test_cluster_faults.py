@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead.base.codes import ErrorCode
-from fairlead.base.errors import UsageError
-from fairlead.testing import Cluster
-from fairlead.wire import ApiKey, Message
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import UsageError
+from fairlead_kafka.testing import Cluster
+from fairlead_kafka.wire import ApiKey, Message
 from tests.support.broker_driver import batch, produce_fields
 from tests.support.waiting import until
 from tests.support.wire_client import Wire, read

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.base.errors import ConfigError, ConnectionFailed, FairleadError, UsageError
-from fairlead.testing import Cluster
-from fairlead.wire import ApiKey, Message
+from fairlead_kafka.base.errors import ConfigError, ConnectionFailed, FairleadError, UsageError
+from fairlead_kafka.testing import Cluster
+from fairlead_kafka.wire import ApiKey, Message
 from tests.support.wire_client import Wire, addresses, append, create, read, write
 
 
@@ -123,7 +123,7 @@ def test_a_broker_that_crashes_is_not_running_and_can_be_started_again(monkeypat
     with Cluster(brokers=2) as cluster:
         write(cluster, "events", b"before")
         leader = create(addresses(cluster), "events")
-        monkeypatch.setattr("fairlead.broker.machine.Session.received", lambda *_: 1 / 0)
+        monkeypatch.setattr("fairlead_kafka.broker.machine.Session.received", lambda *_: 1 / 0)
         with Wire(addresses(cluster)[leader]) as wire, pytest.raises(ConnectionError):
             wire.ask(ApiKey.API_VERSIONS, 0)
         monkeypatch.undo()
@@ -192,7 +192,7 @@ def test_what_was_acknowledged_before_a_broker_ended_under_load_is_there_afterwa
 
 _CHILD = """
 import sys
-from fairlead.testing import Cluster
+from fairlead_kafka.testing import Cluster
 cluster = Cluster(brokers=2, data_dir=sys.argv[1])
 print(cluster.bootstrap_servers, flush=True)
 sys.stdin.read()
@@ -216,7 +216,7 @@ def test_what_was_acknowledged_survives_kill_9_of_the_process(tmp_path: Path) ->
 
 _FORGETFUL = """
 import os, sys
-from fairlead.testing import Cluster
+from fairlead_kafka.testing import Cluster
 cluster = Cluster(brokers=1)
 child = os.fork()
 if child == 0:

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from fairlead.base.codes import ErrorCode
-from fairlead.base.errors import ConnectionFailed, FairleadError, UsageError
-from fairlead.testing import Cluster
-from fairlead.wire import ApiKey, Message
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import ConnectionFailed, FairleadError, UsageError
+from fairlead_kafka.testing import Cluster
+from fairlead_kafka.wire import ApiKey, Message
 from tests.support.broker_driver import batch, produce_fields
 from tests.support.command_line import start
 from tests.support.waiting import PATIENCE_S, until
@@ -148,9 +148,7 @@ def test_a_config_that_cannot_cross_is_refused() -> None:
 
 
 def test_brokers_die_with_a_launcher_that_is_killed() -> None:
-    program = (
-        "from fairlead.testing import Cluster\nc = Cluster(2, processes=True)\nprint(*(b.pid for b in c.brokers), flush=True)\ninput()"
-    )
+    program = "from fairlead_kafka import Cluster\nc = Cluster(2, processes=True)\nprint(*(b.pid for b in c.brokers), flush=True)\ninput()"
     launcher = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     with launcher:
         assert launcher.stdout is not None

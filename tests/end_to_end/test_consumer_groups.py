@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-import fairlead
-from fairlead import AsyncConsumer, BrokerError, ConfigError, Consumer, TopicPartition, UsageError
-from fairlead.testing import Cluster
+import fairlead_kafka
+from fairlead_kafka import AsyncConsumer, BrokerError, ConfigError, Consumer, TopicPartition, UsageError
+from fairlead_kafka.testing import Cluster
 from tests.support.group_clients import PATIENCE_S, Member, poll_until, settled
 
 PARTITIONS = 4
@@ -24,14 +24,14 @@ _numbers = itertools.count()
 def topic(cluster: Cluster) -> str:
     """Four partitions with ten records each."""
     name = f"shared-{next(_numbers)}"
-    with fairlead.Admin({"bootstrap.servers": cluster.bootstrap_servers}) as admin:
-        admin.create_topics([fairlead.NewTopic(name, partitions=PARTITIONS)])
+    with fairlead_kafka.Admin({"bootstrap.servers": cluster.bootstrap_servers}) as admin:
+        admin.create_topics([fairlead_kafka.NewTopic(name, partitions=PARTITIONS)])
     fill(cluster, name)
     return name
 
 
 def fill(cluster: Cluster, topic: str) -> None:
-    with fairlead.Producer({"bootstrap.servers": cluster.bootstrap_servers}) as producer:
+    with fairlead_kafka.Producer({"bootstrap.servers": cluster.bootstrap_servers}) as producer:
         for number in range(PER_PARTITION * PARTITIONS):
             producer.send(topic, b"%d" % number, partition=number % PARTITIONS)
 
@@ -91,7 +91,7 @@ def test_positions_are_committed_and_read_on_from(cluster: Cluster, topic: str) 
             got += len(consumer.poll(1.0))
         assert got == PER_PARTITION * PARTITIONS
         consumer.commit({TopicPartition(topic, 0): 3})
-        assert consumer.committed([TopicPartition(topic, 0)])[TopicPartition(topic, 0)] == fairlead.OffsetAndMetadata(3)
+        assert consumer.committed([TopicPartition(topic, 0)])[TopicPartition(topic, 0)] == fairlead_kafka.OffsetAndMetadata(3)
 
 
 def test_what_was_given_is_committed_in_the_background_and_at_the_end(cluster: Cluster, topic: str) -> None:
@@ -129,8 +129,8 @@ def test_a_consumer_with_partitions_of_its_own_choice_commits_too(cluster: Clust
 def test_a_pattern_follows_topics_that_come(cluster: Cluster, topic: str, members: list[Member]) -> None:
     members.append(Member(cluster.bootstrap_servers, topic, re.compile(f"{topic}.*"), metadata_max_age_ms=200))
     settled(members, PARTITIONS)
-    with fairlead.Admin({"bootstrap.servers": cluster.bootstrap_servers}) as admin:
-        admin.create_topics([fairlead.NewTopic(f"{topic}-more", partitions=1)])
+    with fairlead_kafka.Admin({"bootstrap.servers": cluster.bootstrap_servers}) as admin:
+        admin.create_topics([fairlead_kafka.NewTopic(f"{topic}-more", partitions=1)])
     poll_until(members, lambda: len(members[0].partitions) == PARTITIONS + 1)
     assert members[0].consumer.subscription() == [topic, f"{topic}-more"]
 
@@ -138,8 +138,8 @@ def test_a_pattern_follows_topics_that_come(cluster: Cluster, topic: str, member
 def test_a_topic_that_grows_is_shared_anew(cluster: Cluster, topic: str, members: list[Member]) -> None:
     members.append(Member(cluster.bootstrap_servers, topic, [topic], metadata_max_age_ms=200))
     settled(members, PARTITIONS)
-    with fairlead.Admin({"bootstrap.servers": cluster.bootstrap_servers}) as admin:
-        admin.create_partitions({topic: fairlead.NewPartitions(PARTITIONS + 2)})
+    with fairlead_kafka.Admin({"bootstrap.servers": cluster.bootstrap_servers}) as admin:
+        admin.create_partitions({topic: fairlead_kafka.NewPartitions(PARTITIONS + 2)})
     poll_until(members, lambda: len(members[0].partitions) == PARTITIONS + 2)
 
 
@@ -205,7 +205,7 @@ def test_a_member_that_cannot_be_taken_in_is_told_why(cluster: Cluster, topic: s
 
 
 def test_what_a_listener_raises_comes_out_of_the_poll_and_the_change_is_made(cluster: Cluster, topic: str) -> None:
-    class Failing(fairlead.RebalanceListener):
+    class Failing(fairlead_kafka.RebalanceListener):
         def on_assigned(self, partitions: Sequence[TopicPartition]) -> None:
             raise ValueError("no room")
 
@@ -221,10 +221,10 @@ def test_offsets_go_into_a_transaction_with_the_members_name(cluster: Cluster, t
     members.append(Member(cluster.bootstrap_servers, topic, [topic], **options))
     member, of = members[0], TopicPartition(topic, 0)
     poll_until(members, lambda: len(member.records) == PER_PARTITION * PARTITIONS)
-    with fairlead.Producer({"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": topic}) as producer:
+    with fairlead_kafka.Producer({"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": topic}) as producer:
         producer.init_transactions()
         producer.begin_transaction()
-        producer.send_offsets_to_transaction({of: fairlead.OffsetAndMetadata(7)}, member.consumer.group_metadata())
+        producer.send_offsets_to_transaction({of: fairlead_kafka.OffsetAndMetadata(7)}, member.consumer.group_metadata())
         producer.commit_transaction()
     found = member.consumer.committed([of])[of]
     assert found is not None
@@ -232,7 +232,7 @@ def test_offsets_go_into_a_transaction_with_the_members_name(cluster: Cluster, t
 
 
 def test_an_awaiting_consumer_has_coroutines_for_listeners(cluster: Cluster, topic: str) -> None:
-    class Listener(fairlead.RebalanceListener):
+    class Listener(fairlead_kafka.RebalanceListener):
         async def on_revoked(self, partitions: Sequence[TopicPartition]) -> None:
             await consumer.commit()
             heard.append(len(partitions))
@@ -264,7 +264,7 @@ def test_an_awaiting_consumer_has_coroutines_for_listeners(cluster: Cluster, top
     assert heard == [PARTITIONS]
     with Consumer({"bootstrap.servers": cluster.bootstrap_servers, "group.id": topic}) as other:
         of = TopicPartition(topic, 0)
-        assert other.committed([of])[of] == fairlead.OffsetAndMetadata(PER_PARTITION)
+        assert other.committed([of])[of] == fairlead_kafka.OffsetAndMetadata(PER_PARTITION)
 
 
 def test_a_consumer_without_a_group_says_what_it_lacks(cluster: Cluster) -> None:

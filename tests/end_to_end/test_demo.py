@@ -19,7 +19,7 @@ LINES = (
 
 
 def _demo(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "fairlead.cli.main", "demo", *arguments]
+    command = [sys.executable, "-m", "fairlead_kafka.cli.main", "demo", *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=110, check=False)
 
 
@@ -51,7 +51,7 @@ def _running(group: int) -> list[str]:
 @pytest.mark.parametrize("moment", ["starting Spark …", "Spark: reading"])
 def test_ctrl_c_leaves_no_process_and_no_folder(tmp_path: Path, moment: str) -> None:
     environment = {**os.environ, "TMPDIR": str(tmp_path), "SPARK_LOCAL_DIRS": str(tmp_path)}
-    command = [sys.executable, "-m", "fairlead.cli.main", "demo", "--rows", "5000"]
+    command = [sys.executable, "-m", "fairlead_kafka.cli.main", "demo", "--rows", "5000"]
     with subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment, process_group=0
     ) as process:

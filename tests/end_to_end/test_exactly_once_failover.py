@@ -6,19 +6,19 @@ from collections.abc import Iterator
 
 import pytest
 
-import fairlead
-from fairlead.spark.exactly_once.driver import Committer, Step
+import fairlead_kafka
+from fairlead_kafka.spark.exactly_once.driver import Committer, Step
 from tests.support.exactly_once_rig import GUARANTEE, Query
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[fairlead.Cluster]:
-    with fairlead.Cluster(brokers=3, config={"default.replication.factor": 3}) as made:
+def cluster() -> Iterator[fairlead_kafka.Cluster]:
+    with fairlead_kafka.Cluster(brokers=3, config={"default.replication.factor": 3}) as made:
         yield made
 
 
 @pytest.mark.parametrize("step", [Step.TAKEN_OVER, Step.DECISION_SENT, Step.DECIDED, Step.ENDED_SOME])
-def test_a_batch_is_committed_once_though_every_broker_dies_on_the_way(cluster: fairlead.Cluster, step: Step) -> None:
+def test_a_batch_is_committed_once_though_every_broker_dies_on_the_way(cluster: fairlead_kafka.Cluster, step: Step) -> None:
     query = Query(cluster.bootstrap_servers, f"failover-{step.name.lower().replace('_', '-')}")
     died = []
 
@@ -32,7 +32,7 @@ def test_a_batch_is_committed_once_though_every_broker_dies_on_the_way(cluster: 
     parts = query.tasks(0)
     try:
         Committer(query.client, GUARANTEE, query.name, reached, at_once=1).commit(0, parts)
-    except fairlead.FairleadError:  # the driver may give up, as it may die: the batch is repeated
+    except fairlead_kafka.FairleadError:  # the driver may give up, as it may die: the batch is repeated
         query.driver().abort(parts)
         query.commit(0)
     assert len(died) == 3

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
-import fairlead
-from fairlead import TopicPartition
-from fairlead.client.handles import AsyncAck
+import fairlead_kafka
+from fairlead_kafka import TopicPartition
+from fairlead_kafka.client.handles import AsyncAck
 from tests.support.metrics import metric
 
 NOBODY = {"bootstrap.servers": "127.0.0.1:1", "reconnect.backoff.ms": 1000}
@@ -21,13 +21,13 @@ NOBODY = {"bootstrap.servers": "127.0.0.1:1", "reconnect.backoff.ms": 1000}
 
 @pytest.fixture(scope="module")
 def servers() -> Iterator[str]:
-    with fairlead.Cluster(brokers=1) as cluster:
+    with fairlead_kafka.Cluster(brokers=1) as cluster:
         yield cluster.bootstrap_servers
 
 
 def test_two_thousand_awaits_at_once_are_all_answered(servers: str) -> None:
     async def main() -> None:
-        async with fairlead.AsyncProducer({"bootstrap.servers": servers, "buffer.memory": 20_000}) as producer:
+        async with fairlead_kafka.AsyncProducer({"bootstrap.servers": servers, "buffer.memory": 20_000}) as producer:
 
             async def one(number: int) -> int:
                 return (await (await producer.send("awaits", b"%d" % number))).offset
@@ -41,8 +41,8 @@ def test_two_thousand_awaits_at_once_are_all_answered(servers: str) -> None:
 
 def test_cancelling_who_waits_for_a_record_leaves_the_record_alone() -> None:
     async def main() -> None:
-        with fairlead.Cluster(brokers=1) as cluster:
-            async with fairlead.AsyncProducer({"bootstrap.servers": cluster.bootstrap_servers}) as producer:
+        with fairlead_kafka.Cluster(brokers=1) as cluster:
+            async with fairlead_kafka.AsyncProducer({"bootstrap.servers": cluster.bootstrap_servers}) as producer:
                 await (await producer.send("t", b"first"))
                 cluster.broker(0).slow(latency_ms=150)
                 ack = await producer.send("t", b"second")
@@ -59,8 +59,8 @@ def test_cancelling_who_waits_for_a_record_leaves_the_record_alone() -> None:
 
 
 def test_cancelling_sends_that_wait_for_memory_takes_them_out_of_the_line() -> None:
-    async def main() -> fairlead.AsyncProducer:
-        producer = fairlead.AsyncProducer({**NOBODY, "buffer.memory": 1_000})
+    async def main() -> fairlead_kafka.AsyncProducer:
+        producer = fairlead_kafka.AsyncProducer({**NOBODY, "buffer.memory": 1_000})
         await producer.send("t", b"x" * 800)
         sends = [asyncio.ensure_future(producer.send("t", b"x" * 800)) for _ in range(5)]
         await asyncio.sleep(0)
@@ -81,7 +81,7 @@ def test_a_close_that_is_cancelled_ends_the_thread_all_the_same() -> None:
     threads = set(threading.enumerate())
 
     async def main() -> AsyncAck:
-        producer = fairlead.AsyncProducer(NOBODY)
+        producer = fairlead_kafka.AsyncProducer(NOBODY)
         ack = await producer.send("t", b"x")
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(producer.close(), 0.05)
@@ -97,7 +97,7 @@ def test_a_close_that_is_cancelled_ends_the_thread_all_the_same() -> None:
 
 def test_a_block_that_is_cancelled_does_not_wait_for_records_that_cannot_be_delivered() -> None:
     async def main() -> None:
-        async with fairlead.AsyncProducer(NOBODY) as producer:
+        async with fairlead_kafka.AsyncProducer(NOBODY) as producer:
             await (await producer.send("t", b"x"))
 
     with pytest.raises(TimeoutError):
@@ -106,7 +106,7 @@ def test_a_block_that_is_cancelled_does_not_wait_for_records_that_cannot_be_deli
 
 def test_close_under_load_settles_every_record(servers: str) -> None:
     async def main() -> None:
-        producer = fairlead.AsyncProducer({"bootstrap.servers": servers, "buffer.memory": 50_000})
+        producer = fairlead_kafka.AsyncProducer({"bootstrap.servers": servers, "buffer.memory": 50_000})
         acks: list[AsyncAck] = []
 
         async def send(task: int) -> None:
@@ -115,7 +115,7 @@ def test_close_under_load_settles_every_record(servers: str) -> None:
                     acks.append(await producer.send("storm", b"%d-%d" % (task, number)))
                     if number % 20 == 0:
                         await asyncio.sleep(0)
-            except fairlead.UsageError:
+            except fairlead_kafka.UsageError:
                 return
 
         tasks = [asyncio.ensure_future(send(number)) for number in range(8)]
@@ -133,7 +133,7 @@ def test_close_under_load_settles_every_record(servers: str) -> None:
 
 def test_polls_cancelled_at_any_moment_lose_nothing(servers: str) -> None:
     dice, count = random.Random(7), 3_000
-    with fairlead.Producer({"bootstrap.servers": servers, "batch.size": 500}) as producer:
+    with fairlead_kafka.Producer({"bootstrap.servers": servers, "batch.size": 500}) as producer:
         producer.send_table("polls", pa.table({"value": [b"v"] * count})).result(20)
 
     async def main() -> list[int]:
@@ -144,7 +144,7 @@ def test_polls_cancelled_at_any_moment_lose_nothing(servers: str) -> None:
             "max.partition.fetch.bytes": 2_000,
             "fetch.max.bytes": 5_000,
         }
-        async with fairlead.AsyncConsumer(config) as consumer:
+        async with fairlead_kafka.AsyncConsumer(config) as consumer:
             await consumer.assign([TopicPartition("polls", 0)])
             while len(offsets) < count:
                 wants_table = dice.random() < 0.5
@@ -165,12 +165,12 @@ def test_polls_cancelled_at_any_moment_lose_nothing(servers: str) -> None:
 
 def test_a_consumer_closed_while_it_polls_ends_the_poll(servers: str) -> None:
     async def main() -> None:
-        consumer = fairlead.AsyncConsumer({"bootstrap.servers": servers})
+        consumer = fairlead_kafka.AsyncConsumer({"bootstrap.servers": servers})
         await consumer.assign([TopicPartition("nothing", 0)])
         poll = asyncio.ensure_future(consumer.poll(60))
         await asyncio.sleep(0.05)
         await consumer.close()
-        with pytest.raises(fairlead.UsageError, match="closed"):
+        with pytest.raises(fairlead_kafka.UsageError, match="closed"):
             await asyncio.wait_for(poll, 10)
 
     asyncio.run(main())

@@ -10,8 +10,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-import fairlead
-from fairlead import TopicPartition
+import fairlead_kafka
+from fairlead_kafka import TopicPartition
 from tests.support.cutting_proxy import CuttingProxy, Fault
 from tests.support.delivery_verdict import PARTITIONS, QUICK, Sent, judge, read_back
 
@@ -32,7 +32,7 @@ class Reader:
 
     def _run(self) -> None:
         try:
-            with fairlead.Consumer({"bootstrap.servers": self._servers, "auto.offset.reset": "earliest", **QUICK}) as consumer:
+            with fairlead_kafka.Consumer({"bootstrap.servers": self._servers, "auto.offset.reset": "earliest", **QUICK}) as consumer:
                 consumer.assign(NUMBERS)
                 while not self._stopping.is_set() or not self._caught_up(consumer):
                     table = consumer.poll_table(timeout_s=0.2)
@@ -41,7 +41,7 @@ class Reader:
         except Exception as error:
             self.errors.append(error)
 
-    def _caught_up(self, consumer: fairlead.Consumer) -> bool:
+    def _caught_up(self, consumer: fairlead_kafka.Consumer) -> bool:
         ends = consumer.end_offsets(NUMBERS)
         return all(consumer.position(partition) >= ends[partition] for partition in NUMBERS)
 
@@ -55,9 +55,9 @@ class Reader:
 @pytest.mark.parametrize("end", ["stop", "kill"])
 def test_brokers_bounce_under_load_and_nothing_is_lost_repeated_or_skipped(tmp_path: Path, end: str, flush_messages: int | None) -> None:
     config = {"num.partitions": PARTITIONS, **({"log.flush.interval.messages": flush_messages} if flush_messages else {})}
-    with fairlead.Cluster(brokers=3, data_dir=tmp_path, config=config) as cluster:
+    with fairlead_kafka.Cluster(brokers=3, data_dir=tmp_path, config=config) as cluster:
         servers, sent = cluster.bootstrap_servers, Sent(TOPIC, PARTITIONS)
-        with fairlead.Producer({"bootstrap.servers": servers, "batch.size": 700, **QUICK}) as producer:
+        with fairlead_kafka.Producer({"bootstrap.servers": servers, "batch.size": 700, **QUICK}) as producer:
             sent.send_all_ways(producer)
             producer.flush(20)
             reader = Reader(servers)
@@ -75,24 +75,24 @@ def test_brokers_bounce_under_load_and_nothing_is_lost_repeated_or_skipped(tmp_p
         for partition, offsets in reader.offsets.items():
             assert offsets == list(range(len(offsets))), "the consumer skipped or repeated records"
             assert len(offsets) == sum(1 for number, _ in found if number == partition)
-    with fairlead.Cluster(brokers=3, data_dir=tmp_path, config=config) as cluster:
+    with fairlead_kafka.Cluster(brokers=3, data_dir=tmp_path, config=config) as cluster:
         judge(placed, read_back(cluster.bootstrap_servers, TOPIC, PARTITIONS))
 
 
 @pytest.fixture
-def settled() -> Iterator[tuple[fairlead.Cluster, fairlead.Producer, list[int]]]:
+def settled() -> Iterator[tuple[fairlead_kafka.Cluster, fairlead_kafka.Producer, list[int]]]:
     """A cluster, a producer that knows it, and each partition's leader."""
-    with fairlead.Cluster(brokers=3, config={"num.partitions": PARTITIONS}) as cluster:
-        with fairlead.Producer({"bootstrap.servers": cluster.bootstrap_servers}) as patient:
+    with fairlead_kafka.Cluster(brokers=3, config={"num.partitions": PARTITIONS}) as cluster:
+        with fairlead_kafka.Producer({"bootstrap.servers": cluster.bootstrap_servers}) as patient:
             patient.send("warm-up", b"").result(30)  # the first message of a process loads its schemas, longer than these time-outs
         config = {"request.timeout.ms": 400, "delivery.timeout.ms": 900, "max.block.ms": 5_000, "linger.ms": 0, **QUICK}
-        with fairlead.Producer({"bootstrap.servers": cluster.bootstrap_servers, **config}) as producer:
+        with fairlead_kafka.Producer({"bootstrap.servers": cluster.bootstrap_servers, **config}) as producer:
             for partition in range(PARTITIONS):
                 producer.send(TOPIC, b"first", partition=partition).result(10)
             yield cluster, producer, [entry.leader for entry in producer.partitions_for(TOPIC)]
 
 
-def test_a_slow_broker_holds_up_nobody_elses_partitions(settled: tuple[fairlead.Cluster, fairlead.Producer, list[int]]) -> None:
+def test_a_slow_broker_holds_up_nobody_elses_partitions(settled: tuple[fairlead_kafka.Cluster, fairlead_kafka.Producer, list[int]]) -> None:
     cluster, producer, leaders = settled
     cluster.broker(leaders[0]).slow(latency_ms=250)
     order: list[int] = []
@@ -107,10 +107,10 @@ def test_a_slow_broker_holds_up_nobody_elses_partitions(settled: tuple[fairlead.
 
 @pytest.mark.parametrize("most_bytes", [0, 1 << 20])
 def test_unkeyed_records_flow_past_a_broker_that_serves_slowly(most_bytes: int) -> None:
-    with fairlead.Cluster(brokers=3, config={"num.partitions": PARTITIONS}) as cluster:
+    with fairlead_kafka.Cluster(brokers=3, config={"num.partitions": PARTITIONS}) as cluster:
         cluster.broker(1).slow(produce_service_time_ms=20)
         config = {"bootstrap.servers": cluster.bootstrap_servers, "linger.ms": 0, "batch.max.size": most_bytes}
-        with fairlead.Producer(config) as producer:
+        with fairlead_kafka.Producer(config) as producer:
             producer.send(TOPIC, b"first").result(10)
             leaders = [entry.leader for entry in producer.partitions_for(TOPIC)]
             tables = []
@@ -127,7 +127,7 @@ def test_unkeyed_records_flow_past_a_broker_that_serves_slowly(most_bytes: int) 
 
 
 def test_records_for_a_broker_that_stays_away_fail_in_time_and_the_producer_is_whole_afterwards(
-    settled: tuple[fairlead.Cluster, fairlead.Producer, list[int]],
+    settled: tuple[fairlead_kafka.Cluster, fairlead_kafka.Producer, list[int]],
 ) -> None:
     cluster, producer, leaders = settled
     cluster.broker(leaders[0]).stop()
@@ -140,7 +140,7 @@ def test_records_for_a_broker_that_stays_away_fail_in_time_and_the_producer_is_w
     producer.flush(10)
     assert time.monotonic() - begun < 5, "delivery.timeout.ms is 0.9 s"
     for ack in lost:
-        with pytest.raises(fairlead.TimedOut, match=r"events-0 .*delivery\.timeout\.ms=900"):
+        with pytest.raises(fairlead_kafka.TimedOut, match=r"events-0 .*delivery\.timeout\.ms=900"):
             ack.result(0)
     result = table.result(0, raise_on_error=False)
     assert [error is None for error in result["error"].to_pylist()] == [False, True] * 100
@@ -152,14 +152,14 @@ def test_records_for_a_broker_that_stays_away_fail_in_time_and_the_producer_is_w
 
 
 def test_records_whose_requests_are_never_answered_fail_in_time_and_close_does_not_hang() -> None:
-    with fairlead.Cluster(brokers=1) as cluster, CuttingProxy(cluster.bootstrap_servers, lambda _: Fault.SWALLOWED) as proxy:
+    with fairlead_kafka.Cluster(brokers=1) as cluster, CuttingProxy(cluster.bootstrap_servers, lambda _: Fault.SWALLOWED) as proxy:
         config = {"request.timeout.ms": 400, "delivery.timeout.ms": 700, "linger.ms": 0, **QUICK}
-        producer = fairlead.Producer({"bootstrap.servers": proxy.bootstrap_servers, **config})
+        producer = fairlead_kafka.Producer({"bootstrap.servers": proxy.bootstrap_servers, **config})
         ack = producer.send(TOPIC, b"x")
         begun = time.monotonic()
         producer.close()
         assert time.monotonic() - begun < 5
-        with pytest.raises(fairlead.TimedOut, match=r"delivery\.timeout\.ms=700"):
+        with pytest.raises(fairlead_kafka.TimedOut, match=r"delivery\.timeout\.ms=700"):
             ack.result(0)
         metrics = producer.metrics()["producer-metrics"]
         assert metrics["buffer-available-bytes"] == metrics["buffer-total-bytes"]

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
-import fairlead
-from fairlead import TopicPartition
+import fairlead_kafka
+from fairlead_kafka import TopicPartition
 from tests.support.delivery_verdict import PARTITIONS, QUICK
 
 ROWS = 6_000
@@ -17,7 +17,7 @@ ROWS = 6_000
 
 @pytest.fixture(scope="module")
 def servers() -> Iterator[str]:
-    with fairlead.Cluster(brokers=3, config={"num.partitions": PARTITIONS}) as cluster:
+    with fairlead_kafka.Cluster(brokers=3, config={"num.partitions": PARTITIONS}) as cluster:
         yield cluster.bootstrap_servers
 
 
@@ -28,16 +28,16 @@ def partitions(topic: str, count: int = PARTITIONS) -> list[TopicPartition]:
 def fill(servers: str, topic: str, rows: int, count: int = PARTITIONS) -> None:
     """Row n goes to partition n % count, in small batches."""
     numbers = pa.array([row % count for row in range(rows)], pa.int32())
-    with fairlead.Producer({"bootstrap.servers": servers, "batch.size": 1_000}) as producer:
+    with fairlead_kafka.Producer({"bootstrap.servers": servers, "batch.size": 1_000}) as producer:
         producer.send_table(topic, pa.table({"value": [b"%06d" % row for row in range(rows)], "partition": numbers})).result(30)
 
 
-def consumer(servers: str, **config: object) -> fairlead.Consumer:
+def consumer(servers: str, **config: object) -> fairlead_kafka.Consumer:
     settings = {key.replace("_", "."): value for key, value in config.items()}
-    return fairlead.Consumer({"bootstrap.servers": servers, "auto.offset.reset": "earliest", **QUICK, **settings})
+    return fairlead_kafka.Consumer({"bootstrap.servers": servers, "auto.offset.reset": "earliest", **QUICK, **settings})
 
 
-def poll_often(reader: fairlead.Consumer) -> None:
+def poll_often(reader: fairlead_kafka.Consumer) -> None:
     """Poll until it raises, ten seconds at most."""
     for _ in range(20):
         assert not reader.poll(0.5)
@@ -107,14 +107,14 @@ def test_a_partition_added_while_reading_is_read_once_assigned(servers: str) -> 
     fill(servers, "growing", 30)
     with (
         consumer(servers) as reader,
-        fairlead.Admin({"bootstrap.servers": servers}) as admin,
-        fairlead.Producer({"bootstrap.servers": servers}) as producer,
+        fairlead_kafka.Admin({"bootstrap.servers": servers}) as admin,
+        fairlead_kafka.Producer({"bootstrap.servers": servers}) as producer,
     ):
         reader.assign(partitions("growing"))
         count = 0
         while count < 30:
             count += len(reader.poll(10))
-        admin.create_partitions({"growing": fairlead.NewPartitions(5)})
+        admin.create_partitions({"growing": fairlead_kafka.NewPartitions(5)})
         reader.assign(partitions("growing", 5))
         assert producer.send("growing", b"new", partition=4).result(10).offset == 0
         found = reader.poll(10)
@@ -123,22 +123,22 @@ def test_a_partition_added_while_reading_is_read_once_assigned(servers: str) -> 
 
 def test_a_topic_deleted_while_reading_is_told_and_read_anew_once_it_is_there_again(servers: str) -> None:
     fill(servers, "passing", 30)
-    with consumer(servers, allow_auto_create_topics="false") as reader, fairlead.Admin({"bootstrap.servers": servers}) as admin:
+    with consumer(servers, allow_auto_create_topics="false") as reader, fairlead_kafka.Admin({"bootstrap.servers": servers}) as admin:
         reader.assign(partitions("passing"))
         count = 0
         while count < 30:
             count += len(reader.poll(10))
         admin.delete_topics(["passing"])
-        with pytest.raises(fairlead.BrokerError, match=r"UNKNOWN_TOPIC.*passing"):
+        with pytest.raises(fairlead_kafka.BrokerError, match=r"UNKNOWN_TOPIC.*passing"):
             poll_often(reader)
-        admin.create_topics([fairlead.NewTopic("passing", partitions=PARTITIONS)])
+        admin.create_topics([fairlead_kafka.NewTopic("passing", partitions=PARTITIONS)])
         fill(servers, "passing", 9)
         reader.seek_to_beginning()
         values: list[bytes | None] = []
         for _ in range(20):
             try:
                 values += [record.value for record in reader.poll(0.5)]
-            except fairlead.BrokerError:
+            except fairlead_kafka.BrokerError:
                 continue  # not heard of the new one yet
             if len(values) == 9:
                 break
@@ -150,19 +150,19 @@ def test_an_offset_out_of_range_resets_or_is_told_and_other_partitions_go_on(ser
     topic = f"range-{reset}"
     fill(servers, topic, 300)
     far, near = partitions(topic)[:2]
-    with consumer(servers, auto_offset_reset=reset) as reader, fairlead.Producer({"bootstrap.servers": servers}) as producer:
+    with consumer(servers, auto_offset_reset=reset) as reader, fairlead_kafka.Producer({"bootstrap.servers": servers}) as producer:
         reader.assign([far, near])
         reader.seek(far, 5_000)
         reader.seek(near, 90)
         found: dict[int, list[int]] = {0: [], 1: []}
-        errors: list[fairlead.FairleadError] = []
+        errors: list[fairlead_kafka.FairleadError] = []
         expected = {"earliest": 100, "latest": 1, "none": 0}[reset]
         sent = False
         for _ in range(40):
             try:
                 for record in reader.poll(0.25):
                     found[record.partition].append(record.offset)
-            except fairlead.BrokerError as error:
+            except fairlead_kafka.BrokerError as error:
                 errors.append(error)
             if reset == "latest" and not sent and reader.position(far) == 100:
                 sent = producer.send(topic, b"late", partition=0).result(10).offset == 100
@@ -177,12 +177,12 @@ def test_an_offset_out_of_range_resets_or_is_told_and_other_partitions_go_on(ser
 
 
 def test_records_larger_than_the_fetch_sizes_come_one_by_one(servers: str) -> None:
-    with fairlead.Producer({"bootstrap.servers": servers}) as producer:
+    with fairlead_kafka.Producer({"bootstrap.servers": servers}) as producer:
         for number in range(5):
             producer.send("broad", bytes([number]) * 300_000, partition=0)
     with consumer(servers, max_partition_fetch_bytes=1_000, fetch_max_bytes=2_000) as reader:
         reader.assign(partitions("broad"))
-        records: list[fairlead.Record] = []
+        records: list[fairlead_kafka.Record] = []
         while len(records) < 5:
             more = reader.poll(10)
             assert more
@@ -191,7 +191,7 @@ def test_records_larger_than_the_fetch_sizes_come_one_by_one(servers: str) -> No
 
 
 def test_empty_partitions_give_nothing_and_hold_up_nobody(servers: str) -> None:
-    with fairlead.Producer({"bootstrap.servers": servers}) as producer:
+    with fairlead_kafka.Producer({"bootstrap.servers": servers}) as producer:
         producer.send("sparse", b"one", partition=1).result(10)
     with consumer(servers) as reader:
         reader.assign(partitions("sparse"))
@@ -203,8 +203,8 @@ def test_empty_partitions_give_nothing_and_hold_up_nobody(servers: str) -> None:
 
 
 def test_a_thousand_partitions_are_written_and_read_whole(servers: str) -> None:
-    with fairlead.Admin({"bootstrap.servers": servers}) as admin:
-        admin.create_topics([fairlead.NewTopic("wide", partitions=1_000)])
+    with fairlead_kafka.Admin({"bootstrap.servers": servers}) as admin:
+        admin.create_topics([fairlead_kafka.NewTopic("wide", partitions=1_000)])
     fill(servers, "wide", 5_000, 1_000)
     with consumer(servers) as reader:
         reader.assign(partitions("wide", 1_000))

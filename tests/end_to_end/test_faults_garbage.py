@@ -10,9 +10,9 @@ from collections.abc import Iterator
 import google_crc32c
 import pytest
 
-import fairlead
-from fairlead.base.codes import ErrorCode
-from fairlead.wire import ApiKey, Message, encode_request
+import fairlead_kafka
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.wire import ApiKey, Message, encode_request
 from tests.support.broker_driver import batch, produce_fields
 from tests.support.wire_client import Wire, addresses, create
 
@@ -31,13 +31,13 @@ STRANGERS = {
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[fairlead.Cluster]:
-    with fairlead.Cluster(brokers=1) as cluster:
+def cluster() -> Iterator[fairlead_kafka.Cluster]:
+    with fairlead_kafka.Cluster(brokers=1) as cluster:
         yield cluster
 
 
 @pytest.fixture
-def neighbour(cluster: fairlead.Cluster) -> Iterator[Wire]:
+def neighbour(cluster: fairlead_kafka.Cluster) -> Iterator[Wire]:
     """A connection in good order, which must work before and after."""
     with Wire(addresses(cluster)[0]) as wire:
         assert wire.ask(ApiKey.API_VERSIONS, 0).error_code == 0
@@ -45,7 +45,7 @@ def neighbour(cluster: fairlead.Cluster) -> Iterator[Wire]:
         assert wire.ask(ApiKey.API_VERSIONS, 0).error_code == 0
 
 
-def connect(cluster: fairlead.Cluster) -> socket.socket:
+def connect(cluster: fairlead_kafka.Cluster) -> socket.socket:
     return socket.create_connection((cluster.broker(0).host, cluster.broker(0).port), timeout=10)
 
 
@@ -60,13 +60,13 @@ def ended(sock: socket.socket) -> bool:
 
 
 @pytest.mark.parametrize("what", STRANGERS)
-def test_strangers_are_hung_up_on_and_nobody_else_notices(cluster: fairlead.Cluster, neighbour: Wire, what: str) -> None:
+def test_strangers_are_hung_up_on_and_nobody_else_notices(cluster: fairlead_kafka.Cluster, neighbour: Wire, what: str) -> None:
     with connect(cluster) as sock:
         sock.sendall(STRANGERS[what])
         assert ended(sock)
 
 
-def test_half_a_frame_waits_for_its_other_half_and_costs_nobody_anything(cluster: fairlead.Cluster, neighbour: Wire) -> None:
+def test_half_a_frame_waits_for_its_other_half_and_costs_nobody_anything(cluster: fairlead_kafka.Cluster, neighbour: Wire) -> None:
     frame = b"".join(encode_request(ApiKey.API_VERSIONS, 0, 7, "half", Message()))
     with connect(cluster) as half, connect(cluster) as given_up:
         given_up.sendall(struct.pack(">i", 90 << 20) + b"x" * 1000)
@@ -76,7 +76,7 @@ def test_half_a_frame_waits_for_its_other_half_and_costs_nobody_anything(cluster
         assert struct.unpack(">ii", half.makefile("rb").read(8))[1] == 7
 
 
-def test_valid_requests_with_bytes_changed_never_end_the_broker(cluster: fairlead.Cluster, neighbour: Wire) -> None:
+def test_valid_requests_with_bytes_changed_never_end_the_broker(cluster: fairlead_kafka.Cluster, neighbour: Wire) -> None:
     create(addresses(cluster), "mutated")
     listed = [Message(name="mutated", partitions=[Message(partition_index=0, timestamp=-1)])]
     committed = [Message(name="mutated", partitions=[Message(partition_index=0, committed_offset=1)])]
@@ -137,7 +137,9 @@ MALFORMED = {
 
 
 @pytest.mark.parametrize("what", MALFORMED)
-def test_malformed_batches_are_answered_with_an_error_and_nothing_is_written(cluster: fairlead.Cluster, neighbour: Wire, what: str) -> None:
+def test_malformed_batches_are_answered_with_an_error_and_nothing_is_written(
+    cluster: fairlead_kafka.Cluster, neighbour: Wire, what: str
+) -> None:
     data, codes = MALFORMED[what]
     create(addresses(cluster), "malformed")
     with Wire(addresses(cluster)[0]) as wire:
@@ -148,7 +150,7 @@ def test_malformed_batches_are_answered_with_an_error_and_nothing_is_written(clu
     assert ends.topics[0].partitions[0].offset == 0
 
 
-def test_thousands_of_requests_in_one_piece_are_served(cluster: fairlead.Cluster, neighbour: Wire) -> None:
+def test_thousands_of_requests_in_one_piece_are_served(cluster: fairlead_kafka.Cluster, neighbour: Wire) -> None:
     frame = b"".join(encode_request(ApiKey.API_VERSIONS, 0, 1, "many", Message()))
     with connect(cluster) as sock:
         sock.sendall(frame * 3_000)

@@ -13,32 +13,32 @@ from pathlib import Path
 
 import pytest
 
-import fairlead
+import fairlead_kafka
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs POSIX signals and fork")
 _HEAD = """
 import asyncio, os, signal, sys
-import fairlead
+import fairlead_kafka
 import pyarrow as pa
 NOBODY = {"bootstrap.servers": "127.0.0.1:1", "reconnect.backoff.ms": 1000}
 TABLE = pa.table({"value": [b"x" * 100] * 100})
-PARTITION = fairlead.TopicPartition("t", 0)
+PARTITION = fairlead_kafka.TopicPartition("t", 0)
 def ready():
     print("ready", flush=True)
 """
 _BLOCKED = {
-    "send": "p = fairlead.Producer({**NOBODY, 'buffer.memory': 1000})\np.send('t', b'x' * 800)\nready()\np.send('t', b'x' * 800)",
-    "send_table": "p = fairlead.Producer({**NOBODY, 'buffer.memory': 1000})\nready()\np.send_table('t', TABLE)",
-    "flush": "p = fairlead.Producer(NOBODY)\np.send('t', b'x')\nready()\np.flush()",
-    "result": "p = fairlead.Producer(NOBODY)\na = p.send('t', b'x')\nready()\na.result()",
-    "close": "p = fairlead.Producer(NOBODY)\np.send('t', b'x')\nready()\np.close()",
-    "flush in a with": "with fairlead.Producer(NOBODY) as p:\n    p.send('t', b'x')\n    ready()\n    p.flush()",
-    "poll": "k = fairlead.Consumer(NOBODY)\nk.assign([PARTITION])\nready()\nk.poll(100)",
-    "poll in a with": "with fairlead.Consumer(NOBODY) as k:\n    k.assign([PARTITION])\n    ready()\n    k.poll_table(100)",
-    "iteration": "k = fairlead.Consumer(NOBODY)\nk.assign([PARTITION])\nready()\nfor r in k: pass",
-    "admin": "a = fairlead.Admin(NOBODY)\nready()\na.list_topics()",
+    "send": "p = fairlead_kafka.Producer({**NOBODY, 'buffer.memory': 1000})\np.send('t', b'x' * 800)\nready()\np.send('t', b'x' * 800)",
+    "send_table": "p = fairlead_kafka.Producer({**NOBODY, 'buffer.memory': 1000})\nready()\np.send_table('t', TABLE)",
+    "flush": "p = fairlead_kafka.Producer(NOBODY)\np.send('t', b'x')\nready()\np.flush()",
+    "result": "p = fairlead_kafka.Producer(NOBODY)\na = p.send('t', b'x')\nready()\na.result()",
+    "close": "p = fairlead_kafka.Producer(NOBODY)\np.send('t', b'x')\nready()\np.close()",
+    "flush in a with": "with fairlead_kafka.Producer(NOBODY) as p:\n    p.send('t', b'x')\n    ready()\n    p.flush()",
+    "poll": "k = fairlead_kafka.Consumer(NOBODY)\nk.assign([PARTITION])\nready()\nk.poll(100)",
+    "poll in a with": "with fairlead_kafka.Consumer(NOBODY) as k:\n    k.assign([PARTITION])\n    ready()\n    k.poll_table(100)",
+    "iteration": "k = fairlead_kafka.Consumer(NOBODY)\nk.assign([PARTITION])\nready()\nfor r in k: pass",
+    "admin": "a = fairlead_kafka.Admin(NOBODY)\nready()\na.list_topics()",
     "async": (
-        "async def main():\n    async with fairlead.AsyncProducer(NOBODY) as p:\n        a = await p.send('t', b'x')\n"
+        "async def main():\n    async with fairlead_kafka.AsyncProducer(NOBODY) as p:\n        a = await p.send('t', b'x')\n"
         "        ready()\n        await a\nasyncio.run(main())"
     ),
 }
@@ -68,18 +68,20 @@ def test_ctrl_c_ends_a_wait_and_the_process(what: str) -> None:
 
 _UNCLOSED = {
     "nothing": "",
-    "a producer with a record": "p = fairlead.Producer(SERVERS)\np.send('t', b'x')",
-    "a producer that is garbage": "p = fairlead.Producer(SERVERS)\np.send('t', b'x')\ndel p\nimport gc\ngc.collect()",
-    "a consumer": "k = fairlead.Consumer(SERVERS)\nk.assign([PARTITION])\nk.poll(0.01)",
-    "an admin": "a = fairlead.Admin(SERVERS)\na.list_topics()",
-    "clients of a cluster that is gone": "p = fairlead.Producer(SERVERS)\nk = fairlead.Consumer(SERVERS)\nc.close()",
-    "everything, all of it garbage": "p = fairlead.Producer(SERVERS)\nk = fairlead.Consumer(SERVERS)\ndel p, k, c\nimport gc\ngc.collect()",
+    "a producer with a record": "p = fairlead_kafka.Producer(SERVERS)\np.send('t', b'x')",
+    "a producer that is garbage": "p = fairlead_kafka.Producer(SERVERS)\np.send('t', b'x')\ndel p\nimport gc\ngc.collect()",
+    "a consumer": "k = fairlead_kafka.Consumer(SERVERS)\nk.assign([PARTITION])\nk.poll(0.01)",
+    "an admin": "a = fairlead_kafka.Admin(SERVERS)\na.list_topics()",
+    "clients of a cluster that is gone": "p = fairlead_kafka.Producer(SERVERS)\nk = fairlead_kafka.Consumer(SERVERS)\nc.close()",
+    "everything, all of it garbage": (
+        "p = fairlead_kafka.Producer(SERVERS)\nk = fairlead_kafka.Consumer(SERVERS)\ndel p, k, c\nimport gc\ngc.collect()"
+    ),
 }
 
 
 @pytest.mark.parametrize("what", _UNCLOSED)
 def test_a_process_that_closes_nothing_ends_quietly_and_leaves_nothing(what: str) -> None:
-    head = "c = fairlead.Cluster(brokers=2)\nprint(c._folder)\nSERVERS = {'bootstrap.servers': c.bootstrap_servers}\n"
+    head = "c = fairlead_kafka.Cluster(brokers=2)\nprint(c._folder)\nSERVERS = {'bootstrap.servers': c.bootstrap_servers}\n"
     process = child(head + _UNCLOSED[what])
     try:
         told, said = process.communicate(timeout=_LEAVE_S)
@@ -98,20 +100,20 @@ def outcome(call):
     try:
         call()
         return "done"
-    except fairlead.UsageError as error:
+    except fairlead_kafka.UsageError as error:
         return "another process" if "another process" in str(error) else str(error)
-with fairlead.Cluster(brokers=1) as c:
+with fairlead_kafka.Cluster(brokers=1) as c:
     servers = {"bootstrap.servers": c.bootstrap_servers, "auto.offset.reset": "earliest"}
     producer_servers = {"bootstrap.servers": c.bootstrap_servers}
-    with fairlead.Producer(producer_servers) as p, fairlead.Consumer(servers) as k, fairlead.Admin(producer_servers) as a:
-        k.assign([fairlead.TopicPartition("t", 0)])
+    with fairlead_kafka.Producer(producer_servers) as p, fairlead_kafka.Consumer(servers) as k, fairlead_kafka.Admin(producer_servers) as a:
+        k.assign([fairlead_kafka.TopicPartition("t", 0)])
         p.send("t", b"0").result(10)
         p.send("t", b"1")
         if not (pid := os.fork()):
             signal.alarm(10)
             calls = [lambda: p.send("t", b"x"), p.flush, lambda: k.poll(1), a.list_topics, p.close, k.close, a.close, c.close]
             print([outcome(call) for call in calls], flush=True)
-            with fairlead.Producer(producer_servers) as own:
+            with fairlead_kafka.Producer(producer_servers) as own:
                 print(own.send("t", b"2").result(10).offset > 0, flush=True)
             sys.exit(0)
         print(os.waitpid(pid, 0)[1])
@@ -137,8 +139,8 @@ def test_a_forked_child_is_told_to_make_its_own_and_its_parent_goes_on() -> None
 
 _FORK_WHILE_COMPILING = """
 import threading
-from fairlead.base import kernel
-from fairlead.runtime import background
+from fairlead_kafka.base import kernel
+from fairlead_kafka.runtime import background
 begun, over = threading.Event(), threading.Event()
 class Slow:
     ready = False
@@ -173,11 +175,15 @@ def descriptors() -> int:
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="counts descriptors in /proc")
 def test_opening_and_closing_again_and_again_leaks_neither_threads_nor_sockets_nor_folders() -> None:
     def cycle() -> None:
-        with fairlead.Cluster(brokers=2) as cluster:
+        with fairlead_kafka.Cluster(brokers=2) as cluster:
             servers = {"bootstrap.servers": cluster.bootstrap_servers}
-            with fairlead.Producer(servers) as producer, fairlead.Consumer(servers) as consumer, fairlead.Admin(servers) as admin:
+            with (
+                fairlead_kafka.Producer(servers) as producer,
+                fairlead_kafka.Consumer(servers) as consumer,
+                fairlead_kafka.Admin(servers) as admin,
+            ):
                 producer.send("t", b"x").result(10)
-                consumer.assign([fairlead.TopicPartition("t", 0)])
+                consumer.assign([fairlead_kafka.TopicPartition("t", 0)])
                 consumer.seek_to_beginning()
                 assert len(consumer.poll(10)) == 1
                 assert admin.list_topics()

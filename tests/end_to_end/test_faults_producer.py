@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-import fairlead
-from fairlead.client.handles import Ack
+import fairlead_kafka
+from fairlead_kafka.client.handles import Ack
 from tests.support.delivery_verdict import PARTITIONS, Place, enter, judge, read_back
 from tests.support.metrics import metric
 
@@ -19,11 +19,11 @@ NOBODY = {"bootstrap.servers": "127.0.0.1:1", "reconnect.backoff.ms": 1000}
 
 @pytest.fixture(scope="module")
 def servers() -> Iterator[str]:
-    with fairlead.Cluster(brokers=2, config={"num.partitions": PARTITIONS}) as cluster:
+    with fairlead_kafka.Cluster(brokers=2, config={"num.partitions": PARTITIONS}) as cluster:
         yield cluster.bootstrap_servers
 
 
-def whole(producer: fairlead.Producer) -> bool:
+def whole(producer: fairlead_kafka.Producer) -> bool:
     """True if all memory is back and nobody waits."""
     metrics = producer.metrics()["producer-metrics"]
     return metrics["buffer-available-bytes"] == metrics["buffer-total-bytes"] and not metrics["waiting-threads"]
@@ -31,12 +31,12 @@ def whole(producer: fairlead.Producer) -> bool:
 
 def test_a_table_far_larger_than_the_buffer_goes_through_it(servers: str) -> None:
     table = pa.table({"value": [b"%06d" % number for number in range(50_000)], "key": [b"k%d" % (number % 9) for number in range(50_000)]})
-    with fairlead.Producer({"bootstrap.servers": servers, "buffer.memory": 20_000}) as producer:
+    with fairlead_kafka.Producer({"bootstrap.servers": servers, "buffer.memory": 20_000}) as producer:
         result = producer.send_table("large", table).result(60).to_pydict()
         assert whole(producer)
     placed: dict[Place, bytes] = {}
     for value, partition, offset in zip(table["value"].to_pylist(), result["partition"], result["offset"], strict=True):
-        enter(placed, fairlead.RecordMetadata("large", partition, offset, 0), value)
+        enter(placed, fairlead_kafka.RecordMetadata("large", partition, offset, 0), value)
     judge(placed, read_back(servers, "large", PARTITIONS))
 
 
@@ -48,14 +48,14 @@ def test_a_table_far_larger_than_the_buffer_goes_through_it(servers: str) -> Non
     ],
     ids=["record", "table"],
 )
-def test_memory_that_does_not_come_back_in_time_is_told(send: Callable[[fairlead.Producer], object]) -> None:
-    with fairlead.Cluster(brokers=1) as cluster:
+def test_memory_that_does_not_come_back_in_time_is_told(send: Callable[[fairlead_kafka.Producer], object]) -> None:
+    with fairlead_kafka.Cluster(brokers=1) as cluster:
         config = {"bootstrap.servers": cluster.bootstrap_servers, "buffer.memory": 1_000, "max.block.ms": 100}
-        with fairlead.Producer(config) as producer:
+        with fairlead_kafka.Producer(config) as producer:
             producer.send("t", b"first").result(10)
             cluster.broker(0).slow(latency_ms=800)
             held = producer.send("t", b"x" * 800)
-            with pytest.raises(fairlead.BufferExhausted, match=r"max\.block\.ms=100"):
+            with pytest.raises(fairlead_kafka.BufferExhausted, match=r"max\.block\.ms=100"):
                 send(producer)
             assert held.result(10).offset == 1
             producer.flush()
@@ -63,12 +63,12 @@ def test_memory_that_does_not_come_back_in_time_is_told(send: Callable[[fairlead
 
 
 def test_one_row_too_large_fails_the_call_and_sends_nothing(servers: str) -> None:
-    with fairlead.Producer({"bootstrap.servers": servers, "max.request.size": 1_000}) as producer:
+    with fairlead_kafka.Producer({"bootstrap.servers": servers, "max.request.size": 1_000}) as producer:
         producer.send("rows", b"first").result(10)
         values = [b"s"] * 500 + [b"l" * 2_000] + [b"s"] * 500
-        with pytest.raises(fairlead.RecordTooLarge, match="row 500"):
+        with pytest.raises(fairlead_kafka.RecordTooLarge, match="row 500"):
             producer.send_table("rows", pa.table({"value": values}))
-        with pytest.raises(fairlead.RecordTooLarge):
+        with pytest.raises(fairlead_kafka.RecordTooLarge):
             producer.send("rows", b"l" * 2_000)
         producer.flush(10)
         assert whole(producer)
@@ -76,10 +76,10 @@ def test_one_row_too_large_fails_the_call_and_sends_nothing(servers: str) -> Non
 
 
 def test_rows_that_the_broker_calls_too_large_fail_alone(servers: str) -> None:
-    with fairlead.Admin({"bootstrap.servers": servers}) as admin:
-        admin.create_topics([fairlead.NewTopic("narrow", partitions=1, configs={"max.message.bytes": "2000"})])
+    with fairlead_kafka.Admin({"bootstrap.servers": servers}) as admin:
+        admin.create_topics([fairlead_kafka.NewTopic("narrow", partitions=1, configs={"max.message.bytes": "2000"})])
     values = [b"l" * 3_000 if number in (50, 51, 120) else b"%03d" % number * 50 for number in range(200)]
-    with fairlead.Producer({"bootstrap.servers": servers}) as producer:
+    with fairlead_kafka.Producer({"bootstrap.servers": servers}) as producer:
         result = producer.send_table("narrow", pa.table({"value": values})).result(30, raise_on_error=False)
         assert [row for row, error in enumerate(result["error"].to_pylist()) if error is not None] == [50, 51, 120]
         assert whole(producer)
@@ -89,7 +89,7 @@ def test_rows_that_the_broker_calls_too_large_fail_alone(servers: str) -> None:
 
 def test_eight_threads_at_once_lose_nothing_and_keep_each_ones_order(servers: str) -> None:
     acks: list[list[tuple[bytes, Ack]]] = [[] for _ in range(8)]
-    with fairlead.Producer({"bootstrap.servers": servers, "buffer.memory": 60_000, "linger.ms": 1}) as producer:
+    with fairlead_kafka.Producer({"bootstrap.servers": servers, "buffer.memory": 60_000, "linger.ms": 1}) as producer:
 
         def send(thread: int) -> None:
             for number in range(1_500):
@@ -116,7 +116,7 @@ def test_a_callback_that_raises_harms_nobody(servers: str, error: BaseException)
     def raise_it(metadata: object, _: object) -> None:
         raise error
 
-    with fairlead.Producer({"bootstrap.servers": servers}) as producer:
+    with fairlead_kafka.Producer({"bootstrap.servers": servers}) as producer:
         producer.send("callbacks", b"bad", on_delivery=raise_it)
         producer.send("callbacks", b"good", on_delivery=lambda metadata, _: told.append(1)).result(10)
         producer.send("callbacks", b"later", on_delivery=lambda metadata, _: told.append(2)).result(10)
@@ -126,9 +126,9 @@ def test_a_callback_that_raises_harms_nobody(servers: str, error: BaseException)
 
 def test_a_callback_may_send_on(servers: str) -> None:
     done = threading.Event()
-    with fairlead.Producer({"bootstrap.servers": servers, "linger.ms": 0}) as producer:
+    with fairlead_kafka.Producer({"bootstrap.servers": servers, "linger.ms": 0}) as producer:
 
-        def next_one(metadata: fairlead.RecordMetadata | None, _: object, left: int = 50) -> None:
+        def next_one(metadata: fairlead_kafka.RecordMetadata | None, _: object, left: int = 50) -> None:
             if left:
                 producer.send("chain", b"%d" % left, partition=0, on_delivery=lambda found, error: next_one(found, error, left - 1))
             else:
@@ -146,10 +146,10 @@ def test_a_callback_that_would_wait_for_its_own_thread_is_told_so(servers: str, 
     def wait_inside(metadata: object, _: object) -> None:
         try:
             getattr(producer, wait)(*(["waiting"] if wait == "partitions_for" else []))
-        except fairlead.UsageError as error:
+        except fairlead_kafka.UsageError as error:
             caught.append(error)
 
-    with fairlead.Producer({"bootstrap.servers": servers}) as producer:
+    with fairlead_kafka.Producer({"bootstrap.servers": servers}) as producer:
         producer.send("waiting", b"x", on_delivery=wait_inside).result(10)
         producer.flush(10)
         assert producer.send("waiting", b"y").result(10).offset >= 0
@@ -162,12 +162,12 @@ def test_a_callback_that_finds_no_memory_is_told_at_once() -> None:
     def send_more(metadata: object, _: object) -> None:
         try:
             producer.send("t", b"x" * 1_500)
-        except fairlead.BufferExhausted as error:
+        except fairlead_kafka.BufferExhausted as error:
             caught.append(error)
 
-    with fairlead.Cluster(brokers=2, config={"num.partitions": 2}) as cluster:
+    with fairlead_kafka.Cluster(brokers=2, config={"num.partitions": 2}) as cluster:
         config = {"bootstrap.servers": cluster.bootstrap_servers, "buffer.memory": 2_000, "linger.ms": 0}
-        with fairlead.Producer(config) as producer:
+        with fairlead_kafka.Producer(config) as producer:
             leaders = [entry.leader for entry in producer.partitions_for("t")]
             for partition in (0, 1):
                 producer.send("t", b"first", partition=partition).result(10)
@@ -182,7 +182,7 @@ def test_a_callback_that_finds_no_memory_is_told_at_once() -> None:
 
 
 def test_everything_after_close_is_refused_and_closing_again_is_not(servers: str) -> None:
-    producer = fairlead.Producer({"bootstrap.servers": servers})
+    producer = fairlead_kafka.Producer({"bootstrap.servers": servers})
     ack = producer.send("closed", b"x")
     producer.close()
     producer.close()
@@ -194,13 +194,13 @@ def test_everything_after_close_is_refused_and_closing_again_is_not(servers: str
         lambda: producer.partitions_for("closed"),
     ]
     for call in late:
-        with pytest.raises(fairlead.UsageError, match="closed"):
+        with pytest.raises(fairlead_kafka.UsageError, match="closed"):
             call()
     assert metric(producer, "record-delivered-total") == 1
 
 
 def test_close_while_other_threads_send_settles_every_record(servers: str) -> None:
-    producer = fairlead.Producer({"bootstrap.servers": servers, "buffer.memory": 50_000})
+    producer = fairlead_kafka.Producer({"bootstrap.servers": servers, "buffer.memory": 50_000})
     acks: list[list[Ack]] = [[] for _ in range(6)]
     enough = threading.Barrier(7)
 
@@ -210,7 +210,7 @@ def test_close_while_other_threads_send_settles_every_record(servers: str) -> No
                 enough.wait(30)
             try:
                 acks[thread].append(producer.send("storm", b"%d-%d" % (thread, number)))
-            except fairlead.UsageError:
+            except fairlead_kafka.UsageError:
                 return
 
     threads = [threading.Thread(target=send, args=(number,)) for number in range(6)]
@@ -227,14 +227,14 @@ def test_close_while_other_threads_send_settles_every_record(servers: str) -> No
 
 
 def test_close_while_senders_wait_for_memory_lets_them_go_and_keeps_the_account_right() -> None:
-    producer = fairlead.Producer({**NOBODY, "buffer.memory": 1_000, "max.block.ms": 30_000})
+    producer = fairlead_kafka.Producer({**NOBODY, "buffer.memory": 1_000, "max.block.ms": 30_000})
     ack = producer.send("t", b"x" * 800)
     caught: list[Exception] = []
 
     def send() -> None:
         try:
             producer.send("t", b"x" * 800)
-        except fairlead.UsageError as error:
+        except fairlead_kafka.UsageError as error:
             caught.append(error)
 
     threads = [threading.Thread(target=send) for _ in range(3)]
@@ -246,16 +246,16 @@ def test_close_while_senders_wait_for_memory_lets_them_go_and_keeps_the_account_
     for thread in threads:
         thread.join(10)
     assert len(caught) == 3
-    with pytest.raises(fairlead.TimedOut, match="closed before"):
+    with pytest.raises(fairlead_kafka.TimedOut, match="closed before"):
         ack.result(0)
     assert whole(producer)
 
 
 def test_asking_for_a_shared_error_again_and_again_does_not_lengthen_its_traceback() -> None:
-    producer = fairlead.Producer({**NOBODY, "max.block.ms": 50})
+    producer = fairlead_kafka.Producer({**NOBODY, "max.block.ms": 50})
     lengths = set()
     for ack in [producer.send("t", b"x") for _ in range(20)]:
-        with pytest.raises(fairlead.TimedOut) as caught:
+        with pytest.raises(fairlead_kafka.TimedOut) as caught:
             ack.result(10)
         lengths.add(len(caught.traceback))
     producer.close(timeout_s=0)
@@ -264,11 +264,11 @@ def test_asking_for_a_shared_error_again_and_again_does_not_lengthen_its_traceba
 
 def test_small_requests_without_answers_are_no_flood(servers: str) -> None:
     config = {"bootstrap.servers": servers, "acks": "0", "batch.size": 0, "linger.ms": 0}
-    with fairlead.Producer(config) as producer:
+    with fairlead_kafka.Producer(config) as producer:
         for number in range(6_000):
             producer.send("silent", b"%05d" % number, partition=0)
-    with fairlead.Consumer({"bootstrap.servers": servers, "auto.offset.reset": "earliest"}) as consumer:
-        consumer.assign([fairlead.TopicPartition("silent", 0)])
+    with fairlead_kafka.Consumer({"bootstrap.servers": servers, "auto.offset.reset": "earliest"}) as consumer:
+        consumer.assign([fairlead_kafka.TopicPartition("silent", 0)])
         values: list[bytes] = []
         while len(values) < 6_000 and (table := consumer.poll_table(timeout_s=10)).num_rows:
             values += table["value"].to_pylist()

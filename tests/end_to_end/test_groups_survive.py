@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-import fairlead
-from fairlead import TopicPartition
-from fairlead.broker.home import home_partition
-from fairlead.testing import Cluster
+import fairlead_kafka
+from fairlead_kafka import TopicPartition
+from fairlead_kafka.broker.home import home_partition
+from fairlead_kafka.testing import Cluster
 from tests.support.group_clients import PATIENCE_S, Member, poll_until, settled
 
 PARTITIONS = 4
@@ -23,25 +23,25 @@ ALL = [TopicPartition("t", number) for number in range(PARTITIONS)]
 def three() -> Iterator[Cluster]:
     """Three brokers, and a topic with three replicas of each of its four partitions."""
     with Cluster(brokers=3, config={"group.min.session.timeout.ms": 100}) as cluster:
-        with fairlead.Admin({"bootstrap.servers": cluster.bootstrap_servers}) as admin:
-            admin.create_topics([fairlead.NewTopic("t", partitions=PARTITIONS, replication_factor=3)])
+        with fairlead_kafka.Admin({"bootstrap.servers": cluster.bootstrap_servers}) as admin:
+            admin.create_topics([fairlead_kafka.NewTopic("t", partitions=PARTITIONS, replication_factor=3)])
         yield cluster
 
 
 def fill(cluster: Cluster, count: int = 40) -> None:
-    with fairlead.Producer({"bootstrap.servers": cluster.bootstrap_servers}) as producer:
+    with fairlead_kafka.Producer({"bootstrap.servers": cluster.bootstrap_servers}) as producer:
         for number in range(count):
             producer.send("t", b"%d" % number, partition=number % PARTITIONS)
 
 
 def coordinator(cluster: Cluster, group: str) -> int:
-    with fairlead.Admin({"bootstrap.servers": cluster.bootstrap_servers}) as admin:
+    with fairlead_kafka.Admin({"bootstrap.servers": cluster.bootstrap_servers}) as admin:
         partitions = admin.describe_topics([OFFSETS_TOPIC])[OFFSETS_TOPIC].partitions
     return partitions[home_partition(group, len(partitions))].leader
 
 
 def committed(cluster: Cluster, group: str) -> dict[TopicPartition, int]:
-    with fairlead.Admin({"bootstrap.servers": cluster.bootstrap_servers}) as admin:
+    with fairlead_kafka.Admin({"bootstrap.servers": cluster.bootstrap_servers}) as admin:
         return {of: one.offset for of, one in admin.list_group_offsets([group])[group].items()}
 
 
@@ -85,9 +85,9 @@ def test_offsets_survive_compaction_and_a_restart_of_the_cluster(tmp_path: Path)
     config = {"log.cleaner.backoff.ms": 50, "log.segment.bytes": 1 << 20}
     with (
         Cluster(brokers=1, data_dir=tmp_path, config=config) as cluster,
-        fairlead.Admin({"bootstrap.servers": cluster.bootstrap_servers}) as admin,
+        fairlead_kafka.Admin({"bootstrap.servers": cluster.bootstrap_servers}) as admin,
     ):
-        admin.create_topics([fairlead.NewTopic("t", partitions=PARTITIONS)])
+        admin.create_topics([fairlead_kafka.NewTopic("t", partitions=PARTITIONS)])
         for offset in range(150):
             admin.alter_group_offsets("g", dict.fromkeys(ALL, offset))
         _until_compacted(cluster, TopicPartition(OFFSETS_TOPIC, home_partition("g", 50)))
@@ -97,7 +97,7 @@ def test_offsets_survive_compaction_and_a_restart_of_the_cluster(tmp_path: Path)
 
 def _until_compacted(cluster: Cluster, of: TopicPartition) -> None:
     deadline = time.monotonic() + PATIENCE_S
-    with fairlead.Consumer({"bootstrap.servers": cluster.bootstrap_servers}) as consumer:
+    with fairlead_kafka.Consumer({"bootstrap.servers": cluster.bootstrap_servers}) as consumer:
         end = consumer.end_offsets([of])[of]
         while True:
             assert time.monotonic() < deadline, "the offsets were not compacted"

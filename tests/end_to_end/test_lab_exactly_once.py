@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-import fairlead
-from fairlead.lab import exactly_once
+import fairlead_kafka
+from fairlead_kafka.lab import exactly_once
 from tests.support.command_line import Run
 
 
 def test_a_query_whose_driver_and_tasks_are_killed_writes_each_row_once(tmp_path: Path) -> None:
     said: list[str] = []
-    with fairlead.Cluster(brokers=1) as cluster:
+    with fairlead_kafka.Cluster(brokers=1) as cluster:
         row = exactly_once.trial(said.append, cluster.bootstrap_servers, 2, "processes", 3, tmp_path)
     assert list(row) == ["kills", "rows_in", "rows_out", "lost", "duplicated"]
     assert (row["kills"], row["lost"], row["duplicated"]) == (2, 0, 0)
@@ -22,8 +22,8 @@ def test_a_query_whose_driver_and_tasks_are_killed_writes_each_row_once(tmp_path
 
 
 def test_steps_are_those_of_the_protocol() -> None:
-    from fairlead.spark.exactly_once.driver import Step
-    from fairlead.spark.exactly_once.task import TaskStep
+    from fairlead_kafka.spark.exactly_once.driver import Step
+    from fairlead_kafka.spark.exactly_once.task import TaskStep
 
     assert ("TASKS_ENDED", *Step.__members__) == exactly_once.DRIVER_STEPS
     assert tuple(TaskStep.__members__) == exactly_once.TASK_STEPS
@@ -31,7 +31,7 @@ def test_steps_are_those_of_the_protocol() -> None:
 
 def test_what_is_missing_and_what_is_there_twice_is_counted() -> None:
     assert exactly_once.verdict(range(4), [0, 1, 1, 3, 3, 3]) == {"rows_in": 4, "rows_out": 6, "lost": 1, "duplicated": 2}
-    with pytest.raises(fairlead.FairleadError, match="1 rows came out that never went in, such as 9"):
+    with pytest.raises(fairlead_kafka.FairleadError, match="1 rows came out that never went in, such as 9"):
         exactly_once.verdict(range(4), [0, 9])
 
 

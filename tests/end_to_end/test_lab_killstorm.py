@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from fairlead.lab import killstorm
+from fairlead_kafka.lab import killstorm
 from tests.support.command_line import Run
 
 

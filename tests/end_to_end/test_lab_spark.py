@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-import fairlead
-from fairlead.base.errors import ConfigError
-from fairlead.cli.lab_spark import options_of
-from fairlead.lab import maven, process_tree, spark, spark_latency
-from fairlead.lab.maven import Unavailable
-from fairlead.lab.process_tree import Watch
+import fairlead_kafka
+from fairlead_kafka.base.errors import ConfigError
+from fairlead_kafka.cli.lab_spark import options_of
+from fairlead_kafka.lab import maven, process_tree, spark, spark_latency
+from fairlead_kafka.lab.maven import Unavailable
+from fairlead_kafka.lab.process_tree import Watch
 
 ROWS = 2_000
 
@@ -58,8 +58,11 @@ class FakeSystem:
         return {"seconds": 0.5, "batches": 1}
 
     def _forward(self, servers: str, source: str, sink: str) -> None:
-        with fairlead.Consumer({"bootstrap.servers": servers}) as consumer, fairlead.Producer({"bootstrap.servers": servers}) as producer:
-            consumer.assign([fairlead.TopicPartition(source, number) for number in range(spark_latency.PARTITIONS)])
+        with (
+            fairlead_kafka.Consumer({"bootstrap.servers": servers}) as consumer,
+            fairlead_kafka.Producer({"bootstrap.servers": servers}) as producer,
+        ):
+            consumer.assign([fairlead_kafka.TopicPartition(source, number) for number in range(spark_latency.PARTITIONS)])
             consumer.seek_to_beginning()
             while not self._ended.is_set():
                 for record in consumer.poll(0.1):
@@ -77,7 +80,7 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     def target(name: str) -> Iterator[str]:
         if name == "apache-kafka":
             raise Unavailable("no Java")
-        with fairlead.Cluster(brokers=1) as cluster:
+        with fairlead_kafka.Cluster(brokers=1) as cluster:
             yield cluster.bootstrap_servers
 
     monkeypatch.setattr(spark, "target", target)

@@ -6,33 +6,33 @@ from collections.abc import Iterator
 
 import pytest
 
-import fairlead
-from fairlead import PreparedTransaction, TopicPartition
-from fairlead.base.codes import ErrorCode
+import fairlead_kafka
+from fairlead_kafka import PreparedTransaction, TopicPartition
+from fairlead_kafka.base.codes import ErrorCode
 
 PATIENCE_S = 30
 EVENTS = TopicPartition("events", 0)
 
 
 @pytest.fixture
-def cluster() -> Iterator[fairlead.Cluster]:
+def cluster() -> Iterator[fairlead_kafka.Cluster]:
     # Overdue transactions are looked for often, so that a test of that does not wait for ten seconds.
-    with fairlead.Cluster(brokers=3, config={"transaction.abort.timed.out.transaction.cleanup.interval.ms": 50}) as made:
-        with fairlead.Admin({"bootstrap.servers": made.bootstrap_servers}) as admin:
-            admin.create_topics([fairlead.NewTopic("events", partitions=2)])
+    with fairlead_kafka.Cluster(brokers=3, config={"transaction.abort.timed.out.transaction.cleanup.interval.ms": 50}) as made:
+        with fairlead_kafka.Admin({"bootstrap.servers": made.bootstrap_servers}) as admin:
+            admin.create_topics([fairlead_kafka.NewTopic("events", partitions=2)])
         yield made
 
 
 @pytest.fixture
-def admin(cluster: fairlead.Cluster) -> Iterator[fairlead.Admin]:
-    with fairlead.Admin({"bootstrap.servers": cluster.bootstrap_servers}) as made:
+def admin(cluster: fairlead_kafka.Cluster) -> Iterator[fairlead_kafka.Admin]:
+    with fairlead_kafka.Admin({"bootstrap.servers": cluster.bootstrap_servers}) as made:
         yield made
 
 
-def prepare(cluster: fairlead.Cluster, name: str, *values: bytes, timeout_ms: int = 60_000) -> PreparedTransaction:
+def prepare(cluster: fairlead_kafka.Cluster, name: str, *values: bytes, timeout_ms: int = 60_000) -> PreparedTransaction:
     """A transaction with these records, left open by a producer that is gone."""
     config = {"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": name, "transaction.timeout.ms": timeout_ms}
-    with fairlead.Producer(config) as producer:
+    with fairlead_kafka.Producer(config) as producer:
         producer.init_transactions(PATIENCE_S)
         producer.begin_transaction()
         for value in values:
@@ -42,14 +42,14 @@ def prepare(cluster: fairlead.Cluster, name: str, *values: bytes, timeout_ms: in
     return prepared
 
 
-def committed(cluster: fairlead.Cluster) -> list[bytes]:
+def committed(cluster: fairlead_kafka.Cluster) -> list[bytes]:
     """What readers of committed data find."""
-    with fairlead.Consumer({"bootstrap.servers": cluster.bootstrap_servers, "isolation.level": "read_committed"}) as consumer:
+    with fairlead_kafka.Consumer({"bootstrap.servers": cluster.bootstrap_servers, "isolation.level": "read_committed"}) as consumer:
         end = consumer.end_offsets([EVENTS])[EVENTS]
         return [value for table in consumer.read_range(EVENTS, 0, end) for value in table["value"].to_pylist()]
 
 
-def test_transactions_are_committed_and_aborted_by_another_client(cluster: fairlead.Cluster, admin: fairlead.Admin) -> None:
+def test_transactions_are_committed_and_aborted_by_another_client(cluster: fairlead_kafka.Cluster, admin: fairlead_kafka.Admin) -> None:
     kept, dropped = prepare(cluster, "kept", b"1", b"2"), prepare(cluster, "dropped", b"3")
     described = admin.describe_transactions(["kept", "dropped"])
     assert [(each.is_open, each.producer_id, each.epoch) for each in described.values()] == [(True, *kept[1:3]), (True, *dropped[1:3])]
@@ -63,21 +63,21 @@ def test_transactions_are_committed_and_aborted_by_another_client(cluster: fairl
 
 
 @pytest.mark.parametrize("commit", [True, False])
-def test_an_end_can_be_asked_for_again_but_not_changed(cluster: fairlead.Cluster, admin: fairlead.Admin, commit: bool) -> None:
+def test_an_end_can_be_asked_for_again_but_not_changed(cluster: fairlead_kafka.Cluster, admin: fairlead_kafka.Admin, commit: bool) -> None:
     prepared = prepare(cluster, "app", b"1")
     for _ in range(3):
         admin.end_transactions([prepared], commit=commit)
-    with pytest.raises(fairlead.ItemsFailed) as caught:
+    with pytest.raises(fairlead_kafka.ItemsFailed) as caught:
         admin.end_transactions([prepared], commit=not commit)
     assert caught.value.errors[prepared].code == ErrorCode.INVALID_TXN_STATE
     assert committed(cluster) == ([b"1"] if commit else [])
 
 
-def test_a_transaction_that_took_too_long_cannot_be_committed(cluster: fairlead.Cluster, admin: fairlead.Admin) -> None:
+def test_a_transaction_that_took_too_long_cannot_be_committed(cluster: fairlead_kafka.Cluster, admin: fairlead_kafka.Admin) -> None:
     late, good = prepare(cluster, "late", b"1", timeout_ms=1), prepare(cluster, "good", b"2")
     while admin.describe_transactions(["late"])["late"].state != "CompleteAbort":
         pass
-    with pytest.raises(fairlead.ItemsFailed) as caught:
+    with pytest.raises(fairlead_kafka.ItemsFailed) as caught:
         admin.end_transactions([late, good], commit=True)
     assert list(caught.value.errors) == [late]
     assert caught.value.errors[late].code in (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH)
@@ -86,9 +86,9 @@ def test_a_transaction_that_took_too_long_cannot_be_committed(cluster: fairlead.
 
 
 def test_a_transaction_that_a_producer_is_still_writing_can_be_aborted_from_outside(
-    cluster: fairlead.Cluster, admin: fairlead.Admin
+    cluster: fairlead_kafka.Cluster, admin: fairlead_kafka.Admin
 ) -> None:
-    with fairlead.Producer({"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": "zombie"}) as zombie:
+    with fairlead_kafka.Producer({"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": "zombie"}) as zombie:
         zombie.init_transactions(PATIENCE_S)
         zombie.begin_transaction()
         zombie.send("events", b"1", partition=0).result(PATIENCE_S)
@@ -96,16 +96,16 @@ def test_a_transaction_that_a_producer_is_still_writing_can_be_aborted_from_outs
         found = PreparedTransaction("zombie", seen.producer_id, seen.epoch, len(seen.partitions))
         admin.end_transactions([found], commit=False)
         zombie.send("events", b"2", partition=0)
-        with pytest.raises(fairlead.FairleadError):
+        with pytest.raises(fairlead_kafka.FairleadError):
             zombie.prepare_transaction(PATIENCE_S)
     newer = prepare(cluster, "zombie", b"3")
-    with pytest.raises(fairlead.ItemsFailed, match="PRODUCER_FENCED"):
+    with pytest.raises(fairlead_kafka.ItemsFailed, match="PRODUCER_FENCED"):
         admin.end_transactions([found], commit=False)
     admin.end_transactions([newer], commit=True)
     assert committed(cluster) == [b"3"]
 
 
-def test_a_prepared_transaction_outlives_its_coordinator(cluster: fairlead.Cluster, admin: fairlead.Admin) -> None:
+def test_a_prepared_transaction_outlives_its_coordinator(cluster: fairlead_kafka.Cluster, admin: fairlead_kafka.Admin) -> None:
     prepared = prepare(cluster, "app", b"1")
     home = admin.describe_transactions(["app"])["app"].coordinator
     assert home is not None
@@ -115,9 +115,9 @@ def test_a_prepared_transaction_outlives_its_coordinator(cluster: fairlead.Clust
     assert committed(cluster) == [b"1"]
 
 
-def test_unknown_and_repeated_ids_are_refused(admin: fairlead.Admin) -> None:
-    with pytest.raises(fairlead.ItemsFailed) as caught:
+def test_unknown_and_repeated_ids_are_refused(admin: fairlead_kafka.Admin) -> None:
+    with pytest.raises(fairlead_kafka.ItemsFailed) as caught:
         admin.describe_transactions(["nobody"])
     assert caught.value.errors["nobody"].code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
-    with pytest.raises(fairlead.UsageError, match="named twice"):
+    with pytest.raises(fairlead_kafka.UsageError, match="named twice"):
         admin.end_transactions([PreparedTransaction("a", 1, 1, 1), PreparedTransaction("a", 1, 2, 1)], commit=True)

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.testing import Cluster
-from fairlead.wire import ApiKey, Message
+from fairlead_kafka.testing import Cluster
+from fairlead_kafka.wire import ApiKey, Message
 from tests.support.wire_client import Wire, read, write
 
-HEAVY = ("numpy", "pyarrow", "numba", "kio", "fairlead.broker", "fairlead.client")
+HEAVY = ("numpy", "pyarrow", "numba", "kio", "fairlead_kafka.broker", "fairlead_kafka.client")
 _names: list[str] = []
 
 
@@ -82,6 +82,6 @@ def test_the_command_line_comes_first_and_a_mistake_is_named(tmp_path: Path) -> 
 
 
 def test_a_run_without_kafka_pays_nothing_for_the_plugin() -> None:
-    program = f"import sys, fairlead.testing.plugin; print([name for name in {HEAVY} if name in sys.modules])"
+    program = f"import sys, fairlead_kafka.testing.plugin; print([name for name in {HEAVY} if name in sys.modules])"
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "[]"

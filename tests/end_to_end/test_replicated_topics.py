@@ -13,7 +13,7 @@ confluent_kafka = pytest.importorskip("confluent_kafka")
 
 from confluent_kafka.admin import AdminClient, NewTopic  # noqa: E402
 
-import fairlead  # noqa: E402
+import fairlead_kafka  # noqa: E402
 
 TOPIC = "events"
 PARTITIONS = 4
@@ -21,8 +21,8 @@ PATIENCE_S = 60
 
 
 @pytest.fixture
-def cluster() -> Iterator[fairlead.Cluster]:
-    with fairlead.Cluster(brokers=3) as cluster:
+def cluster() -> Iterator[fairlead_kafka.Cluster]:
+    with fairlead_kafka.Cluster(brokers=3) as cluster:
         admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
         topic = NewTopic(TOPIC, PARTITIONS, 3, config={"min.insync.replicas": "2"})
         admin.create_topics([topic])[TOPIC].result(PATIENCE_S)
@@ -91,7 +91,7 @@ def read_all(servers: str, at_least: int) -> dict[tuple[int, int], bytes]:
 
 @pytest.mark.parametrize("end", ["kill", "stop"])
 def test_each_broker_goes_and_comes_back_under_load_and_nothing_acknowledged_is_lost_or_repeated(
-    cluster: fairlead.Cluster, end: str
+    cluster: fairlead_kafka.Cluster, end: str
 ) -> None:
     load = Load(cluster.bootstrap_servers)
     load.more()
@@ -107,7 +107,7 @@ def test_each_broker_goes_and_comes_back_under_load_and_nothing_acknowledged_is_
     assert len(set(found.values())) == len(found), "a record is there twice"
 
 
-def in_sync_again(cluster: fairlead.Cluster) -> None:
+def in_sync_again(cluster: fairlead_kafka.Cluster) -> None:
     """Wait until every replica is in sync, as a client sees it."""
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
     give_up = time.monotonic() + PATIENCE_S

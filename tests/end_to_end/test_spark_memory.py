@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-import fairlead
+import fairlead_kafka
 
 ROWS = 400_000
 ROW_BYTES = 512
@@ -20,13 +20,13 @@ import sys
 from itertools import repeat
 from pathlib import Path
 import pyarrow as pa
-from fairlead.base.ids import TopicPartition
-from fairlead.runtime import compile_kernels
-from fairlead.spark.offsets import OffsetRange
-from fairlead.spark.options import parse_read_options, parse_write_options
-from fairlead.spark.reading import read_task
-from fairlead.spark.schema import source_schema
-from fairlead.spark.writer import write_at_least_once
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.runtime import compile_kernels
+from fairlead_kafka.spark.offsets import OffsetRange
+from fairlead_kafka.spark.options import parse_read_options, parse_write_options
+from fairlead_kafka.spark.reading import read_task
+from fairlead_kafka.spark.schema import source_schema
+from fairlead_kafka.spark.writer import write_at_least_once
 
 def peak_mb():
     status = Path("/proc/self/status").read_text().splitlines()
@@ -51,9 +51,9 @@ measured(lambda: sum(each.num_rows for each in read_task(reading, source_schema(
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="peaks are read from /proc")
 def test_a_task_takes_no_more_memory_for_a_partition_of_any_size() -> None:
     pytest.importorskip("pyspark")
-    with fairlead.Cluster(brokers=1) as cluster:
-        with fairlead.Admin({"bootstrap.servers": cluster.bootstrap_servers}) as admin:
-            admin.create_topics([fairlead.NewTopic("big", partitions=1)])
+    with fairlead_kafka.Cluster(brokers=1) as cluster:
+        with fairlead_kafka.Admin({"bootstrap.servers": cluster.bootstrap_servers}) as admin:
+            admin.create_topics([fairlead_kafka.NewTopic("big", partitions=1)])
         command = [sys.executable, "-c", TASKS, cluster.bootstrap_servers, str(ROWS), str(ROW_BYTES)]
         ran = subprocess.run(command, capture_output=True, text=True, timeout=110, check=False)
     assert ran.returncode == 0, ran.stderr

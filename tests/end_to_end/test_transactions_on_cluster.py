@@ -6,25 +6,25 @@ from collections.abc import Iterator
 
 import pytest
 
-import fairlead
-from fairlead import TopicPartition
+import fairlead_kafka
+from fairlead_kafka import TopicPartition
 
 PARTITIONS = [TopicPartition("events", number) for number in range(3)]
 PATIENCE_S = 30
 
 
 @pytest.fixture
-def cluster() -> Iterator[fairlead.Cluster]:
-    with fairlead.Cluster(brokers=3) as made:
-        with fairlead.Admin({"bootstrap.servers": made.bootstrap_servers}) as admin:
-            admin.create_topics([fairlead.NewTopic("events", partitions=3, replication_factor=1)])
+def cluster() -> Iterator[fairlead_kafka.Cluster]:
+    with fairlead_kafka.Cluster(brokers=3) as made:
+        with fairlead_kafka.Admin({"bootstrap.servers": made.bootstrap_servers}) as admin:
+            admin.create_topics([fairlead_kafka.NewTopic("events", partitions=3, replication_factor=1)])
         yield made
 
 
-def values(cluster: fairlead.Cluster, isolation: str = "read_committed") -> dict[int, list[bytes]]:
+def values(cluster: fairlead_kafka.Cluster, isolation: str = "read_committed") -> dict[int, list[bytes]]:
     """Everything there is to read, by partition."""
     config = {"bootstrap.servers": cluster.bootstrap_servers, "isolation.level": isolation}
-    with fairlead.Consumer(config) as consumer:
+    with fairlead_kafka.Consumer(config) as consumer:
         ends = consumer.end_offsets(PARTITIONS)
         read: dict[int, list[bytes]] = {of.partition: [] for of in PARTITIONS}
         for of in PARTITIONS:
@@ -33,7 +33,7 @@ def values(cluster: fairlead.Cluster, isolation: str = "read_committed") -> dict
         return read
 
 
-def bounce(cluster: fairlead.Cluster, node_id: int) -> None:
+def bounce(cluster: fairlead_kafka.Cluster, node_id: int) -> None:
     cluster.broker(node_id).kill()
     cluster.broker(node_id).start()
 
@@ -41,9 +41,9 @@ def bounce(cluster: fairlead.Cluster, node_id: int) -> None:
 @pytest.mark.parametrize("node_id", range(3))
 @pytest.mark.parametrize("step", ["begun", "sent", "flushed", "committed"])
 def test_a_broker_dies_at_a_step_of_a_transaction_and_nothing_is_lost_or_doubled(
-    cluster: fairlead.Cluster, node_id: int, step: str
+    cluster: fairlead_kafka.Cluster, node_id: int, step: str
 ) -> None:
-    with fairlead.Producer({"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": "payments"}) as producer:
+    with fairlead_kafka.Producer({"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": "payments"}) as producer:
         producer.init_transactions(PATIENCE_S)
         for number in range(3):
             producer.begin_transaction()
@@ -65,9 +65,9 @@ def test_a_broker_dies_at_a_step_of_a_transaction_and_nothing_is_lost_or_doubled
     assert values(cluster) == {of.partition: expected for of in PARTITIONS}
 
 
-def test_what_is_aborted_or_left_open_is_not_read(cluster: fairlead.Cluster) -> None:
+def test_what_is_aborted_or_left_open_is_not_read(cluster: fairlead_kafka.Cluster) -> None:
     config = {"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": "payments"}
-    with fairlead.Producer(config) as producer:
+    with fairlead_kafka.Producer(config) as producer:
         producer.init_transactions(PATIENCE_S)
         with producer.transaction():
             producer.send("events", b"kept", partition=0)
@@ -80,9 +80,9 @@ def test_what_is_aborted_or_left_open_is_not_read(cluster: fairlead.Cluster) -> 
         producer.flush(PATIENCE_S)
         assert values(cluster)[0] == [b"kept"]
         assert values(cluster, "read_uncommitted")[0] == [b"kept", b"aborted", b"open"]
-        with fairlead.Producer(config) as successor:
+        with fairlead_kafka.Producer(config) as successor:
             successor.init_transactions(PATIENCE_S)
-            with pytest.raises(fairlead.FairleadError):
+            with pytest.raises(fairlead_kafka.FairleadError):
                 producer.commit_transaction(PATIENCE_S)
             with successor.transaction():
                 successor.send("events", b"kept too", partition=0)

@@ -7,13 +7,13 @@ import logging
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead.records import decode
+from fairlead_kafka.records import decode
 from tests.support.broker_driver import Driver, batch, fetch, produce
 
 LOG = "/data/log/000000000001.log"
 PARTITIONS = 3
 
-logging.getLogger("fairlead.broker").addHandler(logging.NullHandler())
+logging.getLogger("fairlead_kafka.broker").addHandler(logging.NullHandler())
 
 
 def written(sizes: list[tuple[int, int]]) -> tuple[Driver, list[list[bytes]]]:

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead.base.errors import ConfigError, DecodeError
-from fairlead.base.ids import TopicPartition
-from fairlead.consumer.groups import ASSIGNORS, assignors_named
-from fairlead.consumer.groups.assignors import Assignments
-from fairlead.core.consumer_protocol import (
+from fairlead_kafka.base.errors import ConfigError, DecodeError
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.consumer.groups import ASSIGNORS, assignors_named
+from fairlead_kafka.consumer.groups.assignors import Assignments
+from fairlead_kafka.core.consumer_protocol import (
     Assignment,
     Subscription,
     decode_assignment,

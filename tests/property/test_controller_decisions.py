@@ -11,9 +11,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead.base.errors import BrokerError
-from fairlead.base.ids import NO_LEADER
-from fairlead.broker.controller import (
+from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.base.ids import NO_LEADER
+from fairlead_kafka.broker.controller import (
     AlterOperation,
     ClusterImage,
     ConfigAlteration,
@@ -23,9 +23,9 @@ from fairlead.broker.controller import (
     ProposedIsr,
     Reassignment,
 )
-from fairlead.broker.controller.fold import apply
-from fairlead.broker.controller.limits import count_replicas
-from fairlead.broker.controller.log import decode_log
+from fairlead_kafka.broker.controller.fold import apply
+from fairlead_kafka.broker.controller.limits import count_replicas
+from fairlead_kafka.broker.controller.log import decode_log
 from tests.support.controllers import make_controller, node
 
 BROKERS = 5

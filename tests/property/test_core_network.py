@@ -7,14 +7,14 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead.base.codes import ErrorCode
-from fairlead.base.config_client import CLIENT_CONFIGS
-from fairlead.base.errors import ConnectionFailed, DecodeError
-from fairlead.core import Metadata
-from fairlead.core.backoff import Backoff
-from fairlead.core.effects import Close, Connect, Write
-from fairlead.core.events import Connected, Received
-from fairlead.wire import ApiKey, FrameReader, decode_request, encode_response
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.config_client import CLIENT_CONFIGS
+from fairlead_kafka.base.errors import ConnectionFailed, DecodeError
+from fairlead_kafka.core import Metadata
+from fairlead_kafka.core.backoff import Backoff
+from fairlead_kafka.core.effects import Close, Connect, Write
+from fairlead_kafka.core.events import Connected, Received
+from fairlead_kafka.wire import ApiKey, FrameReader, decode_request, encode_response
 from tests.support.fake_broker import (
     Client,
     FakeBroker,

@@ -7,10 +7,10 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead.base.codes import ErrorCode
-from fairlead.base.errors import BrokerError
-from fairlead.base.ids import TopicPartition
-from fairlead.broker.coordinator import GroupState
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.broker.coordinator import GroupState
 from tests.support.group_rig import GROUP, GroupRig, RigMember
 
 ORDERS = TopicPartition("orders", 0)

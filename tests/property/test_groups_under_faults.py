@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from fairlead.base.errors import BrokerError, FairleadError, TimedOut
-from fairlead.base.ids import TopicPartition
-from fairlead.client.consumer import Consumer
-from fairlead.wire import ApiKey
+from fairlead_kafka.base.errors import BrokerError, FairleadError, TimedOut
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.client.consumer import Consumer
+from fairlead_kafka.wire import ApiKey
 from tests.support.broker_driver import batch, produce_fields
 from tests.support.client_rig import drive_faces
 from tests.support.virtual_cluster import FIRST_PORT, VirtualCluster

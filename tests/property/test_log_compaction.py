@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead.records import scan
+from fairlead_kafka.records import scan
 from tests.support.log_rig import TOPIC, LogRig, limits, records
 
 LOOK_MS = 15_000
 EFFECTS_MAX = 400
 Keyed = tuple[bytes | None, bytes | None]
 
-logging.getLogger("fairlead.broker").addHandler(logging.NullHandler())
+logging.getLogger("fairlead_kafka.broker").addHandler(logging.NullHandler())
 
 keys = st.sampled_from([None, b"a", b"b", b"c", b"d"])
 values = st.sampled_from([None, b"1", b"2", b"3"])
@@ -92,7 +92,7 @@ def newest_by_key(rig: LogRig, pairs: list[Keyed]) -> dict[bytes | None, bytes |
 def test_a_crash_before_any_effect_of_compaction_loses_nothing_and_the_next_pass_ends_as_the_first_would(
     share: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fairlead.broker.log.cleaner.PIECE_BYTES", 250)
+    monkeypatch.setattr("fairlead_kafka.broker.log.cleaner.PIECE_BYTES", 250)
     batches: list[list[Keyed]] = [[(b"%d" % (number % 3), b"%d" % number), (b"x", None)] for number in range(12)]
     pairs = [pair for one in batches for pair in one]
 

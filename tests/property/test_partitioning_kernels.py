@@ -6,9 +6,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead.partitioning import counting_sort, murmur2
-from fairlead.partitioning.grouping import sort_by_partition
-from fairlead.partitioning.hashing import hash_keys, partition_keys
+from fairlead_kafka.partitioning import counting_sort, murmur2
+from fairlead_kafka.partitioning.grouping import sort_by_partition
+from fairlead_kafka.partitioning.hashing import hash_keys, partition_keys
 
 for each in (hash_keys, partition_keys, sort_by_partition):
     each.compile()

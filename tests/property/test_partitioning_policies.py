@@ -12,7 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead.partitioning import AdaptivePolicy, KafkaUniformPolicy, Runs, StickyPolicy, TopicLoad, UniformPolicy, expand, make_policy
+from fairlead_kafka.partitioning import (
+    AdaptivePolicy,
+    KafkaUniformPolicy,
+    Runs,
+    StickyPolicy,
+    TopicLoad,
+    UniformPolicy,
+    expand,
+    make_policy,
+)
 
 HEADER_BYTES = 61
 

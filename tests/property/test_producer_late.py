@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead.records import BatchHeader
+from fairlead_kafka.records import BatchHeader
 from tests.support.producer_brokers import BREAK, IGNORE, IGNORE_WRITTEN, LOSE_ANSWER, FakeCluster, Fault
 from tests.support.producer_rig import Rig
 

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from fairlead.base.errors import DecodeError
-from fairlead.base.kernel import read_only
-from fairlead.records import Compression, DecodedRecords, check_produced, decode, decompress, scan
-from fairlead.records.crc import stamp_crc
-from fairlead.records.decode_kernels import check_records, scan_batches
-from fairlead.records.layout import as_array
+from fairlead_kafka.base.errors import DecodeError
+from fairlead_kafka.base.kernel import read_only
+from fairlead_kafka.records import Compression, DecodedRecords, check_produced, decode, decompress, scan
+from fairlead_kafka.records.crc import stamp_crc
+from fairlead_kafka.records.decode_kernels import check_records, scan_batches
+from fairlead_kafka.records.layout import as_array
 from tests.support.records_samples import VARIED, Sample, decoded, encoded, kernels_served_by
 
 GOOD = [bytes(encoded(VARIED, compression=codec, base_offset=6 * nth).buffer) for nth, codec in enumerate(Compression)]

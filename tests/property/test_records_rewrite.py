@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead.base.errors import DecodeError
-from fairlead.base.kernel import read_only
-from fairlead.records import Compression, Slice, columns_from_lists, decode, encode, keep, recompress, scan, verify
-from fairlead.records.decode_kernels import keep_records
+from fairlead_kafka.base.errors import DecodeError
+from fairlead_kafka.base.kernel import read_only
+from fairlead_kafka.records import Compression, Slice, columns_from_lists, decode, encode, keep, recompress, scan, verify
+from fairlead_kafka.records.decode_kernels import keep_records
 from tests.support.records_samples import kernels_served_by
 
 NAMES = [codec.name for codec in Compression]

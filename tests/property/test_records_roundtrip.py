@@ -9,8 +9,8 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead.base.kernel import read_only
-from fairlead.records import (
+from fairlead_kafka.base.kernel import read_only
+from fairlead_kafka.records import (
     Compression,
     RecordColumns,
     Slice,
@@ -23,7 +23,7 @@ from fairlead.records import (
     encode_many,
     scan,
 )
-from fairlead.records.encode_kernels import cut_by_size, encode_batches, measure_records
+from fairlead_kafka.records.encode_kernels import cut_by_size, encode_batches, measure_records
 from tests.support.records_samples import Sample, columns_of, decoded, encoded, kernels_served_by, stamped
 
 contents = st.none() | st.binary(max_size=40) | st.integers(0, 20_000).map(lambda size: b"x" * size)

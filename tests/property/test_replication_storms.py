@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from fairlead.base.ids import NO_LEADER
+from fairlead_kafka.base.ids import NO_LEADER
 from tests.support.replica_rig import EVENTS, ReplicaRig
 from tests.support.virtual_cluster import Asked
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from fairlead.base.codes import ErrorCode
-from fairlead.base.errors import ProducerFenced, TimedOut, TransactionFailed
-from fairlead.base.ids import TopicPartition
-from fairlead.client.producer import Producer
-from fairlead.wire import ApiKey
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import ProducerFenced, TimedOut, TransactionFailed
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.client.producer import Producer
+from fairlead_kafka.wire import ApiKey
 from tests.support.producer_brokers import BREAK, IGNORE, IGNORE_WRITTEN, LOSE_ANSWER, Fault
 from tests.support.producer_rig import Rig
 from tests.support.transaction_broker import FakeTransactions

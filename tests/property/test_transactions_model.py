@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from fairlead.base.codes import ErrorCode
-from fairlead.base.ids import TopicPartition
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.ids import TopicPartition
 from tests.support.virtual_cluster import Transactor, VirtualCluster
 
 PARTITIONS = [TopicPartition("events", number) for number in range(3)]

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kio.schema.index import api_key_map
 
-from fairlead.wire import ApiKey, decode_request, decode_response, encode_request, encode_response, versions_of
+from fairlead_kafka.wire import ApiKey, decode_request, decode_response, encode_request, encode_response, versions_of
 from tests.support import wire_oracle as oracle
 
 HOT = [(key, version) for key in (ApiKey.PRODUCE, ApiKey.FETCH) for version in range(versions_of(key)[0], versions_of(key)[1] + 1)]

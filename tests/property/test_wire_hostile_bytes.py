@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead.base.errors import DecodeError
-from fairlead.wire import (
+from fairlead_kafka.base.errors import DecodeError
+from fairlead_kafka.wire import (
     CLIENT_VERSIONS,
     ApiKey,
     FrameReader,

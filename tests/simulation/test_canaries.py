@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead.base.errors import ConfigError
-from fairlead.core.events import Submitted
-from fairlead.simulation.canaries import CANARIES, Canary
-from fairlead.simulation.run import catch, simulate
-from fairlead.simulation.world_cluster import ClusterWorld
-from fairlead.simulation.world_producer import ProducerWorld, run_seed
+from fairlead_kafka.base.errors import ConfigError
+from fairlead_kafka.core.events import Submitted
+from fairlead_kafka.simulation.canaries import CANARIES, Canary
+from fairlead_kafka.simulation.run import catch, simulate
+from fairlead_kafka.simulation.world_cluster import ClusterWorld
+from fairlead_kafka.simulation.world_producer import ProducerWorld, run_seed
 
 
 @pytest.mark.parametrize("canary", CANARIES, ids=lambda canary: canary.name)

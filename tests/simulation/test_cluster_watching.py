@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from fairlead.base.codes import ErrorCode
-from fairlead.base.errors import BrokerError
-from fairlead.broker import BrokerState
-from fairlead.broker.controller import AlterPartitions, CreateTopics, NewTopic
-from fairlead.runtime import VirtualHost
-from fairlead.simulation.committer import Committer
-from fairlead.simulation.real_cluster import HERE, RealCluster
-from fairlead.simulation.replica_logs import differences, diverged, ends_apart, read_log, whole
-from fairlead.simulation.script import Script
-from fairlead.simulation.watcher import Watcher
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.broker import BrokerState
+from fairlead_kafka.broker.controller import AlterPartitions, CreateTopics, NewTopic
+from fairlead_kafka.runtime import VirtualHost
+from fairlead_kafka.simulation.committer import Committer
+from fairlead_kafka.simulation.real_cluster import HERE, RealCluster
+from fairlead_kafka.simulation.replica_logs import differences, diverged, ends_apart, read_log, whole
+from fairlead_kafka.simulation.script import Script
+from fairlead_kafka.simulation.watcher import Watcher
 
 CONFIG = {
     "offsets.topic.num.partitions": 1,

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.simulation import run as simulation
-from fairlead.simulation.canaries import CANARIES
+from fairlead_kafka.simulation import run as simulation
+from fairlead_kafka.simulation.canaries import CANARIES
 from tests.support.command_line import Run, runner
 
 KEYS = {"world", "seeds", "steps", "faults", "violations", "canaries_caught", "canaries", "seconds"}

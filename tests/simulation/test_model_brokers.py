@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from fairlead.base.codes import ErrorCode
-from fairlead.base.errors import ConfigError
-from fairlead.records import BatchHeader
-from fairlead.runtime import VirtualHost
-from fairlead.simulation import Application, Handed, ProduceCluster, Refusal
-from fairlead.simulation.model_log import NOWHERE, ModelPartition
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import ConfigError
+from fairlead_kafka.records import BatchHeader
+from fairlead_kafka.runtime import VirtualHost
+from fairlead_kafka.simulation import Application, Handed, ProduceCluster, Refusal
+from fairlead_kafka.simulation.model_log import NOWHERE, ModelPartition
 
 
 def header(sequence: int, count: int = 1, producer_id: int = 7, epoch: int = 0) -> BatchHeader:

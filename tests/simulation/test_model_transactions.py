@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from fairlead.base.errors import ProducerFenced
-from fairlead.producer.handover import BeginTransaction, EndTransaction, InitTransactions
-from fairlead.runtime import VirtualHost
-from fairlead.simulation import Application, ProduceCluster
-from fairlead.simulation.judge import contents_of
-from fairlead.simulation.judge_transactions import committed_records
-from fairlead.simulation.workload import Completion
+from fairlead_kafka.base.errors import ProducerFenced
+from fairlead_kafka.producer.handover import BeginTransaction, EndTransaction, InitTransactions
+from fairlead_kafka.runtime import VirtualHost
+from fairlead_kafka.simulation import Application, ProduceCluster
+from fairlead_kafka.simulation.judge import contents_of
+from fairlead_kafka.simulation.judge_transactions import committed_records
+from fairlead_kafka.simulation.workload import Completion
 
 SOON_NS = 10**13
 

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from fairlead.simulation.world_cluster import run_seed
+from fairlead_kafka.simulation.world_cluster import run_seed
 
 SEEDS = 24
 BLOCK = 8

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from fairlead.simulation.world_producer import run_seed
+from fairlead_kafka.simulation.world_producer import run_seed
 
 SEEDS = 150
 BLOCK = 15

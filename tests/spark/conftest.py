@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-import fairlead
-from fairlead.spark import spark_session
+import fairlead_kafka
+from fairlead_kafka.spark import spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,7 +36,7 @@ def spark() -> Iterator[SparkSession]:
 @pytest.fixture(scope="session")
 def servers() -> Iterator[str]:
     """`bootstrap.servers` of an embedded cluster."""
-    with fairlead.Cluster(brokers=2) as cluster:
+    with fairlead_kafka.Cluster(brokers=2) as cluster:
         yield cluster.bootstrap_servers
 
 
@@ -49,10 +49,10 @@ def new_topic(servers: str) -> Callable[..., str]:
 
     def make(partitions: int = 3, table: pa.Table | None = None) -> str:
         name = f"spark-{next(_numbers)}"
-        with fairlead.Admin({"bootstrap.servers": servers}) as admin:
-            admin.create_topics([fairlead.NewTopic(name, partitions=partitions)])
+        with fairlead_kafka.Admin({"bootstrap.servers": servers}) as admin:
+            admin.create_topics([fairlead_kafka.NewTopic(name, partitions=partitions)])
         if table is not None:
-            with fairlead.Producer({"bootstrap.servers": servers}) as producer:
+            with fairlead_kafka.Producer({"bootstrap.servers": servers}) as producer:
                 producer.send_table(name, table).result(timeout_s=30)
         return name
 

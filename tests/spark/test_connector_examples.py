@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-import fairlead
+import fairlead_kafka
 
 ROWS = 60
 """Of each partition: the examples read up to offset 50."""
@@ -29,16 +29,16 @@ Received = Callable[[str], Any]
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[str]:
     """A cluster of this module's own, so that the topics' names and a pattern of the examples mean what they mean there."""
-    with fairlead.Cluster(brokers=2) as cluster:
-        with fairlead.Admin({"bootstrap.servers": cluster.bootstrap_servers}) as admin:
+    with fairlead_kafka.Cluster(brokers=2) as cluster:
+        with fairlead_kafka.Admin({"bootstrap.servers": cluster.bootstrap_servers}) as admin:
             wanted = {**TOPICS, "out-batch": 1, "out-stream": 1, "by-column-1": 1, "by-column-2": 1, "stream-1": 1, "stream-2": 1}
-            admin.create_topics([fairlead.NewTopic(name, partitions=partitions) for name, partitions in wanted.items()])
+            admin.create_topics([fairlead_kafka.NewTopic(name, partitions=partitions) for name, partitions in wanted.items()])
         produce(cluster.bootstrap_servers)
         yield cluster.bootstrap_servers
 
 
 def produce(servers: str) -> None:
-    with fairlead.Producer({"bootstrap.servers": servers}) as producer:
+    with fairlead_kafka.Producer({"bootstrap.servers": servers}) as producer:
         for topic, partitions in TOPICS.items():
             numbers = range(ROWS * partitions)
             columns = {
@@ -225,8 +225,8 @@ def test_stream_write_to_the_topics_of_a_column(cluster: str) -> None:
 
 def received(servers: str, topic: str) -> list[tuple[bytes, bytes]]:
     """Key and value of each record of a topic of one partition, sorted."""
-    partition = fairlead.TopicPartition(topic, 0)
-    with fairlead.Consumer({"bootstrap.servers": servers}) as consumer:
+    partition = fairlead_kafka.TopicPartition(topic, 0)
+    with fairlead_kafka.Consumer({"bootstrap.servers": servers}) as consumer:
         end = consumer.end_offsets([partition])[partition]
         tables = list(consumer.read_range(partition, 0, end, columns=["key", "value"], timeout_s=60))
     return sorted((row["key"], row["value"]) for table in tables for row in table.to_pylist())

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from fairlead.lab import spark_bounded
-from fairlead.lab.peers.spark_jobs import Jobs
+from fairlead_kafka.lab import spark_bounded
+from fairlead_kafka.lab.peers.spark_jobs import Jobs
 
 ROWS = 3_000
 VALUE_BYTES = 32

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-import fairlead
+import fairlead_kafka
 
 SPEC = """\
 name: shop
@@ -28,7 +28,7 @@ libraries:
 DEFINITIONS = """\
 from pyspark import pipelines as dp
 
-from fairlead.spark.pipelines import Expectations
+from fairlead_kafka.spark.pipelines import Expectations
 
 KAFKA = {"kafka.bootstrap.servers": spark.conf.get("spark.fairlead.bootstrap.servers")}
 EXPECTED = Expectations({"is a number": "try_cast(text AS INT) IS NOT NULL", "is small": "try_cast(text AS INT) < 1000"})
@@ -58,7 +58,7 @@ def run(project: Path, *arguments: str) -> dict[str, Any]:
     command = [
         sys.executable,
         "-m",
-        "fairlead.cli.main",
+        "fairlead_kafka.cli.main",
         "pipeline",
         "run",
         str(project),
@@ -74,8 +74,8 @@ def run(project: Path, *arguments: str) -> dict[str, Any]:
 
 def values(servers: str, topic: str) -> list[tuple[bytes, bytes]]:
     """Keys and values of a topic of one partition."""
-    partition = fairlead.TopicPartition(topic, 0)
-    with fairlead.Consumer({"bootstrap.servers": servers}) as consumer:
+    partition = fairlead_kafka.TopicPartition(topic, 0)
+    with fairlead_kafka.Consumer({"bootstrap.servers": servers}) as consumer:
         end = consumer.end_offsets([partition])[partition]
         tables = list(consumer.read_range(partition, 0, end))
     return [(key, value) for table in tables for key, value in zip(table["key"].to_pylist(), table["value"].to_pylist(), strict=True)]
@@ -98,7 +98,7 @@ def test_a_second_run_goes_on_where_the_first_stopped_on_a_cluster_too(servers: 
     assert (flow["rows_in"], flow["rows_out"], flow["bytes_out"]) == (52, 2, 8)
     assert sorted(values(servers, quarantine)) == [(b'["is a number","is small"]', b"many"), (b'["is small"]', b"5000")]
 
-    with fairlead.Producer({"bootstrap.servers": servers}) as producer:
+    with fairlead_kafka.Producer({"bootstrap.servers": servers}) as producer:
         producer.send_table(orders, pa.table({"value": [b"7", b"none", b"8"]})).result(timeout_s=30)
     report = run(tmp_path, "--master", "local-cluster[2,1,1024]")
     flow = report["flows"]["numbers"]

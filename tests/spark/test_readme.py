@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import fairlead
+import fairlead_kafka
 
 README = Path(__file__).parents[2] / "README.md"
 
@@ -17,9 +17,9 @@ def test_the_spark_program_in_the_readme_runs(spark: Any, servers: str, read: Ca
         program for program in re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL) if "spark" in program
     ]
     assert programs
-    with fairlead.Admin({"bootstrap.servers": servers}) as admin:
-        admin.create_topics([fairlead.NewTopic(name, partitions=2) for name in ("events", "counts")])
-    with fairlead.Producer({"bootstrap.servers": servers}) as producer:
+    with fairlead_kafka.Admin({"bootstrap.servers": servers}) as admin:
+        admin.create_topics([fairlead_kafka.NewTopic(name, partitions=2) for name in ("events", "counts")])
+    with fairlead_kafka.Producer({"bootstrap.servers": servers}) as producer:
         for number in range(30):
             producer.send("events", b"v", key=b"k%d" % (number % 3))
     for program in programs:

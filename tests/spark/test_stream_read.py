@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from pyspark.errors import StreamingQueryException
 
-import fairlead
-from fairlead.spark.progress import ProgressListener, source_progress
+import fairlead_kafka
+from fairlead_kafka.spark.progress import ProgressListener, source_progress
 
 NewTopic = Callable[..., str]
 NO_WORKER = "Python worker failed to connect back"
@@ -24,7 +24,7 @@ def send(servers: str) -> Callable[..., None]:
     """`send(topic, 3, 5)`: so many records to partition 0, 1, …"""
 
     def to(topic: str, *counts: int) -> None:
-        with fairlead.Producer({"bootstrap.servers": servers}) as producer:
+        with fairlead_kafka.Producer({"bootstrap.servers": servers}) as producer:
             for partition, count in enumerate(counts):
                 for number in range(count):
                     producer.send(topic, b"%d-%d" % (partition, number), partition=partition)
@@ -76,7 +76,7 @@ def test_a_query_reads_on_where_its_checkpoint_says(run: Any, send: Any, new_top
     log = offset_log(tmp_path / "checkpoint")
     assert [json.loads(one) for one in log] == [{topic: {"0": 1, "1": 1}}, {topic: {"0": 3, "1": 1}}]
     assert [source_progress(one)[0].metrics["maxOffsetsBehindLatest"] for one in first.recentProgress] == ["2", "0"]
-    with fairlead.Admin({"bootstrap.servers": servers}) as admin:
+    with fairlead_kafka.Admin({"bootstrap.servers": servers}) as admin:
         committed = admin.list_group_offsets([f"{topic}-group"])[f"{topic}-group"]
     assert {partition.partition: told.offset for partition, told in committed.items()} == {0: 3, 1: 1}
     last = tmp_path / "checkpoint" / "offsets" / "1"  # as Spark's connector writes it

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-import fairlead
-from fairlead import TopicPartition
+import fairlead_kafka
+from fairlead_kafka import TopicPartition
 
 NewTopic = Callable[..., str]
 Stream = Callable[..., Any]
@@ -52,7 +52,7 @@ def visible(servers: str) -> Visible:
 
     def read(topic: str) -> list[bytes]:
         found: list[bytes] = []
-        with fairlead.Consumer({"bootstrap.servers": servers, "isolation.level": "read_committed"}) as consumer:
+        with fairlead_kafka.Consumer({"bootstrap.servers": servers, "isolation.level": "read_committed"}) as consumer:
             numbers = [one.partition for one in consumer.partitions_for(topic)]
             for of, end in consumer.end_offsets([TopicPartition(topic, number) for number in numbers]).items():
                 for table in consumer.read_range(of, 0, end, timeout_s=60):

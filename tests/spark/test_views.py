@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
-import fairlead
-from fairlead.base.ids import TopicPartition
+import fairlead_kafka
+from fairlead_kafka.base.ids import TopicPartition
 
 
 def test_batches_add_up_to_the_records_of_a_topic(read: Callable[..., Any], new_topic: Callable[..., str]) -> None:
@@ -25,7 +25,7 @@ def test_batches_add_up_to_the_records_of_a_topic(read: Callable[..., Any], new_
 
 def test_the_lag_of_a_group_is_a_column(read: Callable[..., Any], new_topic: Callable[..., str], servers: str) -> None:
     topic = new_topic(1, pa.table({"value": pa.array([b"x"] * 10, pa.binary())}))
-    with fairlead.Consumer({"bootstrap.servers": servers, "group.id": f"of-{topic}", "enable.auto.commit": "false"}) as consumer:
+    with fairlead_kafka.Consumer({"bootstrap.servers": servers, "group.id": f"of-{topic}", "enable.auto.commit": "false"}) as consumer:
         consumer.assign([TopicPartition(topic, 0)])
         consumer.commit({TopicPartition(topic, 0): 4})
     found = read(view="offsets", groups=f"of-{topic}").select("topic", "partition", "committed", "end", "lag").collect()

@@ -5,9 +5,9 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-import fairlead.broker.api  # noqa: F401  (fills the registry)
-from fairlead.broker.dispatch import REGISTRY
-from fairlead.wire import ApiKey, Message, decode_request, decode_response, encode_request, encode_response, peek_request
+import fairlead_kafka.broker.api  # noqa: F401  (fills the registry)
+from fairlead_kafka.broker.dispatch import REGISTRY
+from fairlead_kafka.wire import ApiKey, Message, decode_request, decode_response, encode_request, encode_response, peek_request
 from tests.support.group_rig import GroupRig
 
 

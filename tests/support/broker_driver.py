@@ -5,12 +5,12 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from fairlead.base.config_broker import BROKER_CONFIGS
-from fairlead.broker import Broker, Controller, KillBroker, StartBroker, StopBroker
-from fairlead.core import effects as fx
-from fairlead.core import events as ev
-from fairlead.records import Compression, Slice, columns_from_lists, encode
-from fairlead.wire import ApiKey, FrameReader, Message, decode_response, encode_request
+from fairlead_kafka.base.config_broker import BROKER_CONFIGS
+from fairlead_kafka.broker import Broker, Controller, KillBroker, StartBroker, StopBroker
+from fairlead_kafka.core import effects as fx
+from fairlead_kafka.core import events as ev
+from fairlead_kafka.records import Compression, Slice, columns_from_lists, encode
+from fairlead_kafka.wire import ApiKey, FrameReader, Message, decode_response, encode_request
 
 WALL_MS = 1_700_000_000_000
 

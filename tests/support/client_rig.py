@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from fairlead.runtime import Completion, VirtualHost
+from fairlead_kafka.runtime import Completion, VirtualHost
 from tests.support.fake_fetch_broker import FakeCluster
 
 
@@ -46,7 +46,7 @@ def drive_faces(monkeypatch: Any, host: VirtualHost) -> None:
 
     monkeypatch.setattr(Completion, "result", result)
     for module in ("consumer_reading", "admin_calls"):
-        monkeypatch.setattr(f"fairlead.client.{module}.open_host", open_host)
+        monkeypatch.setattr(f"fairlead_kafka.client.{module}.open_host", open_host)
 
 
 class Rig:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from fairlead.cli.application import invoke
+from fairlead_kafka.cli.application import invoke
 
 
 @dataclass(frozen=True)
@@ -45,5 +45,5 @@ def start(*arguments: str, bootstrap_servers: str = "") -> subprocess.Popen[str]
     """A command in a process of its own, its output in pipes."""
     environment = {**os.environ, "FAIRLEAD_BOOTSTRAP_SERVERS": bootstrap_servers, "PYTHONUNBUFFERED": "1"}
     pipe = subprocess.PIPE
-    command = [sys.executable, "-m", "fairlead.cli.main", *arguments]
+    command = [sys.executable, "-m", "fairlead_kafka.cli.main", *arguments]
     return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, env=environment)

@@ -6,9 +6,9 @@ import random
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from fairlead.base.config_broker import BROKER_CONFIGS
-from fairlead.base.ids import Node
-from fairlead.broker.controller import Controller
+from fairlead_kafka.base.config_broker import BROKER_CONFIGS
+from fairlead_kafka.base.ids import Node
+from fairlead_kafka.broker.controller import Controller
 
 
 class Log(Protocol):

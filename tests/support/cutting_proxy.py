@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from fairlead.base.codes import ErrorCode
-from fairlead.wire import ApiKey, FrameReader, Message, RequestHeader, decode_request, decode_response, encode_response, peek_request
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.wire import ApiKey, FrameReader, Message, RequestHeader, decode_request, decode_response, encode_response, peek_request
 
 _SIZE = struct.Struct(">i")
 _NAMING = frozenset({ApiKey.METADATA, ApiKey.DESCRIBE_CLUSTER, ApiKey.FIND_COORDINATOR, ApiKey.PRODUCE, ApiKey.FETCH})

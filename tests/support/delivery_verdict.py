@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-import fairlead
-from fairlead import Producer, RecordMetadata, TopicPartition
-from fairlead.client.handles import Ack, TableAck
+import fairlead_kafka
+from fairlead_kafka import Producer, RecordMetadata, TopicPartition
+from fairlead_kafka.client.handles import Ack, TableAck
 from tests.support.cutting_proxy import CuttingProxy, Fault, every
 
 Place = tuple[int, int]
@@ -83,7 +83,7 @@ def read_back(servers: str, topic: str, partitions: int) -> dict[Place, tuple[by
     """Key and value of everything in a topic, by place."""
     found: dict[Place, tuple[bytes | None, bytes]] = {}
     numbers = [TopicPartition(topic, number) for number in range(partitions)]
-    with fairlead.Consumer({"bootstrap.servers": servers}) as consumer:
+    with fairlead_kafka.Consumer({"bootstrap.servers": servers}) as consumer:
         ends = consumer.end_offsets(numbers)
         for partition in numbers:
             for table in consumer.read_range(partition, 0, ends[partition], columns=["offset", "key", "value"], timeout_s=20):
@@ -123,7 +123,7 @@ def run(servers: str, topic: str, faults: list[Fault], step: int = 3, rounds: in
     sent = Sent(topic, PARTITIONS)
     settings = {**QUICK, "batch.size": 700, "linger.ms": 1, **{key.replace("_", "."): value for key, value in config.items()}}
     with CuttingProxy(servers, every(step, faults)) as proxy:
-        with fairlead.Producer({"bootstrap.servers": proxy.bootstrap_servers, **settings}) as producer:
+        with fairlead_kafka.Producer({"bootstrap.servers": proxy.bootstrap_servers, **settings}) as producer:
             for _ in range(rounds):
                 sent.send_all_ways(producer)
                 producer.flush(timeout_s=30)

@@ -7,12 +7,12 @@ from typing import Any
 
 import pyarrow as pa
 
-import fairlead
-from fairlead import TopicPartition
-from fairlead.spark.exactly_once.driver import Committer, Step
-from fairlead.spark.exactly_once.parts import Part, Writing
-from fairlead.spark.exactly_once.settings import Guarantee
-from fairlead.spark.exactly_once.task import TaskStep, prefix_of, prepare
+import fairlead_kafka
+from fairlead_kafka import TopicPartition
+from fairlead_kafka.spark.exactly_once.driver import Committer, Step
+from fairlead_kafka.spark.exactly_once.parts import Part, Writing
+from fairlead_kafka.spark.exactly_once.settings import Guarantee
+from fairlead_kafka.spark.exactly_once.task import TaskStep, prefix_of, prepare
 
 TASKS = 3
 GUARANTEE = Guarantee()
@@ -28,8 +28,8 @@ class Query:
     def __init__(self, servers: str, name: str) -> None:
         self.client = {"bootstrap.servers": servers, "linger.ms": "0"}
         self.name = name
-        with fairlead.Admin({"bootstrap.servers": servers}) as admin:
-            admin.create_topics([fairlead.NewTopic(name, partitions=2)])
+        with fairlead_kafka.Admin({"bootstrap.servers": servers}) as admin:
+            admin.create_topics([fairlead_kafka.NewTopic(name, partitions=2)])
 
     def rows(self, batch: int, number: int) -> list[bytes]:
         return [f"{self.name} {batch} {number} {row}".encode() for row in range(4)]
@@ -60,7 +60,9 @@ class Query:
         """The query's rows that a reader of committed data finds, in order."""
         found: list[bytes] = []
         partitions = [TopicPartition(self.name, number) for number in range(2)]
-        with fairlead.Consumer({"bootstrap.servers": self.client["bootstrap.servers"], "isolation.level": "read_committed"}) as consumer:
+        with fairlead_kafka.Consumer(
+            {"bootstrap.servers": self.client["bootstrap.servers"], "isolation.level": "read_committed"}
+        ) as consumer:
             for of, end in consumer.end_offsets(partitions).items():
                 for table in consumer.read_range(of, 0, end, timeout_s=60):
                     found += table["value"].to_pylist()
@@ -70,10 +72,10 @@ class Query:
         return sorted(row for batch in batches for number in range(TASKS) for row in self.rows(batch, number))
 
     def open_transactions(self) -> list[str]:
-        with fairlead.Admin({"bootstrap.servers": self.client["bootstrap.servers"]}) as admin:
+        with fairlead_kafka.Admin({"bootstrap.servers": self.client["bootstrap.servers"]}) as admin:
             return [each for each in admin.list_transactions(["Ongoing"]) if each.startswith(prefix_of(GUARANTEE, self.name))]
 
     def time_out(self, part: Part) -> None:
         """What a coordinator does to a transaction that is open for too long: abort it, under an epoch of its own."""
-        with fairlead.Producer({**self.client, "transactional.id": part.transaction.transactional_id}) as producer:
+        with fairlead_kafka.Producer({**self.client, "transactional.id": part.transaction.transactional_id}) as producer:
             producer.init_transactions()

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from fairlead.base.codes import ErrorCode
-from fairlead.base.ids import TopicPartition
-from fairlead.wire import ApiKey, Message, Request
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.wire import ApiKey, Message, Request
 
 
 @dataclass

@@ -7,13 +7,13 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from fairlead.base.config_client import CLIENT_CONFIGS
-from fairlead.base.errors import FairleadError
-from fairlead.core import Network
-from fairlead.core.effects import Close, Effect, Listen, Write
-from fairlead.core.events import Accepted, Connected, Disconnected, Event, Listening, Received, Submitted
-from fairlead.runtime import VirtualHost
-from fairlead.wire import ApiKey, FrameReader, Message, Request, decode_request, encode_response
+from fairlead_kafka.base.config_client import CLIENT_CONFIGS
+from fairlead_kafka.base.errors import FairleadError
+from fairlead_kafka.core import Network
+from fairlead_kafka.core.effects import Close, Effect, Listen, Write
+from fairlead_kafka.core.events import Accepted, Connected, Disconnected, Event, Listening, Received, Submitted
+from fairlead_kafka.runtime import VirtualHost
+from fairlead_kafka.wire import ApiKey, FrameReader, Message, Request, decode_request, encode_response
 
 OFFERED = {ApiKey.PRODUCE: (3, 9), ApiKey.METADATA: (4, 12), ApiKey.API_VERSIONS: (0, 3), ApiKey.LIST_OFFSETS: (1, 7)}
 TOPIC_ID = uuid.UUID(int=7)

@@ -11,14 +11,14 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from fairlead import records
-from fairlead.base.codes import ErrorCode
-from fairlead.base.ids import NO_OFFSET, TopicPartition
-from fairlead.base.units import ms_to_ns
-from fairlead.core.effects import Close, Effect, Listen, Write
-from fairlead.core.events import Accepted, Disconnected, Event, Received
-from fairlead.runtime import VirtualHost
-from fairlead.wire import ApiKey, FrameReader, Message, Request, decode_request, encode_response
+from fairlead_kafka import records
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.ids import NO_OFFSET, TopicPartition
+from fairlead_kafka.base.units import ms_to_ns
+from fairlead_kafka.core.effects import Close, Effect, Listen, Write
+from fairlead_kafka.core.events import Accepted, Disconnected, Event, Received
+from fairlead_kafka.runtime import VirtualHost
+from fairlead_kafka.wire import ApiKey, FrameReader, Message, Request, decode_request, encode_response
 from tests.support.fake_admin_answers import AdminAnswers, FakeLog, FakeTopic
 
 PORT = 9092

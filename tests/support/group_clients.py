@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from fairlead import Consumer, RebalanceListener, Record, TopicPartition
+from fairlead_kafka import Consumer, RebalanceListener, Record, TopicPartition
 
 PATIENCE_S = 60.0
 

@@ -8,17 +8,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from fairlead.base.codes import ErrorCode
-from fairlead.base.errors import BrokerError
-from fairlead.base.ids import TopicPartition
-from fairlead.base.units import ms_to_ns
-from fairlead.broker.controller import OFFSETS_TOPIC, Controller
-from fairlead.broker.coordinator import CommittedOffset, GroupCoordinator, JoinOutcome, JoinRequest, SyncOutcome
-from fairlead.broker.home import home_partition
-from fairlead.broker.internal import NO_PRODUCER, ProducerIdentity
-from fairlead.broker.timers import Timer, Timers
-from fairlead.core.effects import Buffer
-from fairlead.records import ControlType, RecordColumns, Slice, control_batch, encode
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.base.units import ms_to_ns
+from fairlead_kafka.broker.controller import OFFSETS_TOPIC, Controller
+from fairlead_kafka.broker.coordinator import CommittedOffset, GroupCoordinator, JoinOutcome, JoinRequest, SyncOutcome
+from fairlead_kafka.broker.home import home_partition
+from fairlead_kafka.broker.internal import NO_PRODUCER, ProducerIdentity
+from fairlead_kafka.broker.timers import Timer, Timers
+from fairlead_kafka.core.effects import Buffer
+from fairlead_kafka.records import ControlType, RecordColumns, Slice, control_batch, encode
 from tests.support.controllers import make_controller
 
 GROUP = "group"

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from fairlead.core.effects import Connect, Effect, Listen, Write
-from fairlead.core.events import Accepted, Connected, Disconnected, Event, FileDone, Listening, Received, Submitted
-from fairlead.runtime import Handle, SelectorHost, VirtualHost
+from fairlead_kafka.core.effects import Connect, Effect, Listen, Write
+from fairlead_kafka.core.events import Accepted, Connected, Disconnected, Event, FileDone, Listening, Received, Submitted
+from fairlead_kafka.runtime import Handle, SelectorHost, VirtualHost
 
 
 class Puppet:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from fairlead.lab.apache_kafka import jars, java, java_command
+from fairlead_kafka.lab.apache_kafka import jars, java, java_command
 
 _SOURCE = Path(__file__).parent / "JavaTools.java"
 _CLASSES = {

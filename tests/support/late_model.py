@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
-from fairlead.partitioning import LatePolicy
-from fairlead.producer.window import Window
+from fairlead_kafka.partitioning import LatePolicy
+from fairlead_kafka.producer.window import Window
 
 RECORD_BYTES, BATCH_BYTES = 519, 16_384
 BATCH_RECORDS = BATCH_BYTES // RECORD_BYTES

@@ -7,14 +7,14 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
-from fairlead.base.config_broker import BROKER_CONFIGS, topic_settings
-from fairlead.broker.files import Files
-from fairlead.broker.log import Logs, LogSettings, Partition, RecoveryResult, TopicLimits
-from fairlead.core.effects import FileEffect
-from fairlead.core.events import FileDone
-from fairlead.records import ControlType, EndMarker, Slice, columns_from_lists, control_batch, decode, encode, scan
-from fairlead.runtime.handle import Handle
-from fairlead.runtime.virtual_disk import VirtualDisk
+from fairlead_kafka.base.config_broker import BROKER_CONFIGS, topic_settings
+from fairlead_kafka.broker.files import Files
+from fairlead_kafka.broker.log import Logs, LogSettings, Partition, RecoveryResult, TopicLimits
+from fairlead_kafka.core.effects import FileEffect
+from fairlead_kafka.core.events import FileDone
+from fairlead_kafka.records import ControlType, EndMarker, Slice, columns_from_lists, control_batch, decode, encode, scan
+from fairlead_kafka.runtime.handle import Handle
+from fairlead_kafka.runtime.virtual_disk import VirtualDisk
 
 WALL_MS = 1_700_000_000_000
 FOLDER = "/log"

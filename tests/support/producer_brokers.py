@@ -12,13 +12,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from fairlead.base.ids import TopicPartition
-from fairlead.base.units import ms_to_ns
-from fairlead.core.effects import Close, Effect, Listen, Write
-from fairlead.core.events import Accepted, Disconnected, Event, Received
-from fairlead.records import BatchHeader, DecodedRecords, assign, check_produced, decode, scan, verify
-from fairlead.runtime import Handle, VirtualHost
-from fairlead.wire import ApiKey, FrameReader, Message, decode_request, encode_response
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.base.units import ms_to_ns
+from fairlead_kafka.core.effects import Close, Effect, Listen, Write
+from fairlead_kafka.core.events import Accepted, Disconnected, Event, Received
+from fairlead_kafka.records import BatchHeader, DecodedRecords, assign, check_produced, decode, scan, verify
+from fairlead_kafka.runtime import Handle, VirtualHost
+from fairlead_kafka.wire import ApiKey, FrameReader, Message, decode_request, encode_response
 
 if TYPE_CHECKING:
     from tests.support.transaction_broker import FakeTransactions

@@ -9,12 +9,12 @@ from weakref import WeakSet
 
 import pytest
 
-import fairlead.client.hosting as hosting
-import fairlead.client.intake as intake_module
-import fairlead.client.producer_core as producer_module
-from fairlead.base.errors import TimedOut
-from fairlead.client.producer import Producer
-from fairlead.runtime import VirtualHost
+import fairlead_kafka.client.hosting as hosting
+import fairlead_kafka.client.intake as intake_module
+import fairlead_kafka.client.producer_core as producer_module
+from fairlead_kafka.base.errors import TimedOut
+from fairlead_kafka.client.producer import Producer
+from fairlead_kafka.runtime import VirtualHost
 from tests.support.producer_brokers import FakeCluster
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from fairlead.base.kernel import KERNELS
-from fairlead.records import DecodedRecords, EncodedBatch, RecordColumns, Slice, columns_from_lists, encode
+from fairlead_kafka.base.kernel import KERNELS
+from fairlead_kafka.records import DecodedRecords, EncodedBatch, RecordColumns, Slice, columns_from_lists, encode
 
 
 class Sample(NamedTuple):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from fairlead.base.config_broker import BROKER_CONFIGS
-from fairlead.base.errors import BrokerError
-from fairlead.broker import Broker, Controller, Faults, KillBroker, SetFaults, StartBroker, StopBroker
-from fairlead.broker.control import ControllerServer, OpenController, RemoteController
-from fairlead.runtime import Completion, Handle, VirtualHost
+from fairlead_kafka.base.config_broker import BROKER_CONFIGS
+from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.broker import Broker, Controller, Faults, KillBroker, SetFaults, StartBroker, StopBroker
+from fairlead_kafka.broker.control import ControllerServer, OpenController, RemoteController
+from fairlead_kafka.runtime import Completion, Handle, VirtualHost
 
 CONTROLLER_PORT = 9000
 FIRST_PORT = 9092

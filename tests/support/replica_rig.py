@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fairlead.base.codes import ErrorCode
-from fairlead.base.ids import TopicPartition
-from fairlead.broker import Broker
-from fairlead.broker.controller import PartitionImage
-from fairlead.broker.log import Partition
-from fairlead.records import scan
-from fairlead.wire import ApiKey, Message
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.broker import Broker
+from fairlead_kafka.broker.controller import PartitionImage
+from fairlead_kafka.broker.log import Partition
+from fairlead_kafka.records import scan
+from fairlead_kafka.wire import ApiKey, Message
 from tests.support.broker_driver import batch, produce_fields
 from tests.support.virtual_cluster import Asked, VirtualCluster
 

@@ -10,10 +10,10 @@ from collections import defaultdict, deque
 from dataclasses import dataclass, field
 from typing import Any
 
-from fairlead.base.codes import ErrorCode
-from fairlead.base.ids import TopicPartition
-from fairlead.records import BatchHeader, ControlType, assign, control_batch, decode, scan
-from fairlead.wire import ApiKey, Message
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.records import BatchHeader, ControlType, assign, control_batch, decode, scan
+from fairlead_kafka.wire import ApiKey, Message
 from tests.support.producer_brokers import BREAK, IGNORE, LOSE_ANSWER, FakeCluster, Fault
 
 VERSIONS = {

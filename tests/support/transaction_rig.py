@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from fairlead.base.ids import TopicPartition
-from fairlead.client.producer import Producer
-from fairlead.producer.transaction_states import TransactionState
-from fairlead.wire import ApiKey
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.client.producer import Producer
+from fairlead_kafka.producer.transaction_states import TransactionState
+from fairlead_kafka.wire import ApiKey
 from tests.support.producer_rig import Rig
 from tests.support.transaction_broker import FakeTransactions
 

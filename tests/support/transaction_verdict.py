@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-import fairlead
-from fairlead import Producer, TopicPartition
-from fairlead.wire import ApiKey
+import fairlead_kafka
+from fairlead_kafka import Producer, TopicPartition
+from fairlead_kafka.wire import ApiKey
 from tests.support.cutting_proxy import CuttingProxy, Fault, every
 from tests.support.delivery_verdict import QUICK
 
@@ -70,7 +70,7 @@ def read_committed(servers: str, topic: str, partitions: int = PARTITIONS) -> li
     """Everything committed, once every transaction has ended in every partition."""
     numbers = [TopicPartition(topic, number) for number in range(partitions)]
     found: list[bytes] = []
-    with fairlead.Consumer({"bootstrap.servers": servers, "isolation.level": "read_committed"}) as consumer:
+    with fairlead_kafka.Consumer({"bootstrap.servers": servers, "isolation.level": "read_committed"}) as consumer:
         ends = settled_ends(servers, consumer, numbers)
         for partition in numbers:
             for table in consumer.read_range(partition, 0, ends[partition], columns=["value"], timeout_s=PATIENCE_S):
@@ -78,10 +78,10 @@ def read_committed(servers: str, topic: str, partitions: int = PARTITIONS) -> li
     return found
 
 
-def settled_ends(servers: str, consumer: fairlead.Consumer, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+def settled_ends(servers: str, consumer: fairlead_kafka.Consumer, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
     """The end offsets, once what is stable is all there is: a commit returns before its markers are in the partitions."""
     deadline = time.monotonic() + PATIENCE_S
-    with fairlead.Consumer({"bootstrap.servers": servers}) as dirty:
+    with fairlead_kafka.Consumer({"bootstrap.servers": servers}) as dirty:
         while (ends := consumer.end_offsets(partitions)) != dirty.end_offsets(partitions):
             assert time.monotonic() < deadline, "a transaction is left open"
     return ends

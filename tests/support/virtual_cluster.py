@@ -6,19 +6,19 @@ import random
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from fairlead.base.codes import ErrorCode
-from fairlead.base.config_broker import BROKER_CONFIGS
-from fairlead.base.ids import TopicPartition
-from fairlead.broker import Broker, Controller, KillBroker, StartBroker
-from fairlead.broker.controller import TRANSACTIONS_TOPIC
-from fairlead.broker.home import home_partition
-from fairlead.broker.internal import NO_PRODUCER, ProducerIdentity
-from fairlead.broker.transactions import Transaction
-from fairlead.core.effects import Connect, Effect, Write
-from fairlead.core.events import Connected, Disconnected, Event, Received
-from fairlead.records import decode
-from fairlead.runtime import Completion, Handle, VirtualHost
-from fairlead.wire import ApiKey, FrameReader, Message, decode_response, encode_request
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.config_broker import BROKER_CONFIGS
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.broker import Broker, Controller, KillBroker, StartBroker
+from fairlead_kafka.broker.controller import TRANSACTIONS_TOPIC
+from fairlead_kafka.broker.home import home_partition
+from fairlead_kafka.broker.internal import NO_PRODUCER, ProducerIdentity
+from fairlead_kafka.broker.transactions import Transaction
+from fairlead_kafka.core.effects import Connect, Effect, Write
+from fairlead_kafka.core.events import Connected, Disconnected, Event, Received
+from fairlead_kafka.records import decode
+from fairlead_kafka.runtime import Completion, Handle, VirtualHost
+from fairlead_kafka.wire import ApiKey, FrameReader, Message, decode_response, encode_request
 from tests.support.broker_driver import batch, fetch_fields, produce_fields
 
 FIRST_PORT = 9092

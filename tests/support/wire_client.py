@@ -5,9 +5,9 @@ from __future__ import annotations
 import socket
 import struct
 
-from fairlead.records import decode
-from fairlead.testing import Cluster
-from fairlead.wire import ApiKey, Message, decode_response, encode_request
+from fairlead_kafka.records import decode
+from fairlead_kafka.testing import Cluster
+from fairlead_kafka.wire import ApiKey, Message, decode_response, encode_request
 from tests.support.broker_driver import batch, fetch_fields, produce_fields
 
 

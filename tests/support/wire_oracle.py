@@ -1,6 +1,6 @@
-"""kio as the judge of `fairlead.wire`: makes kio entities at will, and says what bytes and what Message belong to them.
+"""kio as the judge of `fairlead_kafka.wire`: makes kio entities at will, and says what bytes and what Message belong to them.
 
-Written apart from `fairlead.wire.kio_bridge` on purpose: it goes by kio's annotations and metadata alone.
+Written apart from `fairlead_kafka.wire.kio_bridge` on purpose: it goes by kio's annotations and metadata alone.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kio.index import load_request_schema, load_response_schema
 from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader, entity_writer
 
-from fairlead.wire import Message
+from fairlead_kafka.wire import Message
 
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 RANGES = {

@@ -39,7 +39,7 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
 
 def test_every_room_has_a_line_on_the_map_of_the_house() -> None:
     text = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
-    rooms = sorted(path.parent.name for path in (ROOT / "src" / "fairlead").glob("*/__init__.py"))
+    rooms = sorted(path.parent.name for path in (ROOT / "src" / "fairlead_kafka").glob("*/__init__.py"))
     assert [room for room in rooms if f"`{room}`" not in text] == []
 
 

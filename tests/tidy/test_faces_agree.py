@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-import fairlead.client as client
-from fairlead.client.handles import Ack, AsyncAck, AsyncTableAck, TableAck
+import fairlead_kafka.client as client
+from fairlead_kafka.client.handles import Ack, AsyncAck, AsyncTableAck, TableAck
 
 PAIRS = [(Ack, AsyncAck), (TableAck, AsyncTableAck)] + [
     (getattr(client, name), getattr(client, f"Async{name}")) for name in ("Producer", "Consumer", "Admin")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-ROOMS = sorted(path.parent for path in (ROOT / "src" / "fairlead").glob("*/__init__.py"))
+ROOMS = sorted(path.parent for path in (ROOT / "src" / "fairlead_kafka").glob("*/__init__.py"))
 THEORY_LINES_MIN = 4
 UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|NotImplementedError|pytest\.mark\.xfail)\b")
 MACHINE_PATHS = re.compile(r"/work/|/root/|/home/\w+/|C:\\\\Users")
@@ -37,6 +37,18 @@ def test_nothing_is_left_unfinished_and_no_file_names_a_machine() -> None:
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
             if MACHINE_PATHS.search(line) or (path.suffix == ".py" and UNFINISHED.search(line)):
                 found.append(f"{path.relative_to(ROOT)}:{number}: {line.strip()}")
+    assert not found, "\n".join(found)
+
+
+def test_nobody_is_sent_to_a_stranger_s_package() -> None:
+    """`fairlead` on PyPI is another project's; ours is `fairlead-kafka`, and its import `fairlead_kafka`."""
+    strangers = re.compile(r"\bpip install [^`\n]*\bfairlead(?!-kafka)\b|\bfairlead\[|^\s*(import|from) fairlead\b(?!_)", re.MULTILINE)
+    found = [
+        f"{path.relative_to(ROOT)}: {match[0]}"
+        for path in _tracked()
+        if path != Path(__file__) and path.suffix in {".py", ".md", ".toml", ".yml", ".txt", ""}
+        for match in strangers.finditer(path.read_text(encoding="utf-8"))
+    ]
     assert not found, "\n".join(found)
 
 

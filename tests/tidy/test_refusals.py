@@ -8,15 +8,15 @@ import re
 
 import pytest
 
-import fairlead.broker.api
-from fairlead.base.codes import TABLE
-from fairlead.broker.dispatch import REGISTRY
-from fairlead.broker.refusals import KAFKA_VERSIONS, REFUSED_APIS, REFUSED_OPTIONS, REFUSED_VERSIONS
-from fairlead.wire import ApiKey
+import fairlead_kafka.broker.api
+from fairlead_kafka.base.codes import TABLE
+from fairlead_kafka.broker.dispatch import REGISTRY
+from fairlead_kafka.broker.refusals import KAFKA_VERSIONS, REFUSED_APIS, REFUSED_OPTIONS, REFUSED_VERSIONS
+from fairlead_kafka.wire import ApiKey
 
 API_FILES = {
     int(found[1]): module.name
-    for module in pkgutil.iter_modules(fairlead.broker.api.__path__)
+    for module in pkgutil.iter_modules(fairlead_kafka.broker.api.__path__)
     if (found := re.fullmatch(r"k(\d\d)_\w+", module.name))
 }
 
@@ -50,7 +50,7 @@ def test_each_api_has_a_file_of_its_number_whose_header_tells_its_versions() -> 
     for number, name in API_FILES.items():
         api_key = ApiKey(number)
         assert name == f"k{number:02d}_{api_key.name.lower()}"
-        header = importlib.import_module(f"fairlead.broker.api.{name}").__doc__ or ""
+        header = importlib.import_module(f"fairlead_kafka.broker.api.{name}").__doc__ or ""
         api = REGISTRY[api_key]
         span = f"Version {api.low}" if api.low == api.high else f"Versions {api.low}-{api.high}"
         assert re.search(rf"{span}\b", header), f"{name}: the header should say {span!r}"

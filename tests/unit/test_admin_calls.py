@@ -9,14 +9,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from fairlead.admin import ConfigChange, ConfigResource, NewPartitions, NewTopic
-from fairlead.base.codes import ErrorCode
-from fairlead.base.errors import BrokerError, FairleadError, ItemsFailed, TimedOut, UnsupportedVersion, UsageError
-from fairlead.base.ids import TopicPartition
-from fairlead.client.admin import Admin
-from fairlead.core.partition_offsets import EARLIEST, LATEST, OffsetAndTimestamp
-from fairlead.core.script import Scripts
-from fairlead.wire import ApiKey
+from fairlead_kafka.admin import ConfigChange, ConfigResource, NewPartitions, NewTopic
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import BrokerError, FairleadError, ItemsFailed, TimedOut, UnsupportedVersion, UsageError
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.client.admin import Admin
+from fairlead_kafka.core.partition_offsets import EARLIEST, LATEST, OffsetAndTimestamp
+from fairlead_kafka.core.script import Scripts
+from fairlead_kafka.wire import ApiKey
 from tests.support.client_rig import Rig
 
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from fairlead.admin import LogDirDescription, ReplicaLog, describe_log_dirs
-from fairlead.base.codes import ErrorCode
-from fairlead.base.errors import BrokerError, ConnectionFailed
-from fairlead.base.ids import TopicPartition
-from fairlead.core.script import Pause
-from fairlead.wire import ApiKey, Message
+from fairlead_kafka.admin import LogDirDescription, ReplicaLog, describe_log_dirs
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import BrokerError, ConnectionFailed
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.core.script import Pause
+from fairlead_kafka.wire import ApiKey, Message
 
 OF = TopicPartition("t", 1)
 

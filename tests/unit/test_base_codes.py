@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead.base import codes, errors
-from fairlead.base.codes import ErrorCode, Policy
+from fairlead_kafka.base import codes, errors
+from fairlead_kafka.base.codes import ErrorCode, Policy
 
 
 def test_names_and_rows_agree() -> None:

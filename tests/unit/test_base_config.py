@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead.base.config import ConfigKey, ConfigTable, ConfigType, at_least, one_of
-from fairlead.base.config_client import CLIENT_CONFIGS
-from fairlead.base.errors import ConfigError
+from fairlead_kafka.base.config import ConfigKey, ConfigTable, ConfigType, at_least, one_of
+from fairlead_kafka.base.config_client import CLIENT_CONFIGS
+from fairlead_kafka.base.errors import ConfigError
 
 SERVERS = {"bootstrap.servers": "localhost:9092"}
 

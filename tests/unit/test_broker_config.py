@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead.base.config_broker import BROKER_CONFIGS, TOPIC_COUNTERPARTS, config_text, topic_settings
-from fairlead.base.errors import ConfigError
+from fairlead_kafka.base.config_broker import BROKER_CONFIGS, TOPIC_COUNTERPARTS, config_text, topic_settings
+from fairlead_kafka.base.errors import ConfigError
 
 DAY_MS = 86_400_000
 

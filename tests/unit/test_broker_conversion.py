@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from fairlead.base.codes import ErrorCode
-from fairlead.broker.controller import AlterOperation, ConfigAlteration
-from fairlead.records import Compression, Slice, columns_from_lists, decode, encode, scan
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.broker.controller import AlterOperation, ConfigAlteration
+from fairlead_kafka.records import Compression, Slice, columns_from_lists, decode, encode, scan
 from tests.support.broker_driver import WALL_MS, Driver, batch, fetch, produce
 
 HOUR_MS = 3_600_000

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fairlead.broker.purgatory import Deadlines
-from fairlead.broker.timers import Timers
+from fairlead_kafka.broker.purgatory import Deadlines
+from fairlead_kafka.broker.timers import Timers
 
 
 def test_each_is_called_once_when_its_time_is_over() -> None:

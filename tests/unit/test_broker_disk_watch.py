@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from fairlead.base.codes import ErrorCode
-from fairlead.base.errors import BrokerError
-from fairlead.broker.controller import DecisionDone, DiskReported
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.broker.controller import DecisionDone, DiskReported
 from tests.support.replica_rig import EVENTS, ReplicaRig
 
 LAG_MS = 10_000

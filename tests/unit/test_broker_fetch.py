@@ -6,10 +6,10 @@ import uuid
 
 import pytest
 
-from fairlead.base.codes import ErrorCode
-from fairlead.base.ids import Node
-from fairlead.records import decode, scan
-from fairlead.wire import ApiKey, Message
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.ids import Node
+from fairlead_kafka.records import decode, scan
+from fairlead_kafka.wire import ApiKey, Message
 from tests.support.broker_driver import WALL_MS, Client, Driver, batch, fetch, fetch_fields, produce, produce_fields
 
 
@@ -190,7 +190,7 @@ def test_deleting_the_topic_ends_the_wait_with_an_error(driver: Driver, client: 
 
 
 def test_a_connection_that_ends_takes_its_waiting_fetch_along(driver: Driver, client: Client) -> None:
-    from fairlead.core.events import Disconnected
+    from fairlead_kafka.core.events import Disconnected
 
     client.send(ApiKey.FETCH, 12, **fetch_fields({("events", 0): 0}, max_wait_ms=500))
     assert len(driver.broker.purgatory) == 1

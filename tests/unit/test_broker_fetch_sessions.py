@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from fairlead.base.codes import ErrorCode
-from fairlead.wire import ApiKey, Message
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.wire import ApiKey, Message
 from tests.support.broker_driver import Client, Driver, batch, fetch_fields, produce
 
 ALL = {("events", number): 0 for number in range(3)}

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from fairlead.base.errors import FairleadError
-from fairlead.broker.controller import AlterOperation, ConfigAlteration
-from fairlead.broker.log.entry import ENTRY_CHECKED_BYTES, pack_entry, parse_entry
-from fairlead.broker.log.index import BatchIndex, LeaderEpochs
-from fairlead.broker.machine import Broker
-from fairlead.records import decode
-from fairlead.wire import ApiKey
+from fairlead_kafka.base.errors import FairleadError
+from fairlead_kafka.broker.controller import AlterOperation, ConfigAlteration
+from fairlead_kafka.broker.log.entry import ENTRY_CHECKED_BYTES, pack_entry, parse_entry
+from fairlead_kafka.broker.log.index import BatchIndex, LeaderEpochs
+from fairlead_kafka.broker.machine import Broker
+from fairlead_kafka.records import decode
+from fairlead_kafka.wire import ApiKey
 from tests.support.broker_driver import Driver, batch, fetch, produce, produce_fields
 
 LOG = "/data/log/000000000001.log"
@@ -151,7 +151,7 @@ def test_damage_in_a_file_that_is_not_the_last_is_refused() -> None:
 
 
 def test_a_batch_longer_than_a_chunk_is_recovered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairlead.broker.log.recovery.CHUNK_BYTES", 100)
+    monkeypatch.setattr("fairlead_kafka.broker.log.recovery.CHUNK_BYTES", 100)
     driver = driver_with()
     client = driver.connect()
     for size in (10, 5_000, 1, 300):
@@ -243,7 +243,7 @@ def test_retention_by_time_drops_what_is_older_and_leaves_the_offsets() -> None:
 
 
 def test_retention_takes_many_partitions_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairlead.broker.log.logs.RETAINED_PER_STEP", 2)
+    monkeypatch.setattr("fairlead_kafka.broker.log.logs.RETAINED_PER_STEP", 2)
     driver = driver_with({"log.retention.check.interval.ms": 1000}, topics={})
     driver.controller.create_topic("many", 5, configs={"retention.bytes": "0"})
     client = driver.connect()

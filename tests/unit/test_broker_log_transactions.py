@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead.base.ids import TopicPartition
-from fairlead.broker.internal import Marker, append_marker
-from fairlead.broker.log.transactions import AbortedRange, PartitionTransactions
-from fairlead.wire import ApiKey, Message
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.broker.internal import Marker, append_marker
+from fairlead_kafka.broker.log.transactions import AbortedRange, PartitionTransactions
+from fairlead_kafka.wire import ApiKey, Message
 from tests.support.broker_driver import Client, Driver, batch, fetch, produce_fields
 
 EVENTS = TopicPartition("events", 0)

@@ -8,17 +8,17 @@ import uuid
 
 import pytest
 
-from fairlead.base.codes import ErrorCode
-from fairlead.base.ids import Node
-from fairlead.base.limits import PENDING_REQUESTS_MAX
-from fairlead.broker import KillBroker, SetFaults
-from fairlead.broker.dispatch import REGISTRY
-from fairlead.broker.lifecycle import TRANSITIONS, BrokerState
-from fairlead.broker.sessions import Faults
-from fairlead.broker.timers import Timers
-from fairlead.core import effects as fx
-from fairlead.core import events as ev
-from fairlead.wire import ApiKey, Message, decode_response, encode_request
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.ids import Node
+from fairlead_kafka.base.limits import PENDING_REQUESTS_MAX
+from fairlead_kafka.broker import KillBroker, SetFaults
+from fairlead_kafka.broker.dispatch import REGISTRY
+from fairlead_kafka.broker.lifecycle import TRANSITIONS, BrokerState
+from fairlead_kafka.broker.sessions import Faults
+from fairlead_kafka.broker.timers import Timers
+from fairlead_kafka.core import effects as fx
+from fairlead_kafka.core import events as ev
+from fairlead_kafka.wire import ApiKey, Message, decode_response, encode_request
 from tests.support.broker_driver import Answer, Client, Driver, batch, fetch_fields, produce, produce_fields
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead.base.codes import ErrorCode
-from fairlead.base.ids import Node
-from fairlead.records import assign, decode, restamp, scan
-from fairlead.wire import ApiKey
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.ids import Node
+from fairlead_kafka.records import assign, decode, restamp, scan
+from fairlead_kafka.wire import ApiKey
 from tests.support.broker_driver import WALL_MS, Client, Driver, batch, fetch, produce, produce_fields
 
 

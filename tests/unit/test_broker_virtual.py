@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from fairlead.base.config_broker import BROKER_CONFIGS
-from fairlead.broker import Broker, Controller, Faults, StartBroker
-from fairlead.core.effects import Connect, Effect, Write
-from fairlead.core.events import Connected, Event, Received
-from fairlead.runtime import Completion, VirtualHost
-from fairlead.wire import ApiKey, FrameReader, Message, encode_request
+from fairlead_kafka.base.config_broker import BROKER_CONFIGS
+from fairlead_kafka.broker import Broker, Controller, Faults, StartBroker
+from fairlead_kafka.core.effects import Connect, Effect, Write
+from fairlead_kafka.core.events import Connected, Event, Received
+from fairlead_kafka.runtime import Completion, VirtualHost
+from fairlead_kafka.wire import ApiKey, FrameReader, Message, encode_request
 from tests.support.broker_driver import batch, produce_fields
 
 IN_FLIGHT = 5

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from fairlead.cli.latencies import SAMPLES_MAX, Latencies, pause_s, percentile
+from fairlead_kafka.cli.latencies import SAMPLES_MAX, Latencies, pause_s, percentile
 
 
 class Clock:

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from fairlead.base.errors import ConfigError
-from fairlead.cli.perf_consume import Count
-from fairlead.cli.perf_options import date_formatter, metric_lines, one_value_each, payloads, property_file, servers
-from fairlead.cli.terminal import client_settings, counted, rows_table, settings
+from fairlead_kafka.base.errors import ConfigError
+from fairlead_kafka.cli.perf_consume import Count
+from fairlead_kafka.cli.perf_options import date_formatter, metric_lines, one_value_each, payloads, property_file, servers
+from fairlead_kafka.cli.terminal import client_settings, counted, rows_table, settings
 
 SEVERAL = ("--producer-props", "--command-property")
 

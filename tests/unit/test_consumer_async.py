@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-import fairlead.client.hosting as hosting
-from fairlead.admin import NewTopic
-from fairlead.base.errors import DecodeError, UsageError
-from fairlead.base.ids import TopicPartition
-from fairlead.client import consumer_reading
-from fairlead.client.admin import Admin
-from fairlead.client.admin_async import AsyncAdmin
-from fairlead.client.consumer import Consumer
-from fairlead.client.consumer_async import AsyncConsumer
-from fairlead.runtime import Completion, wrap_async
+import fairlead_kafka.client.hosting as hosting
+from fairlead_kafka.admin import NewTopic
+from fairlead_kafka.base.errors import DecodeError, UsageError
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.client import consumer_reading
+from fairlead_kafka.client.admin import Admin
+from fairlead_kafka.client.admin_async import AsyncAdmin
+from fairlead_kafka.client.consumer import Consumer
+from fairlead_kafka.client.consumer_async import AsyncConsumer
+from fairlead_kafka.runtime import Completion, wrap_async
 from tests.support.client_rig import Rig
 
 T0 = TopicPartition("t", 0)

@@ -8,13 +8,13 @@ import struct
 import numpy as np
 import pytest
 
-import fairlead
-from fairlead.base.errors import BrokerError, DecodeError, TimedOut, UsageError
-from fairlead.base.ids import TopicPartition
-from fairlead.client.consumer import Consumer
-from fairlead.consumer import BATCH_SCHEMA
-from fairlead.records import BatchHeader, Compression, Slice, columns_from_lists, encode, headers_of, keep, scan
-from fairlead.records.layout import ATTRIBUTES, BASE_OFFSET, DELETE_HORIZON_MASK
+import fairlead_kafka
+from fairlead_kafka.base.errors import BrokerError, DecodeError, TimedOut, UsageError
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.client.consumer import Consumer
+from fairlead_kafka.consumer import BATCH_SCHEMA
+from fairlead_kafka.records import BatchHeader, Compression, Slice, columns_from_lists, encode, headers_of, keep, scan
+from fairlead_kafka.records.layout import ATTRIBUTES, BASE_OFFSET, DELETE_HORIZON_MASK
 from tests.support.client_rig import Rig
 
 T0 = TopicPartition("t", 0)
@@ -140,21 +140,21 @@ def test_bytes_that_are_no_batch_are_refused() -> None:
 
 def test_the_awaiting_face_reads_the_same_batches_of_a_real_cluster() -> None:
     async def awaited(servers: str) -> list[dict[str, object]]:
-        async with fairlead.AsyncConsumer({"bootstrap.servers": servers}) as reader:
+        async with fairlead_kafka.AsyncConsumer({"bootstrap.servers": servers}) as reader:
             return [
                 row async for table in reader.read_batches(TopicPartition("t", 0), 0, 30, measure_ratio=True) for row in table.to_pylist()
             ]
 
-    with fairlead.Cluster(brokers=1) as cluster:
+    with fairlead_kafka.Cluster(brokers=1) as cluster:
         servers = cluster.bootstrap_servers
-        with fairlead.Admin({"bootstrap.servers": servers}) as admin:
-            admin.create_topics([fairlead.NewTopic("t", partitions=1)])
-        with fairlead.Producer({"bootstrap.servers": servers, "compression.type": "zstd"}) as producer:
+        with fairlead_kafka.Admin({"bootstrap.servers": servers}) as admin:
+            admin.create_topics([fairlead_kafka.NewTopic("t", partitions=1)])
+        with fairlead_kafka.Producer({"bootstrap.servers": servers, "compression.type": "zstd"}) as producer:
             for _ in range(3):
                 for _ in range(10):
                     producer.send("t", b"again and again " * 20)
                 producer.flush()
-        with fairlead.Consumer({"bootstrap.servers": servers}) as reader:
+        with fairlead_kafka.Consumer({"bootstrap.servers": servers}) as reader:
             rows = [row for table in reader.read_batches(TopicPartition("t", 0), 0, 30, measure_ratio=True) for row in table.to_pylist()]
         assert sum(row["records"] for row in rows) == 30
         assert all(row["uncompressed_bytes"] > 2 * row["size_bytes"] for row in rows)

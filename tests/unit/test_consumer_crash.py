@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
-from fairlead.base.errors import UsageError
-from fairlead.base.ids import TopicPartition
-from fairlead.client import Consumer
-from fairlead.consumer.fetcher import Fetcher
+from fairlead_kafka.base.errors import UsageError
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.client import Consumer
+from fairlead_kafka.consumer.fetcher import Fetcher
 
 T0 = TopicPartition("t", 0)
 

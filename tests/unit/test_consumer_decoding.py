@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead.base.ids import TopicPartition
-from fairlead.consumer import Chunk, decode_chunk, to_batch
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.consumer import Chunk, decode_chunk, to_batch
 from tests.support.records_samples import VARIED, encoded
 
 PARTITION = TopicPartition("t", 0)

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from fairlead.base.codes import ErrorCode
-from fairlead.base.errors import BrokerError, TimedOut, UnsupportedVersion
-from fairlead.base.ids import TopicPartition
-from fairlead.client.consumer import Consumer
-from fairlead.wire import ApiKey
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import BrokerError, TimedOut, UnsupportedVersion
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.client.consumer import Consumer
+from fairlead_kafka.wire import ApiKey
 from tests.support.client_rig import Rig
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from fairlead import Consumer
-from fairlead.base.codes import ErrorCode
-from fairlead.base.ids import TopicPartition
-from fairlead.base.units import NS_PER_MS
-from fairlead.broker.fetch_sessions import FetchSessions
-from fairlead.consumer.fetch_session import Asked, FetchSession
-from fairlead.consumer.parting import CLOSE_MS
-from fairlead.wire import ApiKey, Message
+from fairlead_kafka import Consumer
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.base.units import NS_PER_MS
+from fairlead_kafka.broker.fetch_sessions import FetchSessions
+from fairlead_kafka.consumer.fetch_session import Asked, FetchSession
+from fairlead_kafka.consumer.parting import CLOSE_MS
+from fairlead_kafka.wire import ApiKey, Message
 from tests.support.broker_driver import batch, produce_fields
 from tests.support.client_rig import drive_faces
 from tests.support.virtual_cluster import FIRST_PORT, VirtualCluster

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from fairlead.base.errors import ConfigError
-from fairlead.base.ids import TopicPartition
-from fairlead.client.consumer import Consumer
-from fairlead.wire import ApiKey
+from fairlead_kafka.base.errors import ConfigError
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.client.consumer import Consumer
+from fairlead_kafka.wire import ApiKey
 from tests.support.client_rig import Rig
 
 T0 = TopicPartition("t", 0)

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from fairlead.base.codes import ErrorCode
-from fairlead.base.errors import FairleadError, UsageError
-from fairlead.base.ids import NO_LEADER
-from fairlead.broker import BrokerState, Faults, StopBroker
-from fairlead.broker.control import LinkState
-from fairlead.broker.control.link import TRANSITIONS, RemoteController, Trigger
-from fairlead.broker.controller import (
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import FairleadError, UsageError
+from fairlead_kafka.base.ids import NO_LEADER
+from fairlead_kafka.broker import BrokerState, Faults, StopBroker
+from fairlead_kafka.broker.control import LinkState
+from fairlead_kafka.broker.control.link import TRANSITIONS, RemoteController, Trigger
+from fairlead_kafka.broker.controller import (
     AlterBrokerConfigs,
     AlterOperation,
     AlterTopicConfigs,
@@ -28,7 +28,7 @@ from fairlead.broker.controller import (
     TopicCreated,
     TopicDeleted,
 )
-from fairlead.runtime import Completion
+from fairlead_kafka.runtime import Completion
 from tests.support.remote_cluster import RemoteCluster
 
 SESSION_MS = 9_000

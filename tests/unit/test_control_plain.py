@@ -8,12 +8,12 @@ from uuid import UUID
 
 import pytest
 
-from fairlead.base.codes import ErrorCode
-from fairlead.base.errors import BrokerError, DecodeError
-from fairlead.base.ids import Node
-from fairlead.broker.control.plain import dump, load
-from fairlead.broker.controller import AlterOperation, ConfigAlteration, NewTopic, decisions
-from fairlead.broker.controller.decisions import DECIDERS
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import BrokerError, DecodeError
+from fairlead_kafka.base.ids import Node
+from fairlead_kafka.broker.control.plain import dump, load
+from fairlead_kafka.broker.controller import AlterOperation, ConfigAlteration, NewTopic, decisions
+from fairlead_kafka.broker.controller.decisions import DECIDERS
 from tests.support.controllers import make_controller
 
 ALTERATIONS = [ConfigAlteration("retention.ms", AlterOperation.SET, "1"), ConfigAlteration("retention.ms", AlterOperation.DELETE)]

@@ -6,9 +6,9 @@ from uuid import UUID
 
 import pytest
 
-from fairlead.base.codes import ErrorCode
-from fairlead.base.config_broker import BROKER_CONFIGS
-from fairlead.wire import ApiKey, Message
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.config_broker import BROKER_CONFIGS
+from fairlead_kafka.wire import ApiKey, Message
 from tests.support.api_calls import call, versions
 from tests.support.group_rig import GroupRig
 

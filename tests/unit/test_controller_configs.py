@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead.base.codes import ErrorCode
-from fairlead.base.errors import BrokerError
-from fairlead.broker.controller import (
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.broker.controller import (
     OFFSETS_TOPIC,
     AlterOperation,
     ConfigAlteration,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead.base.codes import ErrorCode
-from fairlead.base.errors import BrokerError
-from fairlead.base.ids import NO_LEADER
-from fairlead.broker.controller import (
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.base.ids import NO_LEADER
+from fairlead_kafka.broker.controller import (
     AlterOperation,
     Change,
     ConfigAlteration,
@@ -17,7 +17,7 @@ from fairlead.broker.controller import (
     PartitionsChanged,
     ProposedIsr,
 )
-from fairlead.broker.controller.elections import Electorate, after_coming, after_leaving, preferred
+from fairlead_kafka.broker.controller.elections import Electorate, after_coming, after_leaving, preferred
 from tests.support.controllers import make_controller, node
 
 SECOND_NS = 1_000_000_000

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from fairlead.base.codes import ErrorCode
-from fairlead.base.errors import BrokerError
-from fairlead.broker.controller import Controller, PartitionImage, ProposedIsr
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.broker.controller import Controller, PartitionImage, ProposedIsr
 from tests.support.controllers import make_controller, node
 
 NOWHERE = "00000000000000000000000000000009"

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead.base.codes import ErrorCode
-from fairlead.base.config import LONG_MAX
-from fairlead.base.errors import BrokerError
-from fairlead.broker.controller import (
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.config import LONG_MAX
+from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.broker.controller import (
     AlterOperation,
     ConfigAlteration,
     ConfigSource,
@@ -21,7 +21,7 @@ from fairlead.broker.controller import (
     ProposedIsr,
     Reassignment,
 )
-from fairlead.broker.controller.placement import fitted
+from fairlead_kafka.broker.controller.placement import fitted
 from tests.support.controllers import make_controller
 
 BROKER = "max.broker.partitions"

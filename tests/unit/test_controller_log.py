@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead.base.codes import ErrorCode
-from fairlead.base.config_broker import BROKER_CONFIGS
-from fairlead.base.errors import BrokerError, DecodeError
-from fairlead.broker.controller import AlterOperation, ConfigAlteration, Controller, NewTopic, Reassignment
-from fairlead.broker.controller.journal import FOLD_MIN_BYTES
-from fairlead.broker.controller.log import decode_log, encode_decision
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.config_broker import BROKER_CONFIGS
+from fairlead_kafka.base.errors import BrokerError, DecodeError
+from fairlead_kafka.broker.controller import AlterOperation, ConfigAlteration, Controller, NewTopic, Reassignment
+from fairlead_kafka.broker.controller.journal import FOLD_MIN_BYTES
+from fairlead_kafka.broker.controller.log import decode_log, encode_decision
 from tests.support.controllers import make_controller, node
 
 

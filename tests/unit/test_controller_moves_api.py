@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead.base.codes import ErrorCode
-from fairlead.broker.controller import AlterOperation, ConfigAlteration, ProposedIsr
-from fairlead.wire import ApiKey, Message
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.broker.controller import AlterOperation, ConfigAlteration, ProposedIsr
+from fairlead_kafka.wire import ApiKey, Message
 from tests.support.api_calls import call, versions
 from tests.support.controllers import node
 from tests.support.group_rig import GroupRig

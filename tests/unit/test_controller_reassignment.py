@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead.base.codes import ErrorCode
-from fairlead.base.errors import BrokerError
-from fairlead.broker.controller import Controller, PartitionImage, ProposedIsr, Reassignment
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.broker.controller import Controller, PartitionImage, ProposedIsr, Reassignment
 from tests.support.controllers import make_controller, node
 
 

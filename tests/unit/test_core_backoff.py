@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead.core.backoff import Backoff, exponential_ms, jittered_ms
+from fairlead_kafka.core.backoff import Backoff, exponential_ms, jittered_ms
 
 
 class Fixed:

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from fairlead.base.codes import ErrorCode
-from fairlead.base.config_client import CLIENT_CONFIGS
-from fairlead.base.errors import ConnectionFailed
-from fairlead.base.ids import NO_LEADER, NO_LEADER_EPOCH, Node
-from fairlead.base.units import NS_PER_MS
-from fairlead.core import Metadata
-from fairlead.wire import Message
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.config_client import CLIENT_CONFIGS
+from fairlead_kafka.base.errors import ConnectionFailed
+from fairlead_kafka.base.ids import NO_LEADER, NO_LEADER_EPOCH, Node
+from fairlead_kafka.base.units import NS_PER_MS
+from fairlead_kafka.core import Metadata
+from fairlead_kafka.wire import Message
 from tests.support.fake_broker import TOPIC_ID, metadata_message, partition_message, topic_message
 
 NODES = {0: ("zero", 1), 1: ("one", 1)}

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from fairlead.base.config_client import CLIENT_CONFIGS
-from fairlead.base.errors import ConfigError, ConnectionFailed, DecodeError, UnsupportedVersion, UsageError
-from fairlead.core import CONTROLLER, Network
-from fairlead.core.connection import CORRELATION_ID_MAX, TRANSITIONS, Connection, InFlight, State, Trigger
-from fairlead.core.effects import Connect, Resolve
-from fairlead.core.peers import Peers, parse_address
-from fairlead.runtime import Completion, SelectorHost
-from fairlead.wire import ApiKey, Message, encode_response
+from fairlead_kafka.base.config_client import CLIENT_CONFIGS
+from fairlead_kafka.base.errors import ConfigError, ConnectionFailed, DecodeError, UnsupportedVersion, UsageError
+from fairlead_kafka.core import CONTROLLER, Network
+from fairlead_kafka.core.connection import CORRELATION_ID_MAX, TRANSITIONS, Connection, InFlight, State, Trigger
+from fairlead_kafka.core.effects import Connect, Resolve
+from fairlead_kafka.core.peers import Peers, parse_address
+from fairlead_kafka.runtime import Completion, SelectorHost
+from fairlead_kafka.wire import ApiKey, Message, encode_response
 from tests.support.fake_broker import (
     OFFERED,
     Client,

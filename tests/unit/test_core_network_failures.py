@@ -6,9 +6,9 @@ from itertools import pairwise
 
 import pytest
 
-from fairlead.base.errors import ConnectionFailed, TimedOut, UsageError
-from fairlead.core import Network
-from fairlead.wire import ApiKey
+from fairlead_kafka.base.errors import ConnectionFailed, TimedOut, UsageError
+from fairlead_kafka.core import Network
+from fairlead_kafka.wire import ApiKey
 from tests.support.fake_broker import (
     Client,
     FakeBroker,

@@ -8,9 +8,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from fairlead.base.errors import ConfigError
-from fairlead.cli.demo import access_log
-from fairlead.spark.pipelines import template
+from fairlead_kafka.base.errors import ConfigError
+from fairlead_kafka.cli.demo import access_log
+from fairlead_kafka.spark.pipelines import template
 
 PROGRAM = Path(template.__file__).with_name("transformations") / "access_log.py.txt"
 (LINE_PATTERN,) = re.findall(r"^LINE = r'(.*)'$", PROGRAM.read_text(encoding="utf-8"), re.MULTILINE)

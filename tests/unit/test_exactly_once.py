@@ -9,20 +9,20 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
-import fairlead
-from fairlead import PreparedTransaction
-from fairlead.base.errors import BrokerError, ConfigError, ProducerFenced
-from fairlead.spark.exactly_once import task as tasks
-from fairlead.spark.exactly_once.driver import Committer, Step
-from fairlead.spark.exactly_once.errors import CheckpointBehind, NotCommitted, RowsLost
-from fairlead.spark.exactly_once.parts import TaskPrepared, Writing, parts_of
-from fairlead.spark.exactly_once.task import TaskStep, prepare
+import fairlead_kafka
+from fairlead_kafka import PreparedTransaction
+from fairlead_kafka.base.errors import BrokerError, ConfigError, ProducerFenced
+from fairlead_kafka.spark.exactly_once import task as tasks
+from fairlead_kafka.spark.exactly_once.driver import Committer, Step
+from fairlead_kafka.spark.exactly_once.errors import CheckpointBehind, NotCommitted, RowsLost
+from fairlead_kafka.spark.exactly_once.parts import TaskPrepared, Writing, parts_of
+from fairlead_kafka.spark.exactly_once.task import TaskStep, prepare
 from tests.support.exactly_once_rig import GUARANTEE, TASKS, Crash, Query
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[fairlead.Cluster]:
-    with fairlead.Cluster(brokers=2) as made:
+def cluster() -> Iterator[fairlead_kafka.Cluster]:
+    with fairlead_kafka.Cluster(brokers=2) as made:
         yield made
 
 
@@ -30,7 +30,7 @@ _numbers = itertools.count()
 
 
 @pytest.fixture
-def query(cluster: fairlead.Cluster) -> Query:
+def query(cluster: fairlead_kafka.Cluster) -> Query:
     return Query(cluster.bootstrap_servers, f"query-{next(_numbers)}")
 
 
@@ -139,7 +139,7 @@ def test_what_another_driver_has_aborted_is_not_committed(query: Query) -> None:
     assert query.visible() == query.all_rows(0, 1)
 
 
-def test_a_transaction_that_was_aborted_while_it_was_written_is_not_committed(query: Query, cluster: fairlead.Cluster) -> None:
+def test_a_transaction_that_was_aborted_while_it_was_written_is_not_committed(query: Query, cluster: fairlead_kafka.Cluster) -> None:
     """Its later rows would be a transaction of their own, under the same epoch."""
 
     def reached(step: TaskStep) -> None:
@@ -147,7 +147,7 @@ def test_a_transaction_that_was_aborted_while_it_was_written_is_not_committed(qu
             deadline_s = time.monotonic() + 10
             while not (begun := query.open_transactions()):  # the coordinator may still have to hear of it
                 assert time.monotonic() < deadline_s
-            with fairlead.Admin({"bootstrap.servers": cluster.bootstrap_servers}) as admin:
+            with fairlead_kafka.Admin({"bootstrap.servers": cluster.bootstrap_servers}) as admin:
                 for each, found in admin.describe_transactions(begun).items():
                     admin.end_transactions([PreparedTransaction(each, found.producer_id, found.epoch, 1)], commit=False)
 

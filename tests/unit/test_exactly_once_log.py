@@ -8,23 +8,23 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-import fairlead
-from fairlead import PreparedTransaction
-from fairlead.base.errors import ConfigError, DecodeError
-from fairlead.spark.exactly_once.log import TAIL_RECORDS, CommitLog
-from fairlead.spark.exactly_once.parts import Decision, Digest, Part, Writing
-from fairlead.spark.exactly_once.settings import LOG_TOPIC, Guarantee
+import fairlead_kafka
+from fairlead_kafka import PreparedTransaction
+from fairlead_kafka.base.errors import ConfigError, DecodeError
+from fairlead_kafka.spark.exactly_once.log import TAIL_RECORDS, CommitLog
+from fairlead_kafka.spark.exactly_once.parts import Decision, Digest, Part, Writing
+from fairlead_kafka.spark.exactly_once.settings import LOG_TOPIC, Guarantee
 from tests.support.exactly_once_rig import TASKS, Query
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[fairlead.Cluster]:
-    with fairlead.Cluster(brokers=1) as made:
+def cluster() -> Iterator[fairlead_kafka.Cluster]:
+    with fairlead_kafka.Cluster(brokers=1) as made:
         yield made
 
 
 @pytest.fixture
-def query(cluster: fairlead.Cluster, request: pytest.FixtureRequest) -> Query:
+def query(cluster: fairlead_kafka.Cluster, request: pytest.FixtureRequest) -> Query:
     return Query(cluster.bootstrap_servers, request.node.name.split("[")[0][:60])
 
 
@@ -32,13 +32,13 @@ def query(cluster: fairlead.Cluster, request: pytest.FixtureRequest) -> Query:
 
 
 def log(query: Query, topic: str = LOG_TOPIC) -> Any:
-    admin = fairlead.Admin({"bootstrap.servers": query.client["bootstrap.servers"]})
+    admin = fairlead_kafka.Admin({"bootstrap.servers": query.client["bootstrap.servers"]})
     return CommitLog(query.client, Guarantee(log_topic=topic), query.name, admin)
 
 
-def test_the_last_decision_is_found_however_much_others_have_written_since(query: Query, cluster: fairlead.Cluster) -> None:
+def test_the_last_decision_is_found_however_much_others_have_written_since(query: Query, cluster: fairlead_kafka.Cluster) -> None:
     query.commit(0)
-    with fairlead.Producer(query.client) as producer:
+    with fairlead_kafka.Producer(query.client) as producer:
         noise = pa.table({"key": ["another"] * (TAIL_RECORDS + 1), "value": ["{}"] * (TAIL_RECORDS + 1)})
         noise = noise.append_column("partition", pa.array([0] * noise.num_rows, pa.int32()))
         producer.send_table(LOG_TOPIC, noise).result(30)
@@ -47,9 +47,9 @@ def test_the_last_decision_is_found_however_much_others_have_written_since(query
     assert (last.writing, last.done, last.earlier) == (Writing(query.name, 0), True, TASKS)
 
 
-def test_a_log_that_forgets_is_refused(query: Query, cluster: fairlead.Cluster) -> None:
-    with fairlead.Admin({"bootstrap.servers": cluster.bootstrap_servers}) as admin:
-        admin.create_topics([fairlead.NewTopic("forgetful", 1)])
+def test_a_log_that_forgets_is_refused(query: Query, cluster: fairlead_kafka.Cluster) -> None:
+    with fairlead_kafka.Admin({"bootstrap.servers": cluster.bootstrap_servers}) as admin:
+        admin.create_topics([fairlead_kafka.NewTopic("forgetful", 1)])
     with pytest.raises(ConfigError, match=r"cleanup\.policy=delete, so it would forget"), log(query, "forgetful") as opened:
         opened.take_over()
 

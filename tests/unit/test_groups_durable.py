@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from fairlead.base.codes import ErrorCode
-from fairlead.broker.controller import OFFSETS_TOPIC, AlterOperation, ConfigAlteration
-from fairlead.wire import ApiKey, Message
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.broker.controller import OFFSETS_TOPIC, AlterOperation, ConfigAlteration
+from fairlead_kafka.wire import ApiKey, Message
 from tests.support.virtual_cluster import Asked, VirtualCluster
 
 GROUP, TOPIC = "readers", "events"

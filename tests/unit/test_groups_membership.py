@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead.base.codes import ErrorCode
-from fairlead.base.ids import TopicPartition
-from fairlead.broker.coordinator import TRANSITIONS, GroupState
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.broker.coordinator import TRANSITIONS, GroupState
 from tests.support.controllers import node
 from tests.support.group_rig import GROUP, GroupRig, RigMember, settle, subscription
 

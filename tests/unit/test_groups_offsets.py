@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead.base.codes import ErrorCode
-from fairlead.base.errors import BrokerError, DecodeError
-from fairlead.base.ids import TopicPartition
-from fairlead.broker.coordinator import CommittedOffset, home_partition, java_hash
-from fairlead.broker.coordinator.group import topics_of_subscription
-from fairlead.broker.coordinator.offset_records import OffsetKey, decode_key, decode_value, encode_key, encode_value
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import BrokerError, DecodeError
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.broker.coordinator import CommittedOffset, home_partition, java_hash
+from fairlead_kafka.broker.coordinator.group import topics_of_subscription
+from fairlead_kafka.broker.coordinator.offset_records import OffsetKey, decode_key, decode_value, encode_key, encode_value
 from tests.support.group_rig import GROUP, GroupRig, RigMember, settle, subscription
 
 ORDERS = TopicPartition("orders", 0)

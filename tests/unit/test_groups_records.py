@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead.base.codes import ErrorCode
-from fairlead.base.errors import DecodeError
-from fairlead.base.ids import TopicPartition
-from fairlead.broker.coordinator.group_records import (
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import DecodeError
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.broker.coordinator.group_records import (
     GroupKey,
     GroupRecord,
     MemberRecord,
@@ -18,7 +18,7 @@ from fairlead.broker.coordinator.group_records import (
     encode_group_key,
     encode_group_value,
 )
-from fairlead.broker.home import home_partition
+from fairlead_kafka.broker.home import home_partition
 from tests.support.controllers import node
 from tests.support.group_rig import GROUP, GroupRig, RigMember, settle
 

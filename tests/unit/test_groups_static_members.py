@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead.base.codes import ErrorCode
+from fairlead_kafka.base.codes import ErrorCode
 from tests.support.group_rig import GroupRig, RigMember, settle
 
 

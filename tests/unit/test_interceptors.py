@@ -8,12 +8,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from fairlead.base.errors import ConfigError, InvalidRecord
-from fairlead.base.ids import TopicPartition
-from fairlead.client import ConsumerInterceptor, ProducerInterceptor, ProducerRecord
-from fairlead.client.consumer import Consumer
-from fairlead.client.producer import Producer
-from fairlead.client.producer_async import AsyncProducer
+from fairlead_kafka.base.errors import ConfigError, InvalidRecord
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.client import ConsumerInterceptor, ProducerInterceptor, ProducerRecord
+from fairlead_kafka.client.consumer import Consumer
+from fairlead_kafka.client.producer import Producer
+from fairlead_kafka.client.producer_async import AsyncProducer
 from tests.support import client_rig
 from tests.support.producer_rig import Rig
 

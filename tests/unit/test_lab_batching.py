@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.base.errors import BufferExhausted, RecordTooLarge
-from fairlead.cli.main import run as run_command
-from fairlead.lab import batching
-from fairlead.lab.apache_kafka import Unavailable
-from fairlead.lab.batching import CODECS, DEFAULT_CODECS, PROFILES, Case, cases, row_of
-from fairlead.lab.batching_limits import GOT_MAX_LETTERS, LIMITS, Limit, limit_row, told
-from fairlead.lab.experiment import AS_KAFKA
-from fairlead.lab.held import Held
-from fairlead.lab.pacing import Journal, Load
-from fairlead.testing import Cluster
+from fairlead_kafka.base.errors import BufferExhausted, RecordTooLarge
+from fairlead_kafka.cli.main import run as run_command
+from fairlead_kafka.lab import batching
+from fairlead_kafka.lab.apache_kafka import Unavailable
+from fairlead_kafka.lab.batching import CODECS, DEFAULT_CODECS, PROFILES, Case, cases, row_of
+from fairlead_kafka.lab.batching_limits import GOT_MAX_LETTERS, LIMITS, Limit, limit_row, told
+from fairlead_kafka.lab.experiment import AS_KAFKA
+from fairlead_kafka.lab.held import Held
+from fairlead_kafka.lab.pacing import Journal, Load
+from fairlead_kafka.testing import Cluster
 
 
 def test_a_profile_is_every_combination_and_every_level_where_batches_are_largest() -> None:

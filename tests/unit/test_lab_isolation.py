@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from fairlead.base.errors import TimedOut
-from fairlead.lab import isolation
-from fairlead.lab.apache_kafka import Unavailable
-from fairlead.lab.isolation import SYSTEMS, command_of, rows_of, run_client
-from fairlead.lab.peers.pressed import MODULES, Phase, Phases, Run, Task
-from fairlead.lab.peers.run import peak_memory_mb
+from fairlead_kafka.base.errors import TimedOut
+from fairlead_kafka.lab import isolation
+from fairlead_kafka.lab.apache_kafka import Unavailable
+from fairlead_kafka.lab.isolation import SYSTEMS, command_of, rows_of, run_client
+from fairlead_kafka.lab.peers.pressed import MODULES, Phase, Phases, Run, Task
+from fairlead_kafka.lab.peers.run import peak_memory_mb
 
 PHASES = Phases(warmup=0.1, baseline=0.2, settling=0.1, fault=0.2)
 
@@ -66,7 +66,7 @@ def test_a_system_that_is_not_installed_is_skipped_with_the_reason(monkeypatch: 
 
     monkeypatch.setattr(isolation, "find_spec", lambda _: None)
     monkeypatch.setattr(isolation, "jars", no_jars)
-    assert isolation._missing("aiokafka") == "aiokafka is not installed; pip install 'fairlead[lab]'"
+    assert isolation._missing("aiokafka") == "aiokafka is not installed; pip install 'fairlead-kafka[lab]'"
     assert isolation._missing("java") == "no mvn"
     assert isolation._missing("fairlead") is None
 
@@ -104,7 +104,7 @@ def test_every_client_has_its_script_and_its_command() -> None:
     assert {system.client for system in SYSTEMS.values()} == {*MODULES, "java"}
     task = _task("confluent-kafka", keyed=True, linger=5)
     command = command_of(task)
-    assert command[:3] == [sys.executable, "-m", "fairlead.lab.peers.pressed"]
+    assert command[:3] == [sys.executable, "-m", "fairlead_kafka.lab.peers.pressed"]
     assert Task.from_json(command[3]) == task
 
 

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from fairlead.base.codes import ErrorCode
-from fairlead.base.errors import BrokerError
-from fairlead.lab import kip578, kip578_load, kip578_targets
-from fairlead.lab.apache_kafka import Unavailable
-from fairlead.lab.kip578 import COLUMNS, PROFILES, Case, cases, run
-from fairlead.lab.kip578_targets import Embedded, too_many_for_apache_kafka
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.lab import kip578, kip578_load, kip578_targets
+from fairlead_kafka.lab.apache_kafka import Unavailable
+from fairlead_kafka.lab.kip578 import COLUMNS, PROFILES, Case, cases, run
+from fairlead_kafka.lab.kip578_targets import Embedded, too_many_for_apache_kafka
 
 KEYS = {"system", "experiment", "partitions", "replication_factor", *COLUMNS}
 

@@ -8,20 +8,20 @@ from typing import Any
 
 import pytest
 
-import fairlead
-from fairlead.base.limits import BATCH_OVERHEAD_BYTES
-from fairlead.client import Admin, Producer
-from fairlead.lab import kip480, kip794, paced
-from fairlead.lab.experiment import AS_KAFKA
-from fairlead.lab.faulty_targets import fault, faulty_target
-from fairlead.lab.held import Held, by_broker, held
-from fairlead.lab.kip794_cases import POLICIES, UNBOUNDED, cases
-from fairlead.lab.kip794_virtual import compared
-from fairlead.lab.paced import MODULES, load_of, make_topics, run_paced
-from fairlead.lab.pacing import Load
-from fairlead.lab.peers.paced import Task
-from fairlead.lab.peers.paced_java import java_figures, paced_java
-from fairlead.lab.virtual_load import VirtualTask, virtual_load
+import fairlead_kafka
+from fairlead_kafka.base.limits import BATCH_OVERHEAD_BYTES
+from fairlead_kafka.client import Admin, Producer
+from fairlead_kafka.lab import kip480, kip794, paced
+from fairlead_kafka.lab.experiment import AS_KAFKA
+from fairlead_kafka.lab.faulty_targets import fault, faulty_target
+from fairlead_kafka.lab.held import Held, by_broker, held
+from fairlead_kafka.lab.kip794_cases import POLICIES, UNBOUNDED, cases
+from fairlead_kafka.lab.kip794_virtual import compared
+from fairlead_kafka.lab.paced import MODULES, load_of, make_topics, run_paced
+from fairlead_kafka.lab.pacing import Load
+from fairlead_kafka.lab.peers.paced import Task
+from fairlead_kafka.lab.peers.paced_java import java_figures, paced_java
+from fairlead_kafka.lab.virtual_load import VirtualTask, virtual_load
 
 FIGURES = {"records_per_s", "mb_per_s", "avg_ms", "p50_ms", "p95_ms", "p99_ms", "p999_ms", "max_ms", "acked"}
 BYTES = {"bytes_broker_0", "bytes_broker_1", "bytes_broker_2"}
@@ -205,7 +205,7 @@ def test_what_partitions_hold_is_counted_in_their_batches() -> None:
     with faulty_target("fairlead") as target:
         servers = target.bootstrap_servers
         make_topics(servers, ["t"], brokers=3, partitions=4)
-        with fairlead.Producer({"bootstrap.servers": servers, "linger.ms": 1000}) as producer:
+        with fairlead_kafka.Producer({"bootstrap.servers": servers, "linger.ms": 1000}) as producer:
             for partition in (0, 0, 1, 3):
                 producer.send("t", b"x" * 100, partition=partition)
         found = held(servers, "t")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairlead.base.units import NS_PER_MS, NS_PER_S
-from fairlead.lab.pacing import Journal, Load, latency_figures
-from fairlead.lab.peers.paced import Task
+from fairlead_kafka.base.units import NS_PER_MS, NS_PER_S
+from fairlead_kafka.lab.pacing import Journal, Load, latency_figures
+from fairlead_kafka.lab.peers.paced import Task
 
 
 class Clock:

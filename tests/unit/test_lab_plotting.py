@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 import typer
 
-from fairlead.base.errors import ConfigError
-from fairlead.cli.lab import app as application
-from fairlead.cli.lab_options import chosen_all, plot_beside, run_experiment
-from fairlead.cli.main import run as run_command
-from fairlead.lab import experiment, plotting
-from fairlead.lab.experiment import EXPERIMENTS, TRIALS, Experiment, Row
-from fairlead.lab.plotting import Bars, Lines, Unplottable, bars, colours, figure, lines, short
+from fairlead_kafka.base.errors import ConfigError
+from fairlead_kafka.cli.lab import app as application
+from fairlead_kafka.cli.lab_options import chosen_all, plot_beside, run_experiment
+from fairlead_kafka.cli.main import run as run_command
+from fairlead_kafka.lab import experiment, plotting
+from fairlead_kafka.lab.experiment import EXPERIMENTS, TRIALS, Experiment, Row
+from fairlead_kafka.lab.plotting import Bars, Lines, Unplottable, bars, colours, figure, lines, short
 
 PANELS = [
     Bars("bytes", ["late", "uniform"], {"broker 0": [1.0, 2.0], "broker 1": [3.0, None]}, "MB", log=True),
@@ -126,7 +126,7 @@ def test_without_matplotlib_the_rows_are_there_and_a_line_says_why_no_plot_is(
     run_experiment("tiny", str(tmp_path / "report.json"), None)
     assert (tmp_path / "report.json").exists()
     assert not (tmp_path / "report.svg").exists()
-    assert "no plot: matplotlib is not installed; pip install 'fairlead[lab]'" in capsys.readouterr().err
+    assert "no plot: matplotlib is not installed; pip install 'fairlead-kafka[lab]'" in capsys.readouterr().err
 
 
 def test_only_skipped_rows_or_an_experiment_without_a_plot_are_said(

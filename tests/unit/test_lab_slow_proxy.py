@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from fairlead.core.effects import Close, Connect, Effect, Listen, Write
-from fairlead.core.events import Connected, Disconnected, Event, Received
-from fairlead.lab.slow_proxy import OpenDoor, SetDelays, SlowProxy
-from fairlead.runtime import Completion, Handle, VirtualHost
-from fairlead.wire import ApiKey
+from fairlead_kafka.core.effects import Close, Connect, Effect, Listen, Write
+from fairlead_kafka.core.events import Connected, Disconnected, Event, Received
+from fairlead_kafka.lab.slow_proxy import OpenDoor, SetDelays, SlowProxy
+from fairlead_kafka.runtime import Completion, Handle, VirtualHost
+from fairlead_kafka.wire import ApiKey
 from tests.support.hosts import Puppet
 
 PRODUCE, METADATA = int(ApiKey.PRODUCE), int(ApiKey.METADATA)

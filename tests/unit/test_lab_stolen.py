@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fairlead.lab.stolen import Stolen
+from fairlead_kafka.lab.stolen import Stolen
 
 
 def test_what_the_host_took_is_a_share_of_all_processor_time_since(tmp_path: Path) -> None:

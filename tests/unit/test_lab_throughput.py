@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.lab import throughput
-from fairlead.lab.apache_kafka import Unavailable, java
-from fairlead.lab.bounded import innermost, run_client
-from fairlead.lab.experiment import EXPERIMENTS, Row, report
-from fairlead.lab.lines import log_lines, values_of_size
-from fairlead.lab.peers.run import MODULES, Job, value_of
+from fairlead_kafka.lab import throughput
+from fairlead_kafka.lab.apache_kafka import Unavailable, java
+from fairlead_kafka.lab.bounded import innermost, run_client
+from fairlead_kafka.lab.experiment import EXPERIMENTS, Row, report
+from fairlead_kafka.lab.lines import log_lines, values_of_size
+from fairlead_kafka.lab.peers.run import MODULES, Job, value_of
 
 
 def _job(system: str, keyed: bool = False) -> Job:
@@ -57,7 +57,7 @@ def test_every_system_has_a_script_and_every_experiment_its_module() -> None:
 def test_a_system_that_is_not_installed_is_skipped_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(throughput, "find_spec", lambda _: None)
     row = throughput.run_system(_job("aiokafka"))
-    assert row == {"skipped": "aiokafka is not installed; pip install 'fairlead[lab]'"}
+    assert row == {"skipped": "aiokafka is not installed; pip install 'fairlead-kafka[lab]'"}
 
 
 def test_java_is_skipped_where_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:

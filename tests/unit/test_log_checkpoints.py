@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from fairlead.broker.log.recovery import CHECKPOINT_NAMES
-from fairlead.records import scan
+from fairlead_kafka.broker.log.recovery import CHECKPOINT_NAMES
+from fairlead_kafka.records import scan
 from tests.support.log_rig import FOLDER, TOPIC, LogRig, limits, records
 
 INTERVAL_MS = 60_000
@@ -60,7 +60,7 @@ def test_after_a_stop_in_good_order_nothing_is_read_again() -> None:
 
 @pytest.fixture
 def slices_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairlead.broker.log.checkpoints.SLICE_PARTITIONS", 1)
+    monkeypatch.setattr("fairlead_kafka.broker.log.checkpoints.SLICE_PARTITIONS", 1)
 
 
 @pytest.mark.usefixtures("slices_of_one")

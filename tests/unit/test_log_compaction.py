@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fairlead.records import Compression, decode, scan
+from fairlead_kafka.records import Compression, decode, scan
 from tests.support.log_rig import TOPIC, LogRig, limits, records
 
 DAY_MS = 86_400_000
@@ -136,9 +136,9 @@ def test_a_topic_that_is_not_compacted_is_left_alone() -> None:
 
 
 def test_a_partition_with_more_keys_than_memory_is_compacted_in_passes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairlead.broker.log.cleaner.PIECE_BYTES", 300)
+    monkeypatch.setattr("fairlead_kafka.broker.log.cleaner.PIECE_BYTES", 300)
     rig = rig_with({"log_cleaner_dedupe_buffer_size": 1 << 20})
-    monkeypatch.setattr("fairlead.broker.log.compaction.KEY_OVERHEAD_BYTES", 200_000)
+    monkeypatch.setattr("fairlead_kafka.broker.log.compaction.KEY_OVERHEAD_BYTES", 200_000)
     for text in (b"x", b"y"):
         for number in range(20):
             rig.append(keyed((b"%d" % number, text)))

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from fairlead.base.errors import BrokerError
+from fairlead_kafka.base.errors import BrokerError
 from tests.support.log_rig import TOPIC, LogRig, limits, records
 
 SAFE = TOPIC.__class__(int=8)

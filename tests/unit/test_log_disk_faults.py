@@ -7,9 +7,9 @@ import logging
 
 import pytest
 
-from fairlead.base.codes import ErrorCode
-from fairlead.base.errors import BrokerError
-from fairlead.records import scan
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.records import scan
 from tests.support.log_rig import FOLDER, TOPIC, LogRig, limits, records
 
 FIRST = f"{FOLDER}/000000000001.log"

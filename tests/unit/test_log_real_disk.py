@@ -14,16 +14,16 @@ from typing import Any
 
 import pytest
 
-from fairlead.base.codes import ErrorCode
-from fairlead.base.config_broker import BROKER_CONFIGS
-from fairlead.base.errors import BrokerError
-from fairlead.broker.files import Files
-from fairlead.broker.log import Logs, LogSettings, RecoveryResult
-from fairlead.core.effects import FileEffect
-from fairlead.core.events import FileDone
-from fairlead.records import decode, scan
-from fairlead.runtime.disk import Disk
-from fairlead.runtime.handle import Handle
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.config_broker import BROKER_CONFIGS
+from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.broker.files import Files
+from fairlead_kafka.broker.log import Logs, LogSettings, RecoveryResult
+from fairlead_kafka.core.effects import FileEffect
+from fairlead_kafka.core.events import FileDone
+from fairlead_kafka.records import decode, scan
+from fairlead_kafka.runtime.disk import Disk
+from fairlead_kafka.runtime.handle import Handle
 from tests.support.log_rig import TOPIC, WALL_MS, limits, records
 
 NOBODY = 65534

@@ -6,8 +6,8 @@ import logging
 
 import pytest
 
-from fairlead.base.codes import ErrorCode
-from fairlead.base.errors import BrokerError
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import BrokerError
 from tests.support.log_rig import TOPIC, LogRig, limits, records
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairlead.broker.log.cleaner import ROLL_MIN_BYTES
+from fairlead_kafka.broker.log.cleaner import ROLL_MIN_BYTES
 from tests.support.log_rig import FOLDER, TOPIC, LogRig, limits, records
 
 RETENTION_MS = 60_000

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from fairlead.broker.controller import LeadersChanged, TopicImage
-from fairlead.broker.log import Partition
-from fairlead.broker.log.table import PartitionTable
+from fairlead_kafka.broker.controller import LeadersChanged, TopicImage
+from fairlead_kafka.broker.log import Partition
+from fairlead_kafka.broker.log.table import PartitionTable
 from tests.support.log_rig import limits
 
 ONE, OTHER = UUID(int=1), UUID(int=2)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.testing.folder import MetadataFile
+from fairlead_kafka.testing.folder import MetadataFile
 from tests.support.controllers import make_controller
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead.partitioning import Account, LatePolicy, make_policy
+from fairlead_kafka.partitioning import Account, LatePolicy, make_policy
 
 EACH = {0: [0], 1: [1], 2: [2]}
 """Three brokers with a partition each."""

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from fairlead.base.errors import InvalidRecord
-from fairlead.partitioning import (
+from fairlead_kafka.base.errors import InvalidRecord
+from fairlead_kafka.partitioning import (
     Runs,
     TopicLoad,
     assign_partitions,
@@ -20,7 +20,7 @@ from fairlead.partitioning import (
     per_record,
     place_unkeyed,
 )
-from fairlead.records import BinaryColumn, RecordColumns
+from fairlead_kafka.records import BinaryColumn, RecordColumns
 
 
 def binary(items: Sequence[bytes | None]) -> BinaryColumn:

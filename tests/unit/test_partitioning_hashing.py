@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairlead.partitioning import counting_sort, keyed_partition, keyed_partitions, murmur2, murmur2_column
-from fairlead.partitioning.grouping import sort_by_partition
-from fairlead.partitioning.hashing import hash_keys, partition_keys
-from fairlead.records import BinaryColumn
+from fairlead_kafka.partitioning import counting_sort, keyed_partition, keyed_partitions, murmur2, murmur2_column
+from fairlead_kafka.partitioning.grouping import sort_by_partition
+from fairlead_kafka.partitioning.hashing import hash_keys, partition_keys
+from fairlead_kafka.records import BinaryColumn
 
 KAFKA_VECTORS = {
     b"21": -973932308,

@@ -7,9 +7,17 @@ from typing import Any
 
 import pytest
 
-from fairlead.base.errors import ConfigError
-from fairlead.partitioning import POLICY_NAMES, BrokerAvailability, Partitioner, deprecation, make_policy, per_record, resolve_partitioner
-from fairlead.partitioning.custom import is_per_record
+from fairlead_kafka.base.errors import ConfigError
+from fairlead_kafka.partitioning import (
+    POLICY_NAMES,
+    BrokerAvailability,
+    Partitioner,
+    deprecation,
+    make_policy,
+    per_record,
+    resolve_partitioner,
+)
+from fairlead_kafka.partitioning.custom import is_per_record
 
 
 def to_zero(topic: str, keys: Any, values: Any, partition_count: int) -> list[int]:

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fairlead.base.errors import InvalidRecord
-from fairlead.partitioning import OpenBatches, assign_partitions, per_record
-from fairlead.records import columns_from_lists
+from fairlead_kafka.base.errors import InvalidRecord
+from fairlead_kafka.partitioning import OpenBatches, assign_partitions, per_record
+from fairlead_kafka.records import columns_from_lists
 from tests.support.producer_rig import Rig
 
 LIMIT = 100

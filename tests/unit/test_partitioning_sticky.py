@@ -8,7 +8,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from fairlead.partitioning import RoundRobinPolicy, StickyPolicy, TopicLoad, make_policy
+from fairlead_kafka.partitioning import RoundRobinPolicy, StickyPolicy, TopicLoad, make_policy
 
 BATCH_SIZE_BYTES = 1061
 """Ten records of 100 bytes and a header."""

@@ -8,8 +8,8 @@ from random import Random
 import numpy as np
 import pytest
 
-from fairlead.partitioning import AdaptivePolicy, TopicLoad, UniformPolicy, UnkeyedPolicy
-from fairlead.partitioning.uniform import spread_turns
+from fairlead_kafka.partitioning import AdaptivePolicy, TopicLoad, UniformPolicy, UnkeyedPolicy
+from fairlead_kafka.partitioning.uniform import spread_turns
 from tests.unit.test_partitioning_uniform import load_of, records
 
 

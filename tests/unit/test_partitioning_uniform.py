@@ -11,7 +11,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from fairlead.partitioning import (
+from fairlead_kafka.partitioning import (
     AdaptivePolicy,
     KafkaUniformPolicy,
     StickyPolicy,
@@ -24,7 +24,7 @@ from fairlead.partitioning import (
     turn_is_over,
     turn_limits,
 )
-from fairlead.partitioning.uniform import MANY, draw_by_queues
+from fairlead_kafka.partitioning.uniform import MANY, draw_by_queues
 
 KIB_16 = 16_384
 
@@ -186,7 +186,7 @@ def test_many_candidates_are_drawn_as_few_are(left_out: int, monkeypatch: pytest
     candidates = sorted(dice.sample(range(300), 300 - left_out))
     assert len(candidates) >= MANY
     many = draw_by_queues(candidates, queued, Random(7))
-    monkeypatch.setattr("fairlead.partitioning.uniform.MANY", 301)
+    monkeypatch.setattr("fairlead_kafka.partitioning.uniform.MANY", 301)
     few = draw_by_queues(candidates, queued, Random(7))
     drawn = [many() for _ in range(200)]
     assert drawn == [few() for _ in range(200)]

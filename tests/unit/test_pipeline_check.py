@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.base.errors import ConfigError, ConnectionFailed
-from fairlead.spark.pipelines.check import check_project, errors_of
-from fairlead.spark.pipelines.cluster import ClusterView
-from fairlead.spark.pipelines.findings import Finding
-from fairlead.spark.pipelines.project import find_spec
-from fairlead.spark.pipelines.template import TOPICS, write_project
+from fairlead_kafka.base.errors import ConfigError, ConnectionFailed
+from fairlead_kafka.spark.pipelines.check import check_project, errors_of
+from fairlead_kafka.spark.pipelines.cluster import ClusterView
+from fairlead_kafka.spark.pipelines.findings import Finding
+from fairlead_kafka.spark.pipelines.project import find_spec
+from fairlead_kafka.spark.pipelines.template import TOPICS, write_project
 
 SPEC = """\
 name: shop

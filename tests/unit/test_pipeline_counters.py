@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from fairlead.base.errors import ConfigError
-from fairlead.base.ids import TopicPartition
-from fairlead.cli.pipeline import _watch
-from fairlead.cli.pipeline_report import summed
-from fairlead.spark.pipelines import Expectations
-from fairlead.spark.pipelines.catalog import CATALOG_KEY, kept_catalog
-from fairlead.spark.pipelines.counters import FlowCounters, Progress, add_lag_and_loss, offsets_of
-from fairlead.spark.pipelines.running import RunResult
+from fairlead_kafka.base.errors import ConfigError
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.cli.pipeline import _watch
+from fairlead_kafka.cli.pipeline_report import summed
+from fairlead_kafka.spark.pipelines import Expectations
+from fairlead_kafka.spark.pipelines.catalog import CATALOG_KEY, kept_catalog
+from fairlead_kafka.spark.pipelines.counters import FlowCounters, Progress, add_lag_and_loss, offsets_of
+from fairlead_kafka.spark.pipelines.running import RunResult
 
 P0, P1 = TopicPartition("access", 0), TopicPartition("access", 1)
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from fairlead.base.config_client import CLIENT_CONFIGS
-from fairlead.producer.settings import producer_settings
+from fairlead_kafka.base.config_client import CLIENT_CONFIGS
+from fairlead_kafka.producer.settings import producer_settings
 from tests.support.producer_rig import Rig
 
 KAFKA = "org.apache.kafka.clients.producer."
@@ -76,7 +76,7 @@ def test_configs_that_work_together_are_not(config: dict[str, Any]) -> None:
 
 
 def test_the_face_logs_them(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING, "fairlead.producer"):
+    with caplog.at_level(logging.WARNING, "fairlead_kafka.producer"):
         Rig(monkeypatch).producer(partitioner_max_lead_bytes=5)
-    assert [record.name for record in caplog.records] == ["fairlead.producer"]
+    assert [record.name for record in caplog.records] == ["fairlead_kafka.producer"]
     assert "partitioner.max.lead.bytes has no effect" in caplog.text

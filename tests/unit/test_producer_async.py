@@ -7,9 +7,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from fairlead.base.errors import BufferExhausted, TimedOut, UsageError
-from fairlead.base.ids import TopicPartition
-from fairlead.client.producer_async import AsyncProducer
+from fairlead_kafka.base.errors import BufferExhausted, TimedOut, UsageError
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.client.producer_async import AsyncProducer
 from tests.support.metrics import metric
 from tests.support.producer_rig import Rig
 from tests.support.transaction_broker import FakeTransactions

@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from fairlead.base.errors import TimedOut, UsageError
-from fairlead.client.producer_async import AsyncProducer
+from fairlead_kafka.base.errors import TimedOut, UsageError
+from fairlead_kafka.client.producer_async import AsyncProducer
 from tests.support.metrics import memory_is_free
 from tests.support.producer_rig import Rig
 

@@ -5,8 +5,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from fairlead.base.errors import BrokerError, InvalidRecord, RecordTooLarge, TimedOut
-from fairlead.client.delivery import RecordMetadata
+from fairlead_kafka.base.errors import BrokerError, InvalidRecord, RecordTooLarge, TimedOut
+from fairlead_kafka.client.delivery import RecordMetadata
 from tests.support.metrics import memory_is_free
 from tests.support.producer_rig import Rig
 

@@ -6,9 +6,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from fairlead.base.errors import BufferExhausted, ConfigError, TimedOut, UsageError
-from fairlead.client.memory import MemoryPool
-from fairlead.producer import Flush
+from fairlead_kafka.base.errors import BufferExhausted, ConfigError, TimedOut, UsageError
+from fairlead_kafka.client.memory import MemoryPool
+from fairlead_kafka.producer import Flush
 from tests.support.metrics import memory_is_free, metric
 from tests.support.producer_rig import Rig
 
@@ -21,7 +21,7 @@ def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
 
 
 def test_wrong_configs_are_refused_all_at_once() -> None:
-    from fairlead.client.producer import Producer
+    from fairlead_kafka.client.producer import Producer
 
     with pytest.raises(ConfigError, match=r"(?s)linger_ms: unknown; did you mean linger.ms.*acks: must be one of"):
         Producer({"bootstrap.servers": "h:1", "linger_ms": 1, "acks": "2"})
@@ -80,7 +80,7 @@ def test_a_table_without_room_fails_with_the_rows_before_on_their_way(rig: Rig) 
 
 
 def test_an_interrupted_wait_for_memory_leaves_the_line(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    from fairlead.client import hosting
+    from fairlead_kafka.client import hosting
 
     producer = rig.producer(buffer_memory=500, linger_ms=1000)
     producer.send("t", b"x" * 400)
@@ -195,7 +195,7 @@ def test_a_flush_covers_failed_records_and_nothing_is_flushed_at_once(rig: Rig) 
 
 
 def test_a_flush_does_not_wait_for_what_comes_after_it(rig: Rig) -> None:
-    from fairlead.runtime import Completion
+    from fairlead_kafka.runtime import Completion
 
     producer = rig.producer(linger_ms=0)
     rig.cluster.on_produce = lambda node, topic, partition, header: 19 if partition == 1 else None

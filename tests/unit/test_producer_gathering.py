@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from fairlead.producer.batch import GROWTH_BYTES
-from fairlead.producer.filler import even_cut
+from fairlead_kafka.producer.batch import GROWTH_BYTES
+from fairlead_kafka.producer.filler import even_cut
 from tests.support.producer_brokers import FakeCluster
 from tests.support.producer_rig import Rig
 

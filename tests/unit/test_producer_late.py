@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from fairlead.base.errors import BrokerError, TimedOut
+from fairlead_kafka.base.errors import BrokerError, TimedOut
 from tests.support.late_loads import LATE, log_bytes, paced, warm
 from tests.support.producer_brokers import IGNORE
 from tests.support.producer_rig import Rig

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead.base.errors import FairleadError
+from fairlead_kafka.base.errors import FairleadError
 from tests.support.producer_brokers import IGNORE
 from tests.support.transaction_rig import Scene
 

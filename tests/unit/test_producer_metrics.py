@@ -8,10 +8,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from fairlead.base.errors import BufferExhausted, RecordTooLarge, TimedOut
-from fairlead.base.units import NS_PER_S
-from fairlead.producer.meters import Meter, Sampling, combined
-from fairlead.producer.metric_names import GROUPS
+from fairlead_kafka.base.errors import BufferExhausted, RecordTooLarge, TimedOut
+from fairlead_kafka.base.units import NS_PER_S
+from fairlead_kafka.producer.meters import Meter, Sampling, combined
+from fairlead_kafka.producer.metric_names import GROUPS
 from tests.support.metrics import metric
 from tests.support.producer_rig import Rig
 from tests.support.transaction_broker import FakeTransactions

@@ -7,10 +7,10 @@ from typing import Any, cast
 
 import pytest
 
-from fairlead.base.config_client import CLIENT_CONFIGS
-from fairlead.base.units import ms_to_ns
-from fairlead.producer.nodes import SMOOTHING, Nodes
-from fairlead.producer.settings import producer_settings
+from fairlead_kafka.base.config_client import CLIENT_CONFIGS
+from fairlead_kafka.base.units import ms_to_ns
+from fairlead_kafka.producer.nodes import SMOOTHING, Nodes
+from fairlead_kafka.producer.settings import producer_settings
 
 
 def nodes_after(latencies_ms: dict[int, list[float]]) -> Nodes:

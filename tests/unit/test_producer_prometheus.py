@@ -7,8 +7,8 @@ import gc
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-import fairlead
-from fairlead.producer.metric_names import GROUPS
+import fairlead_kafka
+from fairlead_kafka.producer.metric_names import GROUPS
 from tests.support.producer_rig import Rig
 
 
@@ -19,7 +19,7 @@ def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
     return made
 
 
-def scrape(collector: fairlead.PrometheusCollector) -> list[str]:
+def scrape(collector: fairlead_kafka.PrometheusCollector) -> list[str]:
     registry = CollectorRegistry()
     registry.register(collector)
     return generate_latest(registry).decode().splitlines()
@@ -30,7 +30,7 @@ def test_the_text_exposition_has_kafkas_names_and_labels(rig: Rig) -> None:
     for _ in range(3):
         producer.send("t", b"v")
     producer.flush()
-    lines = scrape(fairlead.PrometheusCollector(producer))
+    lines = scrape(fairlead_kafka.PrometheusCollector(producer))
     assert 'kafka_producer_record_send_total{client_id="orders"} 3.0' in lines
     assert "# TYPE kafka_producer_record_send_total counter" in lines
     assert "# TYPE kafka_producer_request_latency_avg gauge" in lines
@@ -42,7 +42,7 @@ def test_the_text_exposition_has_kafkas_names_and_labels(rig: Rig) -> None:
 
 def test_several_producers_share_a_collector_and_names_never_clash(rig: Rig) -> None:
     named, twin, nameless = rig.producer(client_id="a"), rig.producer(client_id="a"), rig.producer()
-    collector = fairlead.PrometheusCollector(named, twin)
+    collector = fairlead_kafka.PrometheusCollector(named, twin)
     collector.add(nameless)
     lines = scrape(collector)
     for client_id in ("a", "a-2", "producer-3"):
@@ -53,7 +53,7 @@ def test_several_producers_share_a_collector_and_names_never_clash(rig: Rig) -> 
 
 def test_a_producer_that_is_gone_is_forgotten(rig: Rig) -> None:
     producer = rig.producer(client_id="short")
-    collector = fairlead.PrometheusCollector(producer)
+    collector = fairlead_kafka.PrometheusCollector(producer)
     del producer
     gc.collect()
     assert not any("short" in line for line in scrape(collector))
@@ -61,4 +61,4 @@ def test_a_producer_that_is_gone_is_forgotten(rig: Rig) -> None:
 
 def test_nothing_sent_is_not_a_number_for_averages(rig: Rig) -> None:
     producer = rig.producer(client_id="c")
-    assert 'kafka_producer_batch_size_avg{client_id="c"} NaN' in scrape(fairlead.PrometheusCollector(producer))
+    assert 'kafka_producer_batch_size_avg{client_id="c"} NaN' in scrape(fairlead_kafka.PrometheusCollector(producer))

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from fairlead.base.errors import BrokerError
+from fairlead_kafka.base.errors import BrokerError
 from tests.support.metrics import metric
 from tests.support.producer_brokers import BREAK, LOSE_ANSWER
 from tests.support.producer_rig import Rig

@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from fairlead.base.errors import BatchRefused, BrokerError, BufferExhausted, RecordTooLarge
-from fairlead.wire import Message
+from fairlead_kafka.base.errors import BatchRefused, BrokerError, BufferExhausted, RecordTooLarge
+from fairlead_kafka.wire import Message
 from tests.support.metrics import memory_is_free, metric
 from tests.support.producer_brokers import BREAK, LOSE_ANSWER
 from tests.support.producer_rig import Rig

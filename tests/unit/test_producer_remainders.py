@@ -8,10 +8,10 @@ from random import Random
 import numpy as np
 import pytest
 
-from fairlead.producer import remainders
-from fairlead.records import columns_from_lists, decode, gather
-from fairlead.runtime import VirtualHost
-from fairlead.simulation import Application, Handed, ProduceCluster
+from fairlead_kafka.producer import remainders
+from fairlead_kafka.records import columns_from_lists, decode, gather
+from fairlead_kafka.runtime import VirtualHost
+from fairlead_kafka.simulation import Application, Handed, ProduceCluster
 
 CHUNK_RECORDS, VALUE_BYTES = 90, 1000
 LOOK_BYTES = 3 * CHUNK_RECORDS * VALUE_BYTES

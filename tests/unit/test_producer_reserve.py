@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from fairlead.partitioning import LatePolicy
-from fairlead.producer.handover import Handover
-from fairlead.producer.late import LateQueue
-from fairlead.producer.reserve import MOST_PARTS, Reserve, Turn
-from fairlead.records import columns_from_lists
-from fairlead.simulation.application import Handed
+from fairlead_kafka.partitioning import LatePolicy
+from fairlead_kafka.producer.handover import Handover
+from fairlead_kafka.producer.late import LateQueue
+from fairlead_kafka.producer.reserve import MOST_PARTS, Reserve, Turn
+from fairlead_kafka.records import columns_from_lists
+from fairlead_kafka.simulation.application import Handed
 
 RECORD = 100
 """What a record of ours takes in the queue, in bytes."""

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from fairlead.base.errors import BrokerError, RecordTooLarge, TimedOut
+from fairlead_kafka.base.errors import BrokerError, RecordTooLarge, TimedOut
 from tests.support.metrics import memory_is_free, metric
 from tests.support.producer_brokers import BREAK, IGNORE, IGNORE_WRITTEN, LOSE_ANSWER, Fault
 from tests.support.producer_rig import Rig
@@ -363,7 +363,7 @@ def test_one_slow_broker_does_not_hold_up_the_other(rig: Rig) -> None:
 
 
 def test_answers_in_a_different_version_are_understood(rig: Rig) -> None:
-    from fairlead.wire import ApiKey
+    from fairlead_kafka.wire import ApiKey
 
     rig.cluster.versions[ApiKey.PRODUCE] = (3, 13)
     producer = small(rig)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairlead.producer.sequences import follows, last_sequence, sequence_after
+from fairlead_kafka.producer.sequences import follows, last_sequence, sequence_after
 
 MAX = 2**31 - 1
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from fairlead.base.config_client import CLIENT_CONFIGS
-from fairlead.base.errors import ConfigError
-from fairlead.producer.settings import ProducerSettings, producer_settings
-from fairlead.records import Compression
+from fairlead_kafka.base.config_client import CLIENT_CONFIGS
+from fairlead_kafka.base.errors import ConfigError
+from fairlead_kafka.producer.settings import ProducerSettings, producer_settings
+from fairlead_kafka.records import Compression
 
 
 def settings(**given: Any) -> ProducerSettings:

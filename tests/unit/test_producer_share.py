@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from fairlead.base.errors import BufferExhausted
+from fairlead_kafka.base.errors import BufferExhausted
 from tests.support.producer_brokers import IGNORE
 from tests.support.producer_rig import Rig
 

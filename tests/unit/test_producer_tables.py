@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from fairlead.base.errors import BufferExhausted, InvalidRecord, RecordTooLarge
-from fairlead.client.tables import cuts_of, groups_of, parts_of
+from fairlead_kafka.base.errors import BufferExhausted, InvalidRecord, RecordTooLarge
+from fairlead_kafka.client.tables import cuts_of, groups_of, parts_of
 from tests.support.metrics import memory_is_free, metric
 from tests.support.producer_rig import Rig
 

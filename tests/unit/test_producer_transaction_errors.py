@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead.base.codes import ErrorCode
-from fairlead.base.errors import (
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import (
     BrokerError,
     InvalidRecord,
     ProducerFenced,
@@ -13,8 +13,8 @@ from fairlead.base.errors import (
     TransactionFailed,
     UnsupportedVersion,
 )
-from fairlead.producer.transaction_states import TransactionState
-from fairlead.wire import ApiKey
+from fairlead_kafka.producer.transaction_states import TransactionState
+from fairlead_kafka.wire import ApiKey
 from tests.support.producer_brokers import IGNORE, LOSE_ANSWER, Fault
 from tests.support.transaction_rig import LIFE, SOURCE, Scene
 

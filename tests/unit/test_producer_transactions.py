@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from fairlead.base.codes import ErrorCode
-from fairlead.base.errors import (
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import (
     ConfigError,
     TimedOut,
     TransactionFailed,
     UsageError,
 )
-from fairlead.core.group_offsets import GroupMetadata, OffsetAndMetadata
-from fairlead.producer.transaction_states import TRANSITIONS, TransactionState, TransactionTrigger
-from fairlead.wire import ApiKey
+from fairlead_kafka.core.group_offsets import GroupMetadata, OffsetAndMetadata
+from fairlead_kafka.producer.transaction_states import TRANSITIONS, TransactionState, TransactionTrigger
+from fairlead_kafka.wire import ApiKey
 from tests.support.producer_brokers import BREAK, IGNORE, LOSE_ANSWER, Fault
 from tests.support.transaction_rig import LIFE, SOURCE, Scene
 

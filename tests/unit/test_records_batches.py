@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from fairlead.base.errors import DecodeError
-from fairlead.records import (
+from fairlead_kafka.base.errors import DecodeError
+from fairlead_kafka.records import (
     BatchHeader,
     Compression,
     ControlType,
@@ -22,8 +22,8 @@ from fairlead.records import (
     scan,
     verify,
 )
-from fairlead.records.crc import stamp_crc
-from fairlead.records.layout import as_array
+from fairlead_kafka.records.crc import stamp_crc
+from fairlead_kafka.records.layout import as_array
 from tests.support.records_samples import VARIED, Sample, decoded, encoded, kernels_served_by, stamped
 
 BODIES = ["plain", "compiled"]

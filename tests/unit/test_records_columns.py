@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from fairlead.base.errors import InvalidRecord
-from fairlead.records import MESSAGE_SCHEMA, BinaryColumn, RecordColumns, columns_from_arrow, columns_from_lists, decode
+from fairlead_kafka.base.errors import InvalidRecord
+from fairlead_kafka.records import MESSAGE_SCHEMA, BinaryColumn, RecordColumns, columns_from_arrow, columns_from_lists, decode
 from tests.support.records_samples import VARIED, columns_of, encoded
 
 ITEMS = [b"a", None, b"", b"long" * 10]

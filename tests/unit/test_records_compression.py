@@ -9,8 +9,8 @@ import zlib
 import cramjam
 import pytest
 
-from fairlead.base.errors import ConfigError, DecodeError
-from fairlead.records import Compression, compress, decompress
+from fairlead_kafka.base.errors import ConfigError, DecodeError
+from fairlead_kafka.records import Compression, compress, decompress
 
 CODECS = [Compression.gzip, Compression.snappy, Compression.lz4, Compression.zstd]
 DATA = b"".join(b"user-%d clicked;" % (i * i) for i in range(30_000))

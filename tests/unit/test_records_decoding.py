@@ -8,12 +8,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from fairlead.base import limits
-from fairlead.base.errors import DecodeError
-from fairlead.records import AbortedTransaction, Compression, ControlType, control_batch, decode
-from fairlead.records import decoder as decoder_module
-from fairlead.records.crc import stamp_crc
-from fairlead.records.layout import as_array
+from fairlead_kafka.base import limits
+from fairlead_kafka.base.errors import DecodeError
+from fairlead_kafka.records import AbortedTransaction, Compression, ControlType, control_batch, decode
+from fairlead_kafka.records import decoder as decoder_module
+from fairlead_kafka.records.crc import stamp_crc
+from fairlead_kafka.records.layout import as_array
 from tests.support.records_samples import VARIED, Sample, decoded, encoded, kernels_served_by, stamped
 
 pytestmark = pytest.mark.parametrize("body", ["plain", "compiled"])

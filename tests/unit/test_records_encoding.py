@@ -7,8 +7,8 @@ import struct
 import numpy as np
 import pytest
 
-from fairlead.base.errors import ConfigError, InvalidRecord, RecordTooLarge
-from fairlead.records import (
+from fairlead_kafka.base.errors import ConfigError, InvalidRecord, RecordTooLarge
+from fairlead_kafka.records import (
     BinaryColumn,
     Compression,
     RecordColumns,

@@ -9,8 +9,8 @@ import threading
 import numpy as np
 import pytest
 
-from fairlead.base import kernel as kernels
-from fairlead.base.kernel import READ_INT64, Kernel, copy_bytes, read_only, signature
+from fairlead_kafka.base import kernel as kernels
+from fairlead_kafka.base.kernel import READ_INT64, Kernel, copy_bytes, read_only, signature
 
 
 def total(numbers: np.ndarray) -> int:
@@ -80,7 +80,7 @@ def test_source_without_directory_for_the_cache_is_compiled_for_the_process() ->
 
 
 def test_registered_kernels_are_those_that_compile_all_compiles() -> None:
-    import fairlead.records  # noqa: F401
+    import fairlead_kafka.records  # noqa: F401
 
     kernels.compile_all()
     names = {each.__name__ for each in kernels.KERNELS}
@@ -89,10 +89,10 @@ def test_registered_kernels_are_those_that_compile_all_compiles() -> None:
 
 
 def test_every_kernel_says_what_it_assumes() -> None:
-    import fairlead.records  # noqa: F401
+    import fairlead_kafka.records  # noqa: F401
 
     for each in kernels.KERNELS:
-        if each.source.__module__.startswith("fairlead.records"):
+        if each.source.__module__.startswith("fairlead_kafka.records"):
             assert (each.__doc__ or "").startswith("Assumes"), each
 
 
@@ -103,5 +103,5 @@ def test_copy_bytes_copies() -> None:
 
 
 def test_importing_records_imports_neither_numba_nor_a_kernel_compiled() -> None:
-    code = "import sys, fairlead.records; sys.exit('numba' in sys.modules)"
+    code = "import sys, fairlead_kafka.records; sys.exit('numba' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead.lab import kernels
+from fairlead_kafka.lab import kernels
 
 
 def test_there_is_a_row_for_each_kernel_size_and_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from fairlead.base.codes import ErrorCode
-from fairlead.broker.controller import OFFSETS_TOPIC
-from fairlead.wire import ApiKey, Message
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.broker.controller import OFFSETS_TOPIC
+from fairlead_kafka.wire import ApiKey, Message
 from tests.support.api_calls import versions
 from tests.support.replica_rig import EVENTS, TOPIC, ReplicaRig
 from tests.support.virtual_cluster import Asked

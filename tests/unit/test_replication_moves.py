@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from fairlead.base.codes import ErrorCode
-from fairlead.broker.controller import Reassignment
-from fairlead.broker.replication.rules import Step
-from fairlead.broker.replication.stream import Answer, Meeting, Pull, decode_answer, encode_nudge, encode_pull, key_of
-from fairlead.wire import Message, PrivateApi
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.broker.controller import Reassignment
+from fairlead_kafka.broker.replication.rules import Step
+from fairlead_kafka.broker.replication.stream import Answer, Meeting, Pull, decode_answer, encode_nudge, encode_pull, key_of
+from fairlead_kafka.wire import Message, PrivateApi
 from tests.support.replica_rig import EVENTS, TOPIC, ReplicaRig
 from tests.support.virtual_cluster import Asked
 

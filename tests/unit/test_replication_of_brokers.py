@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from fairlead.base.codes import ErrorCode
-from fairlead.broker.controller import AlterOperation, ConfigAlteration
-from fairlead.wire import ApiKey, Message
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.broker.controller import AlterOperation, ConfigAlteration
+from fairlead_kafka.wire import ApiKey, Message
 from tests.support.broker_driver import batch, produce_fields
 from tests.support.replica_rig import EVENTS, TOPIC, ReplicaRig
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead.broker.log.index import LeaderEpochs
-from fairlead.broker.replication.rules import (
+from fairlead_kafka.broker.log.index import LeaderEpochs
+from fairlead_kafka.broker.replication.rules import (
     FOLLOW,
     LeaderLog,
     Step,

@@ -7,9 +7,9 @@ import random
 
 import pytest
 
-from fairlead.base.errors import DecodeError
-from fairlead.broker.replication.rules import FOLLOW, Step, Verdict
-from fairlead.broker.replication.stream import (
+from fairlead_kafka.base.errors import DecodeError
+from fairlead_kafka.broker.replication.rules import FOLLOW, Step, Verdict
+from fairlead_kafka.broker.replication.stream import (
     Answer,
     Mark,
     Meeting,

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.base import kernel
-from fairlead.base.errors import TimedOut
-from fairlead.partitioning import murmur2
-from fairlead.runtime import Completion, SelectorHost, compile_kernels_in_background, system_dice, wrap_async
-from fairlead.runtime.compiler_memory import release_compiler_memory
+from fairlead_kafka.base import kernel
+from fairlead_kafka.base.errors import TimedOut
+from fairlead_kafka.partitioning import murmur2
+from fairlead_kafka.runtime import Completion, SelectorHost, compile_kernels_in_background, system_dice, wrap_async
+from fairlead_kafka.runtime.compiler_memory import release_compiler_memory
 from tests.support.hosts import Stage
 
 
@@ -148,7 +148,7 @@ def test_dice_show_what_machines_need() -> None:
 
 
 def test_kernels_are_compiled_once_per_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    from fairlead.runtime import background
+    from fairlead_kafka.runtime import background
 
     class Kernel:
         ready = False
@@ -170,7 +170,7 @@ def test_kernels_are_compiled_once_per_process(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_patient_compiler_waits_for_a_quiet_moment_and_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    from fairlead.runtime import background
+    from fairlead_kafka.runtime import background
 
     used_s = iter([0.0, 1.0, 1.0, 2.0, 2.0, 2.0, 3.0])  # a busy moment, another one, a quiet one
     monkeypatch.setattr(background, "QUIET_S", 0.001)
@@ -183,7 +183,7 @@ def test_a_patient_compiler_waits_for_a_quiet_moment_and_not_for_ever(monkeypatc
 
 
 def test_kernels_are_compiled_once_there_was_enough_work_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    from fairlead.runtime import background
+    from fairlead_kafka.runtime import background
 
     begun: list[int] = []
     monkeypatch.setattr(background, "compile_kernels_in_background", lambda: begun.append(background._work_bytes))

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from fairlead.base.errors import UsageError
-from fairlead.core.effects import (
+from fairlead_kafka.base.errors import UsageError
+from fairlead_kafka.core.effects import (
     Call,
     Close,
     Connect,
@@ -30,8 +30,8 @@ from fairlead.core.effects import (
     StopListening,
     Write,
 )
-from fairlead.core.events import Accepted, Connected, Disconnected, Event, FileDone, Listening, Received
-from fairlead.runtime import Completion, SelectorHost, VirtualHost
+from fairlead_kafka.core.events import Accepted, Connected, Disconnected, Event, FileDone, Listening, Received
+from fairlead_kafka.runtime import Completion, SelectorHost, VirtualHost
 from tests.support.hosts import Puppet, Stage, echo, lost
 
 BIG_BYTES = 8 * 1024 * 1024
@@ -261,7 +261,7 @@ def test_a_machine_that_raises_is_ended_alone(stage: Stage, caplog: pytest.LogCa
     client, handle = stage.puppet()
     stage.connect(handle, client, failing.of(Listening)[0].port)
     stage.connect(handle, client, echo_port, connection=2)
-    with caplog.at_level(logging.ERROR, "fairlead.runtime"):
+    with caplog.at_level(logging.ERROR, "fairlead_kafka.runtime"):
         stage.tell(handle, Write(1, [b"poison"]))
         stage.until(lambda: lost(client, 1))
     assert any(record.exc_info and "planted" in str(record.exc_info[1]) for record in caplog.records)

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.base.errors import UsageError
-from fairlead.core.effects import Close, Connect, Effect, FileAppend, FileList, FileRead, FileReplace, FileSync, Listen, Write
-from fairlead.core.events import Accepted, Connected, Disconnected, Event, FileDone, Listening, Received
-from fairlead.runtime import Completion, SelectorHost, disk, resolver, sockets
+from fairlead_kafka.base.errors import UsageError
+from fairlead_kafka.core.effects import Close, Connect, Effect, FileAppend, FileList, FileRead, FileReplace, FileSync, Listen, Write
+from fairlead_kafka.core.events import Accepted, Connected, Disconnected, Event, FileDone, Listening, Received
+from fairlead_kafka.runtime import Completion, SelectorHost, disk, resolver, sockets
 from tests.support.hosts import Puppet, Stage, echo, lost
 
 
@@ -237,7 +237,7 @@ def test_a_forked_child_is_told_to_make_its_own_host(stage: Stage) -> None:
 def test_a_child_that_closes_its_parents_host_does_not_wait_for_it() -> None:
     code = (
         "import os, warnings\n"
-        "from fairlead.runtime import SelectorHost\n"
+        "from fairlead_kafka.runtime import SelectorHost\n"
         "host = SelectorHost(); host.start()\n"
         "warnings.simplefilter('ignore')\n"
         "child = os.fork()\n"
@@ -251,8 +251,8 @@ def test_a_child_that_closes_its_parents_host_does_not_wait_for_it() -> None:
 
 def test_a_process_that_closes_nothing_ends_quietly() -> None:
     code = (
-        "from fairlead.core.effects import Listen\n"
-        "from fairlead.runtime import SelectorHost, Completion\n"
+        "from fairlead_kafka.core.effects import Listen\n"
+        "from fairlead_kafka.runtime import SelectorHost, Completion\n"
         "from tests.support.hosts import Stage, echo\n"
         "host = SelectorHost(); host.start(); stage = Stage(host)\n"
         "stage.pair()\n"

@@ -7,10 +7,10 @@ import random
 
 import pytest
 
-from fairlead.base.errors import UsageError
-from fairlead.core.effects import Close, Connect, FileAppend, FileDelete, FileRead, FileReplace, FileSync, FileTruncate, Write
-from fairlead.core.events import Connected, Disconnected, FileDone, Received
-from fairlead.runtime import Conditions, VirtualHost
+from fairlead_kafka.base.errors import UsageError
+from fairlead_kafka.core.effects import Close, Connect, FileAppend, FileDelete, FileRead, FileReplace, FileSync, FileTruncate, Write
+from fairlead_kafka.core.events import Connected, Disconnected, FileDone, Received
+from fairlead_kafka.runtime import Conditions, VirtualHost
 from tests.support.hosts import Stage, echo, lost
 
 ROUGH = Conditions(latency_ms=2, jitter_ms=5, loss=0.2)

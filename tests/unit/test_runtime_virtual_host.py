@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead.base.errors import TimedOut, UsageError
-from fairlead.core.effects import Connect, FileAppend, FileSync, Write
-from fairlead.core.events import Connected, Disconnected, FileDone, Received
-from fairlead.runtime import VirtualHost
+from fairlead_kafka.base.errors import TimedOut, UsageError
+from fairlead_kafka.core.effects import Connect, FileAppend, FileSync, Write
+from fairlead_kafka.core.events import Connected, Disconnected, FileDone, Received
+from fairlead_kafka.runtime import VirtualHost
 from tests.support.hosts import Puppet, Stage, echo, lost
 
 

@@ -10,17 +10,17 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from fairlead.base.ids import TopicPartition
-from fairlead.cli.skew.hot_keys import KEY_MAX_BYTES, HotKeys, shown
-from fairlead.cli.skew.picture import draw
-from fairlead.cli.skew.replay import HAND_OVER_MAX_BYTES, POLICIES, Case, Cluster, Records, replay, turns
-from fairlead.cli.skew.report import Questions
-from fairlead.cli.skew.screen import bar
-from fairlead.cli.skew.spread import Spread
-from fairlead.cli.skew.tally import GAP_MAX_MS, hand_over_order, in_order
-from fairlead.cli.skew.window import newest
-from fairlead.partitioning import keyed_partitions
-from fairlead.records import columns_from_arrow, columns_from_lists
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.cli.skew.hot_keys import KEY_MAX_BYTES, HotKeys, shown
+from fairlead_kafka.cli.skew.picture import draw
+from fairlead_kafka.cli.skew.replay import HAND_OVER_MAX_BYTES, POLICIES, Case, Cluster, Records, replay, turns
+from fairlead_kafka.cli.skew.report import Questions
+from fairlead_kafka.cli.skew.screen import bar
+from fairlead_kafka.cli.skew.spread import Spread
+from fairlead_kafka.cli.skew.tally import GAP_MAX_MS, hand_over_order, in_order
+from fairlead_kafka.cli.skew.window import newest
+from fairlead_kafka.partitioning import keyed_partitions
+from fairlead_kafka.records import columns_from_arrow, columns_from_lists
 
 
 def of(number: int) -> TopicPartition:

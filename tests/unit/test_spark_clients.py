@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fairlead.spark import clients
+from fairlead_kafka.spark import clients
 
 
 @pytest.fixture

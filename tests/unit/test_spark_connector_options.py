@@ -10,11 +10,11 @@ from collections.abc import Callable
 
 import pytest
 
-from fairlead.base.errors import ConfigError
-from fairlead.spark import spark_session
-from fairlead.spark.connector import REFUSED_SETTINGS, refused_settings
-from fairlead.spark.option_table import OPTIONS, REFUSED, USES
-from fairlead.spark.options import parse_read_options, parse_write_options
+from fairlead_kafka.base.errors import ConfigError
+from fairlead_kafka.spark import spark_session
+from fairlead_kafka.spark.connector import REFUSED_SETTINGS, refused_settings
+from fairlead_kafka.spark.option_table import OPTIONS, REFUSED, USES
+from fairlead_kafka.spark.options import parse_read_options, parse_write_options
 
 SERVERS = {"kafka.bootstrap.servers": "localhost:9092"}
 BOTH, BATCH, STREAM, WRITE = ("batch", "stream"), ("batch",), ("stream",), ("write",)

@@ -24,9 +24,9 @@ from pyspark.sql.datasource import (
     StringStartsWith,
 )
 
-from fairlead.base.ids import TopicPartition
-from fairlead.spark.filters import Wanted, pushed_down
-from fairlead.spark.offsets import OffsetRange
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.spark.filters import Wanted, pushed_down
+from fairlead_kafka.spark.offsets import OffsetRange
 
 RANGES = [OffsetRange(TopicPartition(topic, number), 10, 20) for topic in ("a", "b") for number in (0, 1)]
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -14,10 +14,10 @@ import fastavro
 import pyarrow as pa
 import pytest
 
-from fairlead.base.errors import ConfigError
-from fairlead.spark.formats import decoder, read_layout
-from fairlead.spark.formats.layout import Layout
-from fairlead.spark.formats.registry import RegistryFailed, schema_by_id
+from fairlead_kafka.base.errors import ConfigError
+from fairlead_kafka.spark.formats import decoder, read_layout
+from fairlead_kafka.spark.formats.layout import Layout
+from fairlead_kafka.spark.formats.registry import RegistryFailed, schema_by_id
 from tests.support.schema_registry import FakeRegistry, schema_registry
 
 Schema = Mapping[str, Any] | str

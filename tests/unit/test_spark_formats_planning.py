@@ -8,12 +8,12 @@ import pickle
 import pytest
 from pyspark.sql.types import StructType
 
-from fairlead.base.errors import ConfigError
-from fairlead.spark.formats import FORMAT_OPTIONS, parse_layout, read_layout
-from fairlead.spark.formats.avro_types import AvroSchema
-from fairlead.spark.formats.ddl import parse_type
-from fairlead.spark.options import parse_read_options
-from fairlead.spark.schema import check_read_schema, check_write_schema, source_schema
+from fairlead_kafka.base.errors import ConfigError
+from fairlead_kafka.spark.formats import FORMAT_OPTIONS, parse_layout, read_layout
+from fairlead_kafka.spark.formats.avro_types import AvroSchema
+from fairlead_kafka.spark.formats.ddl import parse_type
+from fairlead_kafka.spark.options import parse_read_options
+from fairlead_kafka.spark.schema import check_read_schema, check_write_schema, source_schema
 
 SERVERS = {"kafka.bootstrap.servers": "localhost:9092", "subscribe": "t"}
 URL = {"schemaregistry.url": "http://localhost:1"}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.spark import home
+from fairlead_kafka.spark import home
 
 
 def _installation(folder: Path) -> Path:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.spark import java
+from fairlead_kafka.spark import java
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import pytest
 
-from fairlead.base.ids import TopicPartition
-from fairlead.spark.offsets import EARLIEST, LATEST, OffsetRange, parse_assignment, parse_offsets, parse_timestamps, split_ranges
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.spark.offsets import EARLIEST, LATEST, OffsetRange, parse_assignment, parse_offsets, parse_timestamps, split_ranges
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 

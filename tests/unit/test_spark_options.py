@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead.base.errors import ConfigError
-from fairlead.base.ids import TopicPartition
-from fairlead.spark.offsets import EARLIEST, LATEST
-from fairlead.spark.option_table import OPTIONS, REFUSED
-from fairlead.spark.options import parse_read_options, parse_write_options
+from fairlead_kafka.base.errors import ConfigError
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.spark.offsets import EARLIEST, LATEST
+from fairlead_kafka.spark.option_table import OPTIONS, REFUSED
+from fairlead_kafka.spark.options import parse_read_options, parse_write_options
 
 SERVERS = {"kafka.bootstrap.servers": "localhost:9092"}
 

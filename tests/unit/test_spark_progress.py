@@ -6,9 +6,9 @@ import json
 from types import SimpleNamespace
 from typing import Any
 
-import fairlead
-from fairlead.base.ids import TopicPartition
-from fairlead.spark.progress import ProgressListener, source_progress
+import fairlead_kafka
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.spark.progress import ProgressListener, source_progress
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
@@ -54,10 +54,10 @@ def test_a_listener_sums_up_and_tells() -> None:
 
 
 def test_the_lag_is_told_in_bytes_where_a_client_is_given() -> None:
-    with fairlead.Cluster(brokers=1) as cluster:
-        with fairlead.Admin({"bootstrap.servers": cluster.bootstrap_servers}) as admin:
-            admin.create_topics([fairlead.NewTopic("t", partitions=1)])
-        with fairlead.Producer({"bootstrap.servers": cluster.bootstrap_servers}) as producer:
+    with fairlead_kafka.Cluster(brokers=1) as cluster:
+        with fairlead_kafka.Admin({"bootstrap.servers": cluster.bootstrap_servers}) as admin:
+            admin.create_topics([fairlead_kafka.NewTopic("t", partitions=1)])
+        with fairlead_kafka.Producer({"bootstrap.servers": cluster.bootstrap_servers}) as producer:
             for _ in range(20):
                 producer.send("t", bytes(1000))
         listener = ProgressListener(client={"bootstrap.servers": cluster.bootstrap_servers})

@@ -10,38 +10,38 @@ import pytest
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StringType, StructField, StructType
 
-import fairlead
-from fairlead.base.errors import ConfigError, FairleadError
-from fairlead.base.ids import TopicPartition
-from fairlead.spark.option_table import OPTIONS, VIEW_OPTIONS
-from fairlead.spark.source import FairleadSource
-from fairlead.spark.views import VIEWS
+import fairlead_kafka
+from fairlead_kafka.base.errors import ConfigError, FairleadError
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.spark.option_table import OPTIONS, VIEW_OPTIONS
+from fairlead_kafka.spark.source import FairleadSource
+from fairlead_kafka.spark.views import VIEWS
 
 
 @pytest.fixture(scope="module")
 def servers() -> Iterator[str]:
     """A cluster with a topic `filled` of three partitions: 60 records in 6 batches, and a transaction in partition 2."""
-    with fairlead.Cluster(brokers=2) as cluster:
+    with fairlead_kafka.Cluster(brokers=2) as cluster:
         config = {"bootstrap.servers": cluster.bootstrap_servers}
-        with fairlead.Admin(config) as admin:
-            topic = fairlead.NewTopic(
+        with fairlead_kafka.Admin(config) as admin:
+            topic = fairlead_kafka.NewTopic(
                 "filled", partitions=3, replication_factor=2, configs={"retention.ms": "1000000", "flush.ms": "99999"}
             )
-            admin.create_topics([topic, fairlead.NewTopic("empty", partitions=1)])
-        with fairlead.Producer({**config, "compression.type": "lz4", "enable.idempotence": "false", "acks": "1"}) as producer:
+            admin.create_topics([topic, fairlead_kafka.NewTopic("empty", partitions=1)])
+        with fairlead_kafka.Producer({**config, "compression.type": "lz4", "enable.idempotence": "false", "acks": "1"}) as producer:
             for number in range(6):
                 for _ in range(10):
                     producer.send("filled", b"the same again and again " * 10, key=b"k", partition=number % 3)
                 producer.flush()
-        with fairlead.Producer({**config, "transactional.id": "x"}) as producer:
+        with fairlead_kafka.Producer({**config, "transactional.id": "x"}) as producer:
             producer.init_transactions()
             producer.begin_transaction()
             producer.send("filled", b"in a transaction", partition=2)
             producer.commit_transaction()
-        with fairlead.Consumer({**config, "group.id": "readers", "enable.auto.commit": "false"}) as consumer:
+        with fairlead_kafka.Consumer({**config, "group.id": "readers", "enable.auto.commit": "false"}) as consumer:
             consumer.assign([TopicPartition("filled", 0)])
             consumer.commit({TopicPartition("filled", 0): 15, TopicPartition("filled", 1): 20})
-        with fairlead.Consumer({**config, "group.id": "others", "enable.auto.commit": "false"}) as consumer:
+        with fairlead_kafka.Consumer({**config, "group.id": "others", "enable.auto.commit": "false"}) as consumer:
             consumer.assign([TopicPartition("empty", 0)])
             consumer.commit({TopicPartition("empty", 0): 0})
         yield cluster.bootstrap_servers
@@ -116,7 +116,7 @@ def test_the_view_offsets_tells_how_far_behind_each_group_is(servers: str) -> No
 
 def test_the_view_offsets_names_who_reads(servers: str) -> None:
     config = {"bootstrap.servers": servers, "group.id": "live", "client.id": "mine", "auto.offset.reset": "earliest"}
-    with fairlead.Consumer(config) as consumer:
+    with fairlead_kafka.Consumer(config) as consumer:
         consumer.subscribe(["filled"])
         consumer.poll(30)
         found = rows(servers, view="offsets", groups="live")

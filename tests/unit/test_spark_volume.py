@@ -7,13 +7,13 @@ from itertools import pairwise
 
 import pytest
 
-from fairlead.base.ids import TopicPartition
-from fairlead.base.units import MIB
-from fairlead.spark.admission import ends_within, share_out
-from fairlead.spark.offsets import OffsetRange
-from fairlead.spark.options import ReadOptions
-from fairlead.spark.tasks import plan_tasks
-from fairlead.spark.volume import LOOKS_MAX, SAMPLES_PER_PARTITION_MAX, Sample, Volume
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.base.units import MIB
+from fairlead_kafka.spark.admission import ends_within, share_out
+from fairlead_kafka.spark.offsets import OffsetRange
+from fairlead_kafka.spark.options import ReadOptions
+from fairlead_kafka.spark.tasks import plan_tasks
+from fairlead_kafka.spark.volume import LOOKS_MAX, SAMPLES_PER_PARTITION_MAX, Sample, Volume
 
 T0, T1, T2 = (TopicPartition("t", number) for number in range(3))
 

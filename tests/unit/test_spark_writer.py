@@ -7,10 +7,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from fairlead.base.errors import ConfigError, InvalidRecord
-from fairlead.spark.exactly_once.settings import Guarantee
-from fairlead.spark.options import parse_write_options
-from fairlead.spark.writing import rows_by_topic
+from fairlead_kafka.base.errors import ConfigError, InvalidRecord
+from fairlead_kafka.spark.exactly_once.settings import Guarantee
+from fairlead_kafka.spark.options import parse_write_options
+from fairlead_kafka.spark.writing import rows_by_topic
 
 
 def batch(**columns: Any) -> pa.RecordBatch:

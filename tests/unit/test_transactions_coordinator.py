@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from fairlead.base.codes import ErrorCode
-from fairlead.base.ids import TopicPartition
-from fairlead.broker.internal import NO_PRODUCER, ProducerIdentity
-from fairlead.broker.transactions import EPOCH_MAX, TRANSITIONS, TransactionState
-from fairlead.wire import ApiKey
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.broker.internal import NO_PRODUCER, ProducerIdentity
+from fairlead_kafka.broker.transactions import EPOCH_MAX, TRANSITIONS, TransactionState
+from fairlead_kafka.wire import ApiKey
 from tests.support.virtual_cluster import Transactor, VirtualCluster, state_of
 
 P0, P1 = TopicPartition("events", 0), TopicPartition("events", 1)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fairlead.base.ids import TopicPartition
-from fairlead.broker.controller import TRANSACTIONS_TOPIC
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.broker.controller import TRANSACTIONS_TOPIC
 from tests.support.virtual_cluster import Transactor, VirtualCluster, state_of
 
 P0 = TopicPartition("events", 0)

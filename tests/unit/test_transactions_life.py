@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from fairlead.base.codes import ErrorCode
-from fairlead.base.ids import TopicPartition
-from fairlead.wire import ApiKey, Message
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.wire import ApiKey, Message
 from tests.support.broker_driver import fetch_fields
 from tests.support.virtual_cluster import Transactor, VirtualCluster, state_of
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from fairlead.base.codes import ErrorCode
-from fairlead.base.errors import BrokerError
-from fairlead.base.ids import TopicPartition
-from fairlead.broker.internal import ProducerIdentity
-from fairlead.wire import ApiKey, Message
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.broker.internal import ProducerIdentity
+from fairlead_kafka.wire import ApiKey, Message
 from tests.support.group_rig import GROUP, GroupRig, RigMember, settle
 from tests.support.virtual_cluster import Transactor, VirtualCluster
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from fairlead.base.codes import ErrorCode
-from fairlead.base.ids import TopicPartition
-from fairlead.broker.dispatch import REGISTRY
-from fairlead.broker.internal import ProducerIdentity
-from fairlead.wire import ApiKey, Message
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.broker.dispatch import REGISTRY
+from fairlead_kafka.broker.internal import ProducerIdentity
+from fairlead_kafka.wire import ApiKey, Message
 from tests.support.virtual_cluster import Transactor, VirtualCluster, state_of
 
 P0, P1, P2 = (TopicPartition("events", number) for number in range(3))

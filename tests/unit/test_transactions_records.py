@@ -6,10 +6,10 @@ import struct
 
 import pytest
 
-from fairlead.base.errors import DecodeError
-from fairlead.base.ids import TopicPartition
-from fairlead.broker.transactions import TransactionImage, TransactionState
-from fairlead.broker.transactions.records import decode_key, decode_value, encode_key, encode_value
+from fairlead_kafka.base.errors import DecodeError
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.broker.transactions import TransactionImage, TransactionState
+from fairlead_kafka.broker.transactions.records import decode_key, decode_value, encode_key, encode_value
 
 PARTITIONS = frozenset({TopicPartition("b", 2), TopicPartition("a", 7), TopicPartition("a", 1)})
 

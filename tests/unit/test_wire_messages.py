@@ -8,8 +8,8 @@ from uuid import UUID
 
 import pytest
 
-from fairlead.base.errors import DecodeError, UnsupportedVersion, UsageError
-from fairlead.wire import (
+from fairlead_kafka.base.errors import DecodeError, UnsupportedVersion, UsageError
+from fairlead_kafka.wire import (
     CLIENT_VERSIONS,
     ApiKey,
     FrameReader,

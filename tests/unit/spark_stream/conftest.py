@@ -8,42 +8,42 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-import fairlead
-from fairlead.spark.options import parse_read_options
-from fairlead.spark.schema import source_schema
-from fairlead.spark.stream_reader import FairleadStreamReader
+import fairlead_kafka
+from fairlead_kafka.spark.options import parse_read_options
+from fairlead_kafka.spark.schema import source_schema
+from fairlead_kafka.spark.stream_reader import FairleadStreamReader
 
 _numbers = itertools.count()
 
 
 @pytest.fixture(scope="package")
-def cluster() -> Iterator[fairlead.Cluster]:
-    with fairlead.Cluster(brokers=1) as running:
+def cluster() -> Iterator[fairlead_kafka.Cluster]:
+    with fairlead_kafka.Cluster(brokers=1) as running:
         yield running
 
 
 @pytest.fixture(scope="package")
-def admin(cluster: fairlead.Cluster) -> Iterator[fairlead.Admin]:
-    with fairlead.Admin({"bootstrap.servers": cluster.bootstrap_servers}) as client:
+def admin(cluster: fairlead_kafka.Cluster) -> Iterator[fairlead_kafka.Admin]:
+    with fairlead_kafka.Admin({"bootstrap.servers": cluster.bootstrap_servers}) as client:
         yield client
 
 
 @pytest.fixture(scope="package")
-def producer(cluster: fairlead.Cluster) -> Iterator[fairlead.Producer]:
-    with fairlead.Producer({"bootstrap.servers": cluster.bootstrap_servers}) as client:
+def producer(cluster: fairlead_kafka.Cluster) -> Iterator[fairlead_kafka.Producer]:
+    with fairlead_kafka.Producer({"bootstrap.servers": cluster.bootstrap_servers}) as client:
         yield client
 
 
 @pytest.fixture
-def topic(admin: fairlead.Admin) -> str:
+def topic(admin: fairlead_kafka.Admin) -> str:
     """A topic of two partitions."""
     name = f"stream-{next(_numbers)}"
-    admin.create_topics([fairlead.NewTopic(name, partitions=2)])
+    admin.create_topics([fairlead_kafka.NewTopic(name, partitions=2)])
     return name
 
 
 @pytest.fixture
-def send(producer: fairlead.Producer) -> Callable[..., None]:
+def send(producer: fairlead_kafka.Producer) -> Callable[..., None]:
     """`send(topic, 3, 5)`: so many records to partition 0, 1, …"""
 
     def to(topic: str, *counts: int) -> None:
@@ -56,7 +56,7 @@ def send(producer: fairlead.Producer) -> Callable[..., None]:
 
 
 @pytest.fixture
-def stream(cluster: fairlead.Cluster) -> Iterator[Callable[..., FairleadStreamReader]]:
+def stream(cluster: fairlead_kafka.Cluster) -> Iterator[Callable[..., FairleadStreamReader]]:
     """`stream(subscribe=…)`: a reader with these options, as a new driver makes it."""
     made = []
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 
-from fairlead.spark.stream_reader import FairleadStreamReader
+from fairlead_kafka.spark.stream_reader import FairleadStreamReader
 
 Offsets = dict[str, dict[str, int]]
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxRows, ReadMinRows
 
-import fairlead
-from fairlead.spark.options import parse_read_options
+import fairlead_kafka
+from fairlead_kafka.spark.options import parse_read_options
 from tests.unit.spark_stream.driving import advance, rows
 
 
@@ -50,7 +50,7 @@ def test_a_beginning_by_number_or_time_needs_no_empty_micro_batch(stream: Any, p
     producer.flush()
     assert stream(subscribe=topic, startingOffsets=json.dumps({topic: {"0": 3, "1": -2}})).initialOffset() == {topic: {"0": 3, "1": 0}}
     assert stream(subscribe=topic, startingTimestamp=1002).initialOffset() == {topic: {"0": 2, "1": 0}}
-    with pytest.raises(fairlead.ConfigError, match="no record at starting time 6000 ms"):
+    with pytest.raises(fairlead_kafka.ConfigError, match="no record at starting time 6000 ms"):
         stream(subscribe=topic, startingOffsetsByTimestamp=json.dumps({topic: {"0": 6000, "1": 1002}})).initialOffset()
     late = stream(subscribe=topic, startingTimestamp=3000, startingOffsetsByTimestampStrategy="latest")
     assert late.initialOffset() == {}
@@ -79,7 +79,7 @@ def test_a_micro_batch_keeps_to_the_limit_of_offsets_and_starves_nobody(stream: 
 
 def test_a_micro_batch_waits_for_enough_but_not_for_ever(stream: Any, send: Any, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
     now_s = 100.0
-    monkeypatch.setattr("fairlead.spark.stream_planning.time.monotonic", lambda: now_s)
+    monkeypatch.setattr("fairlead_kafka.spark.stream_planning.time.monotonic", lambda: now_s)
     send(topic, 3)
     reader = stream(subscribe=topic, startingOffsets="earliest", minOffsetsPerTrigger=5, maxTriggerDelay="30s")
     assert reader.getDefaultReadLimit() == ReadMinRows(5)
@@ -144,7 +144,7 @@ def test_available_now_reads_what_is_there_within_the_limits_and_ends(stream: An
 
 
 def test_tasks_are_split_and_put_together_by_bytes(stream: Any, producer: Any, send: Any, admin: Any, topic: str) -> None:
-    admin.create_partitions({topic: fairlead.NewPartitions(10)})
+    admin.create_partitions({topic: fairlead_kafka.NewPartitions(10)})
     for _ in range(100):
         producer.send(topic, bytes(10_000), partition=7)
     producer.flush()
@@ -184,13 +184,13 @@ def test_processed_offsets_are_committed_to_the_group(stream: Any, send: Any, ad
     assert lag_seen_from_outside(group) == {0: 5, 1: 0}
 
 
-def test_a_group_with_members_of_its_own_is_no_place_for_offsets(stream: Any, cluster: fairlead.Cluster, topic: str) -> None:
+def test_a_group_with_members_of_its_own_is_no_place_for_offsets(stream: Any, cluster: fairlead_kafka.Cluster, topic: str) -> None:
     reader = stream(subscribe=topic, startingOffsets="earliest", commitOffsets="true", **{"kafka.group.id": topic})
-    with fairlead.Consumer({"bootstrap.servers": cluster.bootstrap_servers, "group.id": topic}) as member:
+    with fairlead_kafka.Consumer({"bootstrap.servers": cluster.bootstrap_servers, "group.id": topic}) as member:
         member.subscribe([topic])
         while not member.assignment():
             member.poll(0.1)
-        with pytest.raises(fairlead.BrokerError, match=f"commitOffsets: group {topic} did not take them; it has members of its own"):
+        with pytest.raises(fairlead_kafka.BrokerError, match=f"commitOffsets: group {topic} did not take them; it has members of its own"):
             advance(reader, reader.initialOffset())
 
 
@@ -201,5 +201,5 @@ def test_a_group_made_of_a_prefix_is_the_same_after_a_restart(stream: Any, topic
     assert group(subscribe=topic) == group(subscribe=topic)
     assert group(subscribe=topic).startswith("p-")
     assert group(subscribe=topic) != group(subscribe="other")
-    with pytest.raises(fairlead.ConfigError, match="commitOffsets: to which group"):
+    with pytest.raises(fairlead_kafka.ConfigError, match="commitOffsets: to which group"):
         stream(subscribe=topic, commitOffsets="true")

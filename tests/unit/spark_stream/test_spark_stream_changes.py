@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-import fairlead
-from fairlead.spark.reading import DataLoss
+import fairlead_kafka
+from fairlead_kafka.spark.reading import DataLoss
 from tests.unit.spark_stream.driving import advance, rows
 
 
 def test_new_partitions_and_topics_of_a_pattern_are_found_while_running(stream: Any, send: Any, admin: Any, topic: str) -> None:
     reader = stream(subscribePattern=topic + ".*")
     first = advance(reader, reader.initialOffset())
-    admin.create_partitions({topic: fairlead.NewPartitions(3)})
-    admin.create_topics([fairlead.NewTopic(topic + "-more", partitions=1)])
+    admin.create_partitions({topic: fairlead_kafka.NewPartitions(3)})
+    admin.create_topics([fairlead_kafka.NewTopic(topic + "-more", partitions=1)])
     send(topic, 0, 0, 2)
     send(topic + "-more", 1)
     end = advance(reader, first)
@@ -26,7 +26,7 @@ def test_new_partitions_and_topics_of_a_pattern_are_found_while_running(stream: 
 def test_a_pattern_that_matches_nothing_yet_begins_at_the_first_record(stream: Any, send: Any, admin: Any, topic: str) -> None:
     reader = stream(subscribePattern=topic + "-later")
     assert advance(reader, reader.initialOffset()) == {}
-    admin.create_topics([fairlead.NewTopic(topic + "-later", partitions=1)])
+    admin.create_topics([fairlead_kafka.NewTopic(topic + "-later", partitions=1)])
     send(topic + "-later", 2)
     end = advance(reader, {})
     assert end == {topic + "-later": {"0": 2}}
@@ -38,7 +38,7 @@ def test_offsets_that_are_gone_are_named(stream: Any, send: Any, admin: Any, top
     reader = stream(subscribe=topic, startingOffsets="earliest")
     start = reader.initialOffset()
     end = advance(reader, start)
-    admin.delete_records({fairlead.TopicPartition(topic, 0): 4})
+    admin.delete_records({fairlead_kafka.TopicPartition(topic, 0): 4})
     with pytest.raises(DataLoss, match=f"{topic}-0: offsets 0 to 3 are gone"):
         rows(reader, start, end)
     assert rows(stream(subscribe=topic, failOnDataLoss="false"), start, end) == [(0, offset) for offset in range(4, 10)]
@@ -67,7 +67,7 @@ def test_a_topic_made_again_is_read_from_its_beginning(stream: Any, send: Any, a
     end = advance(strict, strict.initialOffset())
     assert advance(lenient, lenient.initialOffset()) == end
     admin.delete_topics([topic])
-    admin.create_topics([fairlead.NewTopic(topic, partitions=2)])
+    admin.create_topics([fairlead_kafka.NewTopic(topic, partitions=2)])
     send(topic, 5, 1)
     with pytest.raises(DataLoss, match=f"{topic}-0: its topic was deleted and made again; of the old one offset 3 was next"):
         advance(strict, end)
@@ -91,14 +91,14 @@ def test_a_replayed_micro_batch_that_reaches_past_the_log_is_a_loss(stream: Any,
 def test_a_missing_topic_is_named_at_once(stream: Any) -> None:
     for starting in ("earliest", "latest"):
         reader = stream(subscribe="no-such-topic", startingOffsets=starting)
-        with pytest.raises(fairlead.BrokerError, match="topic no-such-topic is not in the cluster"):
+        with pytest.raises(fairlead_kafka.BrokerError, match="topic no-such-topic is not in the cluster"):
             advance(reader, reader.initialOffset())
 
 
-def test_transactions_are_read_up_to_the_first_that_is_open(stream: Any, cluster: fairlead.Cluster, topic: str) -> None:
+def test_transactions_are_read_up_to_the_first_that_is_open(stream: Any, cluster: fairlead_kafka.Cluster, topic: str) -> None:
     settings = {"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": topic}
     options = {"subscribe": topic, "startingOffsets": "earliest", "kafka.isolation.level": "read_committed", "maxBytesPerTrigger": "1g"}
-    with fairlead.Producer(settings) as producer:
+    with fairlead_kafka.Producer(settings) as producer:
         producer.init_transactions()
         for end in (producer.commit_transaction, producer.abort_transaction):
             producer.begin_transaction()
@@ -121,10 +121,10 @@ def test_transactions_are_read_up_to_the_first_that_is_open(stream: Any, cluster
     assert len(rows(everything, everything.initialOffset(), second)) == 7
 
 
-def test_a_stretch_without_records_is_passed_over(stream: Any, cluster: fairlead.Cluster, topic: str) -> None:
+def test_a_stretch_without_records_is_passed_over(stream: Any, cluster: fairlead_kafka.Cluster, topic: str) -> None:
     """As compaction leaves one: offsets that hold nothing, here markers alone, are planned, read to their end and give no row."""
     settings = {"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": topic}
-    with fairlead.Producer(settings) as producer:
+    with fairlead_kafka.Producer(settings) as producer:
         producer.init_transactions()
         for _ in range(2):
             producer.begin_transaction()

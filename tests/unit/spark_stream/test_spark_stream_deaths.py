@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-import fairlead
-from fairlead.spark.stream_reader import FairleadStreamReader
+import fairlead_kafka
+from fairlead_kafka.spark.stream_reader import FairleadStreamReader
 from tests.unit.spark_stream.driving import Offsets, advance, rows
 
 
@@ -74,7 +74,7 @@ def test_every_record_is_read_once_whenever_the_driver_dies(
             sent = [before + more for before, more in zip(sent, counts, strict=True)]
         if dice.random() < 0.1:
             sent.append(0)
-            admin.create_partitions({topic: fairlead.NewPartitions(len(sent))})
+            admin.create_partitions({topic: fairlead_kafka.NewPartitions(len(sent))})
         query.trigger()
     while query.ends[-1:] != [{topic: {str(number): count for number, count in enumerate(sent)}}] or len(query.ends) > len(query.committed):
         query.trigger()

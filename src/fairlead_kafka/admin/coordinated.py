@@ -1,0 +1,107 @@
+"""The frames of admin calls about what coordinators keep: groups and transactional ids, one by one or those of every broker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from fairlead_kafka.admin.scripts import AdminScript, Settled
+from fairlead_kafka.base.codes import ErrorCode, policy
+from fairlead_kafka.base.errors import BrokerError, ItemsFailed, UnsupportedVersion
+from fairlead_kafka.core.coordinator_lookup import KeyType, find_coordinators
+from fairlead_kafka.core.metadata import Metadata
+from fairlead_kafka.core.script import Ask, Pause
+from fairlead_kafka.core.topic_listing import ask_metadata
+from fairlead_kafka.wire import ApiKey, Message
+
+
+def of_every_broker(what: str, api_key: ApiKey, message: Message) -> AdminScript[list[Message]]:
+    """A script: the answer of each live broker; one that cannot answer now is asked again. BrokerError for what does not pass."""
+    answer = yield from ask_metadata([])
+    waiting = {broker.node_id for broker in answer.brokers}
+    found: list[Message] = []
+    while waiting:
+        nodes = sorted(waiting)
+        trouble: Exception | None = None
+        for node_id, said in zip(nodes, (yield [Ask(api_key, message, node_id) for node_id in nodes]), strict=True):
+            if isinstance(said, UnsupportedVersion):
+                raise said
+            if isinstance(said, Exception):
+                trouble = said
+                continue
+            error = BrokerError(said.error_code, f"listing {what} of broker {node_id}") if said.error_code else None
+            if error is not None and not error.retriable:
+                raise error
+            trouble = error or trouble
+            if error is None:
+                waiting.discard(node_id)
+                found.append(said)
+        if trouble is not None:
+            yield Pause(trouble, refresh=True)
+    return found
+
+
+def per_coordinated(
+    what: str,
+    key_type: KeyType,
+    metadata: Metadata,
+    keys: Sequence[str],
+    ask: Callable[[list[str]], list[tuple[ApiKey, Message]]],
+    read: Callable[[int, Message], Iterable[tuple[str, Settled]]],
+) -> AdminScript[dict[str, Any]]:
+    """A script: {key: result}, of the coordinators of groups or transactional ids.
+
+    `ask` makes the requests about the keys of one coordinator: one for all, or one for each. `read` takes one answer apart; an answer about
+    one key need not name it. Raises ItemsFailed if any key failed, once all are settled.
+    """
+    nodes: dict[str, int] = {}
+    results: dict[str, Any] = {}
+    errors: dict[str, BrokerError] = {}
+    while open_keys := [key for key in dict.fromkeys(keys) if key not in results and key not in errors]:
+        trouble: Exception | None = None
+        lost = [key for key in open_keys if key not in nodes]
+        for key, found in (yield from find_coordinators(metadata, key_type, lost)).items() if lost else ():
+            if isinstance(found, int):
+                nodes[key] = found
+            elif isinstance(found, BrokerError) and not found.retriable:
+                errors[key] = found
+            else:
+                trouble = found
+        asked = _requests(open_keys, nodes, ask)
+        answers = (yield [one for _, one in asked]) if asked else []
+        for (mine, one), answer in zip(asked, answers, strict=True):
+            if isinstance(answer, UnsupportedVersion):
+                raise answer
+            assert one.node_id is not None
+            rows = [] if isinstance(answer, Exception) else list(read(one.node_id, answer))
+            settled = dict(rows if len(mine) > 1 else [(mine[0], row) for _, row in rows])
+            for key in mine:
+                row = settled.get(key, Settled(ErrorCode.UNKNOWN_SERVER_ERROR, f"the answer left out {key_type.named(key)}"))
+                if isinstance(answer, Exception) or BrokerError(row.code).retriable:
+                    nodes.pop(key)
+                    trouble = answer if isinstance(answer, Exception) else BrokerError(row.code, key_type.named(key))
+                elif row.code:
+                    errors[key] = BrokerError(row.code, row.message or policy(row.code).meaning)
+                else:
+                    results[key] = row.result
+        if trouble is not None:
+            yield Pause(trouble)
+    if errors:
+        raise ItemsFailed(what, errors, results)
+    return {key: results[key] for key in keys}
+
+
+def _requests(
+    keys: Sequence[str], nodes: Mapping[str, int], ask: Callable[[list[str]], list[tuple[ApiKey, Message]]]
+) -> list[tuple[list[str], Ask]]:
+    """Each request with the keys that it is about: all of one coordinator's, or one of them each."""
+    by_node: dict[int, list[str]] = {}
+    for key in keys:
+        if key in nodes:
+            by_node.setdefault(nodes[key], []).append(key)
+    found = []
+    for node_id, mine in by_node.items():
+        made = ask(mine)
+        shares = [mine] if len(made) == 1 else [[key] for key in mine]
+        found += [(share, Ask(api_key, message, node_id, fails_fast=True)) for share, (api_key, message) in zip(shares, made, strict=True)]
+    return found

@@ -1,0 +1,167 @@
+"""Groups: list, describe, delete; their offsets: read, set, take back. Sources: KIP-222, KIP-496, KIP-518, KIP-709, KIP-848.
+
+A group's coordinator is looked for first, and again when it has moved. Groups of one coordinator share a request where the API has room
+for several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+
+from fairlead_kafka.admin.coordinated import of_every_broker, per_coordinated
+from fairlead_kafka.admin.group_items import GroupDescription, GroupListing, GroupMember
+from fairlead_kafka.admin.scripts import AdminScript, Settled
+from fairlead_kafka.base.codes import ErrorCode, policy
+from fairlead_kafka.base.errors import BrokerError, DecodeError, ItemsFailed
+from fairlead_kafka.base.ids import NO_LEADER_EPOCH, NO_OFFSET, TopicPartition
+from fairlead_kafka.core.consumer_protocol import PROTOCOL_TYPE, decode_assignment
+from fairlead_kafka.core.coordinator_lookup import KeyType
+from fairlead_kafka.core.group_offsets import NO_GENERATION, OffsetAndMetadata, offset_rows
+from fairlead_kafka.core.metadata import Metadata
+from fairlead_kafka.wire import ApiKey, Message
+
+_MISSING = "Dead"
+"""The state that brokers tell of a group that is not there (until DescribeGroups 6, which has an error for it)."""
+
+
+def list_groups(states: Sequence[str], types: Sequence[str]) -> AdminScript[dict[str, GroupListing]]:
+    """{group: listing} of all brokers' groups, by name; `states` and `types` empty: all."""
+    message = Message(states_filter=list(states), types_filter=list(types))
+    answers = yield from of_every_broker("the groups", ApiKey.LIST_GROUPS, message)
+    rows = [row for said in answers for row in said.groups]
+    found = {row.group_id: GroupListing(row.group_id, row.protocol_type, row.group_state, row.group_type) for row in rows}
+    return dict(sorted(found.items()))
+
+
+def describe_groups(metadata: Metadata, group_ids: Sequence[str]) -> AdminScript[dict[str, GroupDescription]]:
+    """{group: description}; ItemsFailed names those that are missing."""
+
+    def read(node_id: int, answer: Message) -> list[tuple[str, Settled]]:
+        rows = []
+        for group in answer.groups:
+            missing = not group.error_code and group.group_state == _MISSING
+            code = ErrorCode.GROUP_ID_NOT_FOUND if missing else group.error_code
+            description = GroupDescription(
+                group.group_id,
+                group.group_state,
+                group.protocol_type,
+                group.protocol_data,
+                metadata.nodes.get(node_id),
+                tuple(_member(member, group.protocol_type) for member in group.members),
+            )
+            rows.append((group.group_id, Settled(code, getattr(group, "error_message", None), description)))
+        return rows
+
+    def ask(groups: list[str]) -> list[tuple[ApiKey, Message]]:
+        return [(ApiKey.DESCRIBE_GROUPS, Message(groups=groups, include_authorized_operations=False))]
+
+    return per_coordinated("describe_groups", KeyType.GROUP, metadata, group_ids, ask, read)
+
+
+def delete_groups(metadata: Metadata, group_ids: Sequence[str]) -> AdminScript[dict[str, None]]:
+    """Groups without members go, with their offsets."""
+
+    def read(_node_id: int, answer: Message) -> list[tuple[str, Settled]]:
+        return [(row.group_id, Settled(row.error_code)) for row in answer.results]
+
+    def ask(groups: list[str]) -> list[tuple[ApiKey, Message]]:
+        return [(ApiKey.DELETE_GROUPS, Message(groups_names=groups))]
+
+    return per_coordinated("delete_groups", KeyType.GROUP, metadata, group_ids, ask, read)
+
+
+def list_group_offsets(
+    metadata: Metadata, group_ids: Sequence[str], *, require_stable: bool
+) -> AdminScript[dict[str, dict[TopicPartition, OffsetAndMetadata]]]:
+    """{group: {partition: committed offset}}; a group that is not there has none."""
+
+    def read(_node_id: int, answer: Message) -> list[tuple[str, Settled]]:
+        if answer.groups:
+            return [(group.group_id, _offsets(group)) for group in answer.groups]
+        return [("", _offsets(answer))]  # below version 8 an answer is about the one group that was asked for
+
+    def ask(groups: list[str]) -> list[tuple[ApiKey, Message]]:
+        return [(ApiKey.OFFSET_FETCH, _fetch_message(group_id, require_stable)) for group_id in groups]
+
+    return per_coordinated("list_group_offsets", KeyType.GROUP, metadata, group_ids, ask, read)
+
+
+def alter_group_offsets(
+    metadata: Metadata, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]
+) -> AdminScript[dict[TopicPartition, None]]:
+    """Commit for a group that has no members."""
+    message = Message(
+        group_id=group_id,
+        generation_id_or_member_epoch=NO_GENERATION,
+        member_id="",
+        group_instance_id=None,
+        retention_time_ms=-1,
+        topics=offset_rows(offsets),
+    )
+
+    def read(_node_id: int, answer: Message) -> list[tuple[str, Settled]]:
+        return [(group_id, _partition_rows(answer))]
+
+    asked = [(ApiKey.OFFSET_COMMIT, message)]
+    settled = yield from per_coordinated("alter_group_offsets", KeyType.GROUP, metadata, [group_id], lambda _groups: asked, read)
+    return _partitions_settled("alter_group_offsets", settled[group_id])
+
+
+def delete_group_offsets(
+    metadata: Metadata, group_id: str, partitions: Sequence[TopicPartition]
+) -> AdminScript[dict[TopicPartition, None]]:
+    """Take committed offsets back; of topics that no member reads."""
+    topics: dict[str, list[Message]] = {}
+    for topic, number in partitions:
+        topics.setdefault(topic, []).append(Message(partition_index=number))
+    message = Message(group_id=group_id, topics=[Message(name=name, partitions=rows) for name, rows in topics.items()])
+
+    def read(_node_id: int, answer: Message) -> list[tuple[str, Settled]]:
+        return [(group_id, Settled(answer.error_code) if answer.error_code else _partition_rows(answer))]
+
+    asked = [(ApiKey.OFFSET_DELETE, message)]
+    settled = yield from per_coordinated("delete_group_offsets", KeyType.GROUP, metadata, [group_id], lambda _groups: asked, read)
+    return _partitions_settled("delete_group_offsets", settled[group_id])
+
+
+def _member(member: Message, protocol_type: str) -> GroupMember:
+    assignment: tuple[TopicPartition, ...] = ()
+    if protocol_type == PROTOCOL_TYPE:
+        with suppress(DecodeError):  # an assignor of its own making: what it says is between its members
+            assignment = decode_assignment(bytes(member.member_assignment)).partitions
+    return GroupMember(member.member_id, member.group_instance_id, member.client_id, member.client_host, assignment)
+
+
+def _fetch_message(group_id: str, require_stable: bool) -> Message:
+    group = Message(group_id=group_id, member_id=None, member_epoch=-1, topics=None)
+    return Message(group_id=group_id, topics=None, groups=[group], require_stable=require_stable)
+
+
+def _offsets(group: Message) -> Settled:
+    if group.error_code:
+        return Settled(group.error_code)
+    found: dict[TopicPartition, OffsetAndMetadata] = {}
+    for topic in group.topics or ():
+        for row in topic.partitions:
+            if row.error_code:
+                return Settled(row.error_code, f"offset of {topic.name}-{row.partition_index}")
+            if row.committed_offset != NO_OFFSET:
+                epoch = getattr(row, "committed_leader_epoch", NO_LEADER_EPOCH)
+                found[TopicPartition(topic.name, row.partition_index)] = OffsetAndMetadata(row.committed_offset, row.metadata or "", epoch)
+    return Settled(ErrorCode.NONE, None, found)
+
+
+def _partition_rows(answer: Message) -> Settled:
+    """{partition: error code}; an error that passes stands for all, for then none was done and all are asked again."""
+    codes = {TopicPartition(topic.name, row.partition_index): row.error_code for topic in answer.topics for row in topic.partitions}
+    passing = next((code for code in codes.values() if code and policy(code).retriable and code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), 0)
+    return Settled(passing, None, codes)
+
+
+def _partitions_settled(what: str, codes: Mapping[TopicPartition, int]) -> dict[TopicPartition, None]:
+    errors = {of: BrokerError(code) for of, code in codes.items() if code}
+    done: dict[TopicPartition, None] = dict.fromkeys(of for of, code in codes.items() if not code)
+    if errors:
+        raise ItemsFailed(what, errors, done)
+    return done

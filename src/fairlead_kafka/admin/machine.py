@@ -1,0 +1,113 @@
+"""The admin machine: runs the script of each call."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fairlead_kafka.admin.scripts import AdminScript
+from fairlead_kafka.base.config import Settings
+from fairlead_kafka.base.errors import UsageError
+from fairlead_kafka.core.backoff import Backoff
+from fairlead_kafka.core.effects import Effect, Resolve
+from fairlead_kafka.core.events import Connected, Disconnected, Event, Received, Submitted
+from fairlead_kafka.core.machine import Dice
+from fairlead_kafka.core.metadata import Metadata
+from fairlead_kafka.core.network import Network
+from fairlead_kafka.core.script import Scripts
+
+IN_FLIGHT_MAX = 8
+"""Requests under way to one broker; answers come in order, and calls of several threads should not wait for each other's connection."""
+
+
+@dataclass(slots=True)
+class Perform:
+    """A call: `make` builds its script, `what` names it in errors, `topics` have to be in the metadata while it runs."""
+
+    completion: Any
+    deadline_ns: int
+    what: str
+    make: Callable[[Metadata], AdminScript[Any]]
+    topics: Sequence[str] = ()
+
+
+@dataclass(slots=True)
+class Shut:
+    """Close connections and fail what is under way. Answer: None."""
+
+    completion: Any
+
+
+class AdminMachine:
+    """Takes `Perform` and `Shut`."""
+
+    def __init__(self, settings: Settings, dice: Dice) -> None:
+        self._network = Network(settings, dice, max_in_flight=IN_FLIGHT_MAX)
+        self._scripts = Scripts(self._network, dice, Backoff(settings["retry.backoff.ms"], settings["retry.backoff.max.ms"]))
+        self._events: list[Event] = []
+        self._stepping: list[Event] = []
+        self._effects: list[Effect] = []
+        self._wanted: Counter[str] = Counter()
+        self._closed = False
+
+    def receive(self, event: Event) -> None:
+        """Queue `event`."""
+        self._events.append(event)
+
+    def step(self, now_ns: int, wall_ms: int) -> Sequence[Effect]:
+        """Work on what arrived."""
+        self._stepping, self._events = self._events, []
+        for event in self._stepping:
+            if isinstance(event, Submitted):
+                self._submitted(event.operation, now_ns)
+            elif isinstance(event, (Connected, Disconnected, Received)):
+                self._network.handle(event, now_ns, wall_ms)
+        self._network.advance(now_ns, wall_ms)
+        self._scripts.advance(now_ns)
+        self._effects.extend(self._network.take_effects())
+        effects, self._effects = self._effects, []
+        return effects
+
+    def deadline_ns(self) -> int | None:
+        """When to step if nothing arrives."""
+        times = [self._network.deadline_ns(), self._scripts.deadline_ns()]
+        return min((at_ns for at_ns in times if at_ns is not None), default=None)
+
+    def crashed(self, error: Exception) -> Sequence[Effect]:
+        """The host will not step this machine any more: fail what its face waits for."""
+        self._closed = True
+        self._scripts.close(error)
+        for event in [*self._stepping, *self._events]:
+            if isinstance(event, Submitted):
+                self._resolve(event.operation, error=error)
+        effects, self._effects = self._effects, []
+        return [effect for effect in effects if isinstance(effect, Resolve)]
+
+    def _submitted(self, operation: Perform | Shut, now_ns: int) -> None:
+        if self._closed:
+            self._resolve(operation, error=UsageError("the admin client is closed; make a new one"))
+        elif isinstance(operation, Shut):
+            self._closed = True
+            self._scripts.close(UsageError("the admin client was closed"))
+            self._network.close()
+            self._resolve(operation)
+        else:
+            self._perform(operation, now_ns)
+
+    def _perform(self, operation: Perform, now_ns: int) -> None:
+        def done(value: Any, error: Exception | None) -> None:
+            self._wanted.subtract(operation.topics)
+            for topic in operation.topics:
+                if self._wanted[topic] <= 0:
+                    self._network.metadata.forget(topic)
+            self._resolve(operation, value, error)
+
+        self._wanted.update(operation.topics)
+        for topic in operation.topics:
+            self._network.metadata.want(topic, now_ns)
+        self._scripts.start(operation.what, operation.make(self._network.metadata), operation.deadline_ns, done)
+
+    def _resolve(self, operation: Perform | Shut, value: Any = None, error: Exception | None = None) -> None:
+        self._effects.append(Resolve(operation.completion, value, error))

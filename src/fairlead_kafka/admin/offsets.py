@@ -1,0 +1,79 @@
+"""Offsets of partitions: look up, and delete what lies before. Sources: KIP-396, KIP-107."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fairlead_kafka.admin.scripts import AdminScript, retriable
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import BrokerError, ItemsFailed, UnsupportedVersion
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.core.metadata import Metadata
+from fairlead_kafka.core.partition_offsets import OffsetAndTimestamp, by_leader
+from fairlead_kafka.core.partition_offsets import list_offsets as ask_offsets
+from fairlead_kafka.core.script import Ask, Pause
+from fairlead_kafka.wire import ApiKey, Message
+
+
+def list_offsets(metadata: Metadata, targets: Mapping[TopicPartition, int]) -> AdminScript[dict[TopicPartition, OffsetAndTimestamp | None]]:
+    """{partition: offset and timestamp}, None where no record is that late."""
+    found = yield from ask_offsets(metadata, targets)
+    return settle("list_offsets", found)
+
+
+def delete_records(metadata: Metadata, before: Mapping[TopicPartition, int], *, timeout_ms: int) -> AdminScript[dict[TopicPartition, int]]:
+    """{partition: its log start now}."""
+    found: dict[TopicPartition, Any] = {}
+    while len(found) < len(before):
+        groups, problems = by_leader(metadata, (partition for partition in before if partition not in found))
+        final = {partition: problem for partition, problem in problems.items() if not problem.retriable}
+        found.update(final)
+        trouble: Exception | None = None
+        if groups:
+            asks = [Ask(ApiKey.DELETE_RECORDS, _message(group, before, timeout_ms), leader) for leader, group in groups.items()]
+            for answer in (yield asks):
+                if isinstance(answer, UnsupportedVersion):
+                    raise answer
+                if isinstance(answer, Exception):
+                    trouble = answer
+                    continue
+                for partition, result in _read(answer).items():
+                    if isinstance(result, BrokerError) and (retriable(result.code) or result.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
+                        trouble = result
+                    else:
+                        found[partition] = result
+        unplaced = [problem for partition, problem in problems.items() if partition not in final]
+        if trouble is not None:
+            yield Pause(trouble, refresh=True)
+        elif unplaced:
+            yield Pause(unplaced[0], until_metadata=True)
+        elif len(found) < len(before):
+            yield Pause(BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, "an answer left out partitions"), refresh=True)
+    return settle("delete_records", {partition: found[partition] for partition in before})
+
+
+def settle(what: str, found: Mapping[TopicPartition, Any]) -> dict[TopicPartition, Any]:
+    """The results; ItemsFailed if errors are among them."""
+    errors = {partition: result for partition, result in found.items() if isinstance(result, BrokerError)}
+    results = {partition: result for partition, result in found.items() if partition not in errors}
+    if errors:
+        raise ItemsFailed(what, errors, results)
+    return results
+
+
+def _message(partitions: list[TopicPartition], before: Mapping[TopicPartition, int], timeout_ms: int) -> Message:
+    topics: dict[str, list[Message]] = {}
+    for partition in partitions:
+        topics.setdefault(partition.topic, []).append(Message(partition_index=partition.partition, offset=before[partition]))
+    return Message(topics=[Message(name=name, partitions=items) for name, items in topics.items()], timeout_ms=timeout_ms)
+
+
+def _read(answer: Message) -> dict[TopicPartition, int | BrokerError]:
+    return {
+        TopicPartition(topic.name, item.partition_index): (
+            BrokerError(item.error_code, f"{topic.name}-{item.partition_index}") if item.error_code else item.low_watermark
+        )
+        for topic in answer.topics
+        for item in topic.partitions
+    }

@@ -1,0 +1,187 @@
+"""Topics: create, delete, grow, list, describe; and the cluster. Sources: KIP-4, KIP-195, KIP-516."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from fairlead_kafka.admin.items import ClusterDescription, NewPartitions, NewTopic, TopicDescription, TopicListing
+from fairlead_kafka.admin.scripts import AdminScript, Settled, per_item, retriable
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import BrokerError, ItemsFailed
+from fairlead_kafka.base.ids import NO_LEADER, Node
+from fairlead_kafka.core.metadata import NO_TOPIC_ID
+from fairlead_kafka.core.network import CONTROLLER
+from fairlead_kafka.core.script import Ask, Pause
+from fairlead_kafka.core.topic_listing import ask_metadata, partitions_of
+from fairlead_kafka.wire import ApiKey, Message
+
+
+def create_topics(topics: Sequence[NewTopic], *, validate_only: bool, timeout_ms: int) -> AdminScript[dict[str, uuid.UUID]]:
+    """{name: topic id}, once every topic is in the metadata with a leader for each partition."""
+
+    def ask(items: dict[str, NewTopic]) -> list[Ask]:
+        return [
+            Ask(
+                ApiKey.CREATE_TOPICS,
+                Message(topics=[_creatable(topic) for topic in items.values()], timeout_ms=timeout_ms, validate_only=validate_only),
+                CONTROLLER,
+            )
+        ]
+
+    def read(answer: Message) -> list[tuple[str, Settled]]:
+        return [(item.name, Settled(item.error_code, item.error_message, item.topic_id)) for item in answer.topics]
+
+    created: dict[str, uuid.UUID] = {}
+    failure: ItemsFailed | None = None
+    try:
+        created = yield from per_item("create_topics", {topic.name: topic for topic in topics}, ask, read)
+    except ItemsFailed as error:
+        failure, created = error, error.results
+    if created and not validate_only:
+        yield from _until(list(created), _all_led(dict.fromkeys(created, 0)))
+    if failure is not None:
+        raise failure
+    return created
+
+
+def delete_topics(names: Sequence[str], *, timeout_ms: int) -> AdminScript[dict[str, None]]:
+    """Gone, once the metadata has none of them (or one made anew, under another id)."""
+
+    def ask(items: dict[str, str]) -> list[Ask]:
+        message = Message(
+            topics=[Message(name=name, topic_id=NO_TOPIC_ID) for name in items], topic_names=list(items), timeout_ms=timeout_ms
+        )
+        return [Ask(ApiKey.DELETE_TOPICS, message, CONTROLLER)]
+
+    def read(answer: Message) -> list[tuple[str, Settled]]:
+        return [(item.name, Settled(item.error_code, item.error_message, item.topic_id)) for item in answer.responses]
+
+    def gone(topic: Message) -> BrokerError | None:
+        old_id = deleted.get(topic.name)
+        if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION or (old_id and old_id != NO_TOPIC_ID and topic.topic_id != old_id):
+            return None
+        return BrokerError(ErrorCode.LEADER_NOT_AVAILABLE, f"topic {topic.name} is deleted, and a broker still has it in its metadata")
+
+    deleted: dict[str, uuid.UUID] = {}
+    failure: ItemsFailed | None = None
+    try:
+        deleted = yield from per_item("delete_topics", {name: name for name in names}, ask, read)
+    except ItemsFailed as error:
+        failure, deleted = error, error.results
+    if deleted:
+        yield from _until(list(deleted), gone)
+    if failure is not None:
+        raise failure
+    return dict.fromkeys(deleted)
+
+
+def create_partitions(changes: Mapping[str, NewPartitions], *, validate_only: bool, timeout_ms: int) -> AdminScript[dict[str, None]]:
+    """Done, once the metadata has the new partitions with leaders."""
+
+    def ask(items: dict[str, NewPartitions]) -> list[Ask]:
+        topics = [
+            Message(
+                name=name,
+                count=change.total,
+                assignments=None
+                if change.assignments is None
+                else [Message(broker_ids=_brokers(name, number, brokers)) for number, brokers in enumerate(change.assignments)],
+            )
+            for name, change in items.items()
+        ]
+        return [Ask(ApiKey.CREATE_PARTITIONS, Message(topics=topics, timeout_ms=timeout_ms, validate_only=validate_only), CONTROLLER)]
+
+    def read(answer: Message) -> list[tuple[str, Settled]]:
+        return [(item.name, Settled(item.error_code, item.error_message)) for item in answer.results]
+
+    done: dict[str, None] = yield from per_item("create_partitions", changes, ask, read)
+    if not validate_only and done:
+        yield from _until(list(done), _all_led({name: change.total for name, change in changes.items()}))
+    return done
+
+
+def list_topics(*, include_internal: bool) -> AdminScript[dict[str, TopicListing]]:
+    """{name: listing} of every topic, by name."""
+    answer = yield from ask_metadata(None)
+    return {
+        topic.name: TopicListing(topic.name, topic.topic_id, topic.is_internal)
+        for topic in sorted(answer.topics, key=lambda topic: str(topic.name))
+        if include_internal or not topic.is_internal
+    }
+
+
+def describe_topics(names: Sequence[str]) -> AdminScript[dict[str, TopicDescription]]:
+    """{name: description}; ItemsFailed names those that are missing."""
+    found: dict[str, TopicDescription] = {}
+    errors: dict[str, BrokerError] = {}
+    while names:
+        answer = yield from ask_metadata(names)
+        errors = {}
+        for topic in answer.topics:
+            if topic.error_code:
+                errors[topic.name] = BrokerError(topic.error_code)
+            else:
+                found[topic.name] = TopicDescription(topic.name, topic.topic_id, topic.is_internal, partitions_of(topic))
+        waiting = [error for error in errors.values() if retriable(error.code)]
+        if not waiting:
+            break
+        yield Pause(waiting[0])
+    if errors:
+        raise ItemsFailed("describe_topics", {name: errors[name] for name in names if name in errors}, found)
+    return {name: found[name] for name in names}
+
+
+def describe_cluster() -> AdminScript[ClusterDescription]:
+    """Nodes, controller, cluster id."""
+    answer = yield from ask_metadata([])
+    nodes = [Node(broker.node_id, broker.host, broker.port, broker.rack) for broker in answer.brokers]
+    nodes.sort()
+    controller = next((node for node in nodes if node.node_id == answer.controller_id), None)
+    return ClusterDescription(answer.cluster_id, controller, nodes)
+
+
+def _creatable(topic: NewTopic) -> Message:
+    given = topic.assignments or ()
+    rows = given.items() if isinstance(given, Mapping) else enumerate(given)
+    assignments = [Message(partition_index=partition, broker_ids=_brokers(topic.name, partition, brokers)) for partition, brokers in rows]
+    return Message(
+        name=topic.name,
+        num_partitions=-1 if assignments else topic.partitions,
+        replication_factor=-1 if assignments else topic.replication_factor,
+        assignments=assignments,
+        configs=[Message(name=key, value=value) for key, value in topic.configs.items()],
+    )
+
+
+def _brokers(topic: str, number: int, brokers: object) -> list[int]:
+    if isinstance(brokers, Iterable) and not isinstance(brokers, str):
+        return list(brokers)
+    text = f"assignments[{number}] of topic {topic} is {brokers!r}: give the partition's brokers, as [0, 1]"
+    raise BrokerError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
+
+
+def _until(names: Sequence[str], problem_of: Callable[[Message], BrokerError | None]) -> AdminScript[None]:
+    """Go on once `problem_of` finds nothing wrong with any of the topics in the metadata."""
+    while True:
+        answer = yield from ask_metadata(names)
+        problems = [problem for problem in map(problem_of, answer.topics) if problem is not None]
+        if not problems:
+            return
+        yield Pause(problems[0], refresh=True)
+
+
+def _all_led(counts: Mapping[str, int]) -> Callable[[Message], BrokerError | None]:
+    """Wrong with a topic: not there yet, fewer partitions than `counts` says, or one without a leader."""
+
+    def problem_of(topic: Message) -> BrokerError | None:
+        what = f"topic {topic.name} is created, and"
+        if topic.error_code:
+            return BrokerError(ErrorCode.LEADER_NOT_AVAILABLE, f"{what} a broker does not have it in its metadata yet")
+        led = sum(1 for partition in topic.partitions if partition.leader_id != NO_LEADER)
+        if led < max(1, len(topic.partitions), counts.get(topic.name, 0)):
+            wanted = max(len(topic.partitions), counts.get(topic.name, 0))
+            return BrokerError(ErrorCode.LEADER_NOT_AVAILABLE, f"{what} {wanted - led} of its {wanted} partitions have no leader yet")
+        return None
+
+    return problem_of

@@ -1,0 +1,75 @@
+"""Transactions, seen and ended from outside: list, describe (KIP-664), commit or abort one that its producer left open.
+
+Ending speaks the first protocol of transactions, as our producer does: EndTxn up to version 4 leaves the epoch as it is, so an end whose
+answer got lost can be asked for again and is answered as done (`base.codes` and `producer.coordinators` say more).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from fairlead_kafka.admin.coordinated import of_every_broker, per_coordinated
+from fairlead_kafka.admin.scripts import AdminScript, Settled
+from fairlead_kafka.admin.transaction_items import TransactionDescription, TransactionListing
+from fairlead_kafka.base.errors import ItemsFailed
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.core.coordinator_lookup import KeyType
+from fairlead_kafka.core.metadata import Metadata
+from fairlead_kafka.core.prepared import PreparedTransaction
+from fairlead_kafka.wire import ApiKey, Message
+
+
+def list_transactions(states: Sequence[str]) -> AdminScript[dict[str, TransactionListing]]:
+    """{transactional id: listing} of all brokers' transactions, by name; `states` empty: all."""
+    message = Message(state_filters=list(states), producer_id_filters=[], duration_filter=-1)
+    answers = yield from of_every_broker("the transactions", ApiKey.LIST_TRANSACTIONS, message)
+    rows = [row for said in answers for row in said.transaction_states]
+    found = {row.transactional_id: TransactionListing(row.transactional_id, row.producer_id, row.transaction_state) for row in rows}
+    return dict(sorted(found.items()))
+
+
+def describe_transactions(metadata: Metadata, transactional_ids: Sequence[str]) -> AdminScript[dict[str, TransactionDescription]]:
+    """{transactional id: description}; ItemsFailed names those that no coordinator knows (any more)."""
+
+    def ask(wanted: list[str]) -> list[tuple[ApiKey, Message]]:
+        return [(ApiKey.DESCRIBE_TRANSACTIONS, Message(transactional_ids=wanted))]
+
+    def read(node_id: int, answer: Message) -> Iterable[tuple[str, Settled]]:
+        for row in answer.transaction_states:
+            description = TransactionDescription(
+                row.transactional_id,
+                row.producer_id,
+                row.producer_epoch,
+                row.transaction_state,
+                row.transaction_timeout_ms,
+                row.transaction_start_time_ms,
+                metadata.nodes.get(node_id),
+                tuple(TopicPartition(topic.topic, number) for topic in row.topics for number in topic.partitions),
+            )
+            yield row.transactional_id, Settled(row.error_code, None, description)
+
+    return per_coordinated("describe_transactions", KeyType.TRANSACTION, metadata, transactional_ids, ask, read)
+
+
+def end_transactions(
+    metadata: Metadata, transactions: Sequence[PreparedTransaction], *, commit: bool
+) -> AdminScript[dict[PreparedTransaction, None]]:
+    """Commit or abort; one that ended like that before is fine, one that ended the other way fails with what the coordinator says."""
+    by_id = {one.transactional_id: one for one in transactions}
+
+    def ask(wanted: list[str]) -> list[tuple[ApiKey, Message]]:
+        return [(ApiKey.END_TXN, Message(**_who(by_id[each]), committed=commit)) for each in wanted]
+
+    def read(_node_id: int, answer: Message) -> Iterable[tuple[str, Settled]]:
+        yield "", Settled(answer.error_code)
+
+    try:
+        yield from per_coordinated("end_transactions", KeyType.TRANSACTION, metadata, list(by_id), ask, read)
+    except ItemsFailed as failed:
+        errors = {by_id[each]: error for each, error in failed.errors.items()}
+        raise ItemsFailed(failed.what, errors, {by_id[each]: None for each in failed.results}) from None
+    return dict.fromkeys(by_id.values())
+
+
+def _who(one: PreparedTransaction) -> dict[str, str | int]:
+    return {"transactional_id": one.transactional_id, "producer_id": one.producer_id, "producer_epoch": one.epoch}

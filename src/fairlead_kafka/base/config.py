@@ -1,0 +1,216 @@
+"""How a table of configs works: one entry per key, from which parsing, errors and the documentation all come.
+
+The tables themselves are `config_client.CLIENT_CONFIGS` and `config_broker.BROKER_CONFIGS`. Keys are Kafka's own, dotted, with
+Kafka's defaults. A key that is unknown, or a value that does not fit, is refused with the nearest right name; all that is wrong
+is said at once.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from fairlead_kafka.base.errors import ConfigError
+
+INT_MAX = 2**31 - 1
+LONG_MAX = 2**63 - 1
+
+
+class ConfigType(Enum):
+    """Kafka's config types (`ConfigDef.Type`); ANY is for values that only Python can hold, such as a callable."""
+
+    BOOLEAN = "boolean"
+    INT = "int"
+    LONG = "long"
+    DOUBLE = "double"
+    STRING = "string"
+    LIST = "list"
+    ANY = "any"
+
+
+Validator = Callable[[Any], str | None]
+"""Given a parsed value, None if it is fine, else what is wrong with it ("must be ...")."""
+
+
+def at_least(low: float) -> Validator:
+    """A validator: the value is `low` or more."""
+    return _described(f"at least {low:g}", lambda value: None if value >= low else f"must be at least {low:g}")
+
+
+def between(low: float, high: float) -> Validator:
+    """A validator: the value lies between `low` and `high`, both included."""
+    return _described(f"{low:g} to {high:g}", lambda value: None if low <= value <= high else f"must lie between {low:g} and {high:g}")
+
+
+def above(low: float, high: float) -> Validator:
+    """A validator: the value lies above `low`, and is `high` at most."""
+    return _described(
+        f"above {low:g}, {high:g} at most", lambda value: None if low < value <= high else f"must lie above {low:g} and be {high:g} at most"
+    )
+
+
+def one_of(*values: Any) -> Validator:
+    """A validator: the value is one of `values`."""
+    names = ", ".join(str(value) for value in values)
+    return _described(names, lambda value: None if value in values else f"must be one of {names}")
+
+
+def not_empty(value: Any) -> str | None:
+    """A validator: the text or list has something in it."""
+    return None if value else "must not be empty"
+
+
+def _described(text: str, check: Validator) -> Validator:
+    check.__doc__ = text
+    return check
+
+
+@dataclass(frozen=True)
+class ConfigKey:
+    """One row of a table. `scopes` names who takes the key: producer, consumer, admin, broker, topic."""
+
+    name: str
+    type: ConfigType
+    default: Any
+    doc: str
+    scopes: tuple[str, ...]
+    validator: Validator | None = None
+    nullable: bool = False
+    required: bool = False
+    dynamic: bool = False
+    """Can be changed while the broker runs (brokers and topics only)."""
+
+    def parse(self, value: Any) -> Any:
+        """The value as its type, from that type or from text. ConfigError if it does not fit."""
+        if value is None or (self.nullable and value == ""):
+            if self.nullable:
+                return None
+            raise ConfigError(f"{self.name}: a value is needed, not None")
+        try:
+            parsed = _PARSERS[self.type](value)
+        except (TypeError, ValueError):
+            raise ConfigError(f"{self.name}: expected {self.type.value}, got {value!r}") from None
+        wrong = self.validator(parsed) if self.validator else None
+        if wrong:
+            raise ConfigError(f"{self.name}: {wrong}, got {value!r}")
+        return parsed
+
+    def allowed(self) -> str:
+        """The allowed values in words, for the documentation; empty if any value of the type will do."""
+        return (self.validator.__doc__ or "").split("\n")[0] if self.validator and self.validator is not not_empty else ""
+
+
+def _parse_boolean(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str) and value.strip().lower() in ("true", "false"):
+        return value.strip().lower() == "true"
+    raise ValueError(value)
+
+
+def _parse_integer(bits: int) -> Callable[[Any], int]:
+    def parse(value: Any) -> int:
+        if isinstance(value, bool) or not isinstance(value, (int, str)):
+            raise ValueError(value)
+        number = int(value)
+        if not -(2 ** (bits - 1)) <= number < 2 ** (bits - 1):
+            raise ValueError(value)
+        return number
+
+    return parse
+
+
+def _parse_double(value: Any) -> float:
+    if isinstance(value, bool):
+        raise ValueError(value)
+    return float(value)
+
+
+def _parse_string(value: Any) -> str:
+    if isinstance(value, (bool, int, float)):
+        return str(value).lower() if isinstance(value, bool) else str(value)
+    if not isinstance(value, str):
+        raise ValueError(value)
+    return value.strip()
+
+
+def _parse_list(value: Any) -> tuple[str, ...]:
+    items = value.split(",") if isinstance(value, str) else list(value)
+    return tuple(text for text in (_parse_string(item) for item in items) if text)
+
+
+_PARSERS: dict[ConfigType, Callable[[Any], Any]] = {
+    ConfigType.BOOLEAN: _parse_boolean,
+    ConfigType.INT: _parse_integer(32),
+    ConfigType.LONG: _parse_integer(64),
+    ConfigType.DOUBLE: _parse_double,
+    ConfigType.STRING: _parse_string,
+    ConfigType.LIST: _parse_list,
+    ConfigType.ANY: lambda value: value,
+}
+
+
+@dataclass(frozen=True)
+class Settings(Mapping[str, Any]):
+    """Parsed configs of one scope: every key of the scope has a value. Read by key: `settings["linger.ms"]`."""
+
+    values_by_key: Mapping[str, Any]
+    given: frozenset[str] = field(default_factory=frozenset)
+    """The keys that were given, not taken from the defaults."""
+
+    def __getitem__(self, key: str) -> Any:
+        return self.values_by_key[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.values_by_key)
+
+    def __len__(self) -> int:
+        return len(self.values_by_key)
+
+
+class ConfigTable:
+    """All keys of one side, by name."""
+
+    def __init__(self, keys: Iterable[ConfigKey], unsupported: Mapping[str, str] | None = None) -> None:
+        self.keys = {key.name: key for key in keys}
+        self.unsupported = dict(unsupported or {})
+        """Keys of Kafka that are known and refused, with the reason: a prefix if it ends in a dot."""
+        self._scopes: dict[str, list[ConfigKey]] = {}
+
+    def scope(self, scope: str) -> list[ConfigKey]:
+        """The keys that `scope` takes, by name."""
+        if scope not in self._scopes:
+            self._scopes[scope] = sorted((key for key in self.keys.values() if scope in key.scopes), key=lambda key: key.name)
+        return self._scopes[scope]
+
+    def parse(self, scope: str, given: Mapping[str, Any]) -> Settings:
+        """Settings for `scope`. Raises one ConfigError that says everything that is wrong."""
+        keys = {key.name: key for key in self.scope(scope)}
+        values = {key.name: key.default for key in keys.values()}
+        wrong = [f"{key.name}: required, and not given" for key in keys.values() if key.required and given.get(key.name) is None]
+        for name, value in given.items():
+            if name not in keys:
+                wrong.append(self._unknown(scope, str(name), keys))
+                continue
+            if value is None and keys[name].required:
+                continue
+            try:
+                values[name] = keys[name].parse(value)
+            except ConfigError as error:
+                wrong.append(str(error))
+        if wrong:
+            raise ConfigError(f"{scope} config: " + "; ".join(wrong))
+        return Settings(values, frozenset(given))
+
+    def _unknown(self, scope: str, name: str, keys: Mapping[str, ConfigKey]) -> str:
+        dotted = name.replace("_", ".")
+        for known, reason in self.unsupported.items():
+            if dotted == known or (known.endswith(".") and dotted.startswith(known)):
+                return f"{name}: not supported ({reason})"
+        if name in self.keys:
+            return f"{name}: belongs to {' and '.join(self.keys[name].scopes)}, not to {scope}"
+        near = [dotted] if dotted in keys else difflib.get_close_matches(dotted, keys, n=1, cutoff=0.6)
+        return f"{name}: unknown" + (f"; did you mean {near[0]}?" if near else "; `docs/configuration.md` lists them all")

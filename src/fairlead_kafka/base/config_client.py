@@ -1,0 +1,302 @@
+"""The table of client configs: Kafka's keys and Kafka's defaults (release 4.3) for producer, consumer and admin."""
+
+from __future__ import annotations
+
+from fairlead_kafka.base.config import INT_MAX, ConfigKey, ConfigTable, ConfigType, above, at_least, between, not_empty, one_of
+
+_T = ConfigType
+_ALL = ("producer", "consumer", "admin")
+_PRODUCER = ("producer",)
+_CONSUMER = ("consumer",)
+
+_KEYS = (
+    ConfigKey(
+        "bootstrap.servers",
+        _T.LIST,
+        None,
+        "host:port pairs, separated by commas, of brokers to learn the cluster from.",
+        _ALL,
+        not_empty,
+        required=True,
+    ),
+    ConfigKey("client.id", _T.STRING, "", "A name that brokers put into their logs.", _ALL),
+    ConfigKey("security.protocol", _T.STRING, "PLAINTEXT", "How to talk to brokers; only PLAINTEXT so far.", _ALL, one_of("PLAINTEXT")),
+    ConfigKey("request.timeout.ms", _T.INT, 30_000, "How long to wait for the answer to one request.", _ALL, at_least(0)),
+    ConfigKey(
+        "metadata.max.age.ms", _T.LONG, 300_000, "How old metadata may be before it is asked for again without a reason.", _ALL, at_least(0)
+    ),
+    ConfigKey("reconnect.backoff.ms", _T.LONG, 50, "First wait before connecting again to a broker that failed.", _ALL, at_least(0)),
+    ConfigKey("reconnect.backoff.max.ms", _T.LONG, 1_000, "Longest such wait; it doubles with each failure.", _ALL, at_least(0)),
+    ConfigKey("retry.backoff.ms", _T.LONG, 100, "First wait before a failed request is sent again.", _ALL, at_least(0)),
+    ConfigKey("retry.backoff.max.ms", _T.LONG, 1_000, "Longest such wait; it doubles with each failure.", _ALL, at_least(0)),
+    ConfigKey("connections.max.idle.ms", _T.LONG, 540_000, "Close a connection unused for this long; -1: never.", _ALL, at_least(-1)),
+    ConfigKey("socket.connection.setup.timeout.ms", _T.LONG, 10_000, "How long the first attempt to connect may take.", _ALL, at_least(1)),
+    ConfigKey(
+        "socket.connection.setup.timeout.max.ms",
+        _T.LONG,
+        30_000,
+        "How long an attempt may take at most; it doubles with each failure.",
+        _ALL,
+        at_least(1),
+    ),
+    ConfigKey(
+        "default.api.timeout.ms",
+        _T.INT,
+        60_000,
+        "How long a call without a time-out of its own may take, retries included.",
+        ("consumer", "admin"),
+        at_least(0),
+    ),
+    ConfigKey(
+        "acks",
+        _T.STRING,
+        "all",
+        "0: do not wait; 1: the leader has written; all (or -1): all replicas in sync have.",
+        _PRODUCER,
+        one_of("all", "-1", "0", "1"),
+    ),
+    ConfigKey("batch.size", _T.INT, 16_384, "Size in bytes that a batch is filled up to.", _PRODUCER, at_least(0)),
+    ConfigKey(
+        "batch.max.size",
+        _T.INT,
+        1_048_576,
+        "Full batches of one partition that wait leave as one of up to so many bytes, so that a backlog costs fewer batches and a slow "
+        "broker takes more with each request (KIP-782's name), and many turns of a policy that come at once, as with a table, are taken "
+        "together; no more than batch.size: each leaves by itself, as Kafka's do.",
+        _PRODUCER,
+        at_least(0),
+    ),
+    ConfigKey("linger.ms", _T.LONG, 5, "How long a batch that is not full waits for more records.", _PRODUCER, at_least(0)),
+    ConfigKey("buffer.memory", _T.LONG, 33_554_432, "Bytes of records that may wait or be under way.", _PRODUCER, at_least(1)),
+    ConfigKey(
+        "max.block.ms",
+        _T.LONG,
+        60_000,
+        "How long a send may wait for room in buffer.memory or for a topic's metadata.",
+        _PRODUCER,
+        at_least(0),
+    ),
+    ConfigKey("max.request.size", _T.INT, 1_048_576, "Largest record, and largest request of several batches.", _PRODUCER, at_least(0)),
+    ConfigKey("compression.type", _T.STRING, "none", "Codec of batches.", _PRODUCER, one_of("none", "gzip", "snappy", "lz4", "zstd")),
+    ConfigKey("compression.gzip.level", _T.INT, -1, "gzip's level, 1 to 9; -1: its default.", _PRODUCER, between(-1, 9)),
+    ConfigKey("compression.lz4.level", _T.INT, 9, "lz4's level, 1 to 17.", _PRODUCER, between(1, 17)),
+    ConfigKey("compression.zstd.level", _T.INT, 3, "zstd's level.", _PRODUCER, between(-131_072, 22)),
+    ConfigKey(
+        "delivery.timeout.ms",
+        _T.INT,
+        120_000,
+        "Every record is delivered or failed within this time; at least linger.ms + request.timeout.ms.",
+        _PRODUCER,
+        at_least(0),
+    ),
+    ConfigKey("enable.idempotence", _T.BOOLEAN, True, "Number batches so that a retry is never written twice.", _PRODUCER),
+    ConfigKey(
+        "transactional.id",
+        _T.STRING,
+        None,
+        "The producer's name across restarts: makes its sends transactional, and fences older producers of that name; needs idempotence.",
+        _PRODUCER,
+        not_empty,
+        nullable=True,
+    ),
+    ConfigKey(
+        "transaction.timeout.ms",
+        _T.INT,
+        60_000,
+        "The coordinator aborts a transaction that is open for longer; at most the broker's transaction.max.timeout.ms.",
+        _PRODUCER,
+        at_least(1),
+    ),
+    ConfigKey(
+        "max.in.flight.requests.per.connection",
+        _T.INT,
+        5,
+        "Requests under way to one broker; at most 5 with idempotence.",
+        _PRODUCER,
+        at_least(1),
+    ),
+    ConfigKey(
+        "max.in.flight.requests.adaptive.enable",
+        _T.BOOLEAN,
+        True,
+        "Keep fewer requests under way to a broker that serves them one after another: between 1 and the above, by what its answers show.",
+        _PRODUCER,
+    ),
+    ConfigKey("retries", _T.INT, INT_MAX, "How often a batch is sent again, within delivery.timeout.ms.", _PRODUCER, between(0, INT_MAX)),
+    ConfigKey(
+        "partitioner.class",
+        _T.ANY,
+        None,
+        "What places records without partition: null for Kafka's built-in logic, a policy (round_robin, sticky, uniform, uniform.kafka, "
+        "adaptive, late), "
+        "one of Kafka's class names, a callable or its dotted path.",
+        _PRODUCER,
+        nullable=True,
+    ),
+    ConfigKey(
+        "partitioner.adaptive.partitioning.enable", _T.BOOLEAN, True, "Lean away from brokers that are slow to take batches.", _PRODUCER
+    ),
+    ConfigKey(
+        "partitioner.availability.timeout.ms",
+        _T.LONG,
+        0,
+        "Pass over partitions whose broker took no batch for this long; 0: never. `late` waits this long for an answer before it "
+        "goes on without a broker; there, 0 means a quarter of a second, or ten times what the quickest broker takes.",
+        _PRODUCER,
+        at_least(0),
+    ),
+    ConfigKey("partitioner.ignore.keys", _T.BOOLEAN, False, "Place records as if they had no key.", _PRODUCER),
+    ConfigKey(
+        "partitioner.max.lead.bytes",
+        _T.LONG,
+        -1,
+        "Under `late`: how far a partition may be ahead of the one furthest behind and still get a batch; -1: batch.size. More means "
+        "less waiting for slow brokers, less means more even; a huge number lets brokers take what they can.",
+        _PRODUCER,
+        at_least(-1),
+    ),
+    ConfigKey(
+        "partitioner.max.lead.wait.ms",
+        _T.LONG,
+        -1,
+        "Under `late`: how long records wait for partitions that are behind. Those that have waited for longer go wherever a broker takes "
+        "them, and what a slow broker did not take meanwhile is not made up for later; -1: they wait.",
+        _PRODUCER,
+        at_least(-1),
+    ),
+    ConfigKey(
+        "partitioner.lead.include.keyed",
+        _T.BOOLEAN,
+        False,
+        "Under `late`: count keyed and explicitly placed records too, so that unkeyed ones fill the valleys that keys leave.",
+        _PRODUCER,
+    ),
+    ConfigKey(
+        "buffer.memory.per.broker.ratio",
+        _T.DOUBLE,
+        1.0,
+        "Share of buffer.memory that records bound to one broker by key or partition may hold while other brokers have traffic; beyond "
+        "it they fail at once with BufferExhausted. 1: no bound.",
+        _PRODUCER,
+        above(0.0, 1.0),
+    ),
+    ConfigKey(
+        "metadata.max.idle.ms", _T.LONG, 300_000, "Forget the metadata of a topic not sent to for this long.", _PRODUCER, at_least(5_000)
+    ),
+    ConfigKey(
+        "metrics.sample.window.ms",
+        _T.LONG,
+        30_000,
+        "Stretch of time that rates, averages and maxima are taken over.",
+        _PRODUCER,
+        at_least(1),
+    ),
+    ConfigKey("metrics.num.samples", _T.INT, 2, "How many such stretches they cover, the present one included.", _PRODUCER, at_least(1)),
+    ConfigKey(
+        "interceptor.classes",
+        _T.ANY,
+        None,
+        "Interceptors, called in this order: instances, classes or their dotted paths, in a list or separated by commas.",
+        ("producer", "consumer"),
+        nullable=True,
+    ),
+    ConfigKey("fetch.min.bytes", _T.INT, 1, "A broker answers once it has this many bytes.", _CONSUMER, at_least(0)),
+    ConfigKey("fetch.max.bytes", _T.INT, 52_428_800, "Most bytes in one answer (a first batch may exceed it).", _CONSUMER, at_least(0)),
+    ConfigKey("fetch.max.wait.ms", _T.INT, 500, "How long a broker waits for fetch.min.bytes.", _CONSUMER, at_least(0)),
+    ConfigKey(
+        "client.rack",
+        _T.STRING,
+        "",
+        "Where this client stands; brokers with replica.selector.class send it to a replica there (KIP-392). Empty: nowhere.",
+        _CONSUMER,
+    ),
+    ConfigKey("max.partition.fetch.bytes", _T.INT, 1_048_576, "Most bytes per partition in one answer.", _CONSUMER, at_least(0)),
+    ConfigKey("max.poll.records", _T.INT, 500, "Most records that one poll gives; poll_table is not bound by it.", _CONSUMER, at_least(1)),
+    ConfigKey(
+        "auto.offset.reset",
+        _T.STRING,
+        "latest",
+        "Where to start without a position, or when it is gone: earliest, latest, or none for an error.",
+        _CONSUMER,
+        one_of("earliest", "latest", "none"),
+    ),
+    ConfigKey(
+        "isolation.level",
+        _T.STRING,
+        "read_uncommitted",
+        "read_committed: records of transactions come once these are committed, and never if they were aborted.",
+        _CONSUMER,
+        one_of("read_uncommitted", "read_committed"),
+    ),
+    ConfigKey("check.crcs", _T.BOOLEAN, True, "Check every batch's CRC-32C.", _CONSUMER),
+    ConfigKey("allow.auto.create.topics", _T.BOOLEAN, True, "Asking for a missing topic may create it, if the broker does.", _CONSUMER),
+)
+
+_GROUP_KEYS = (
+    ConfigKey(
+        "group.id",
+        _T.STRING,
+        None,
+        "The group that shares the topics subscribed to, and in whose name offsets are committed; null: none.",
+        _CONSUMER,
+        not_empty,
+        nullable=True,
+    ),
+    ConfigKey(
+        "group.instance.id",
+        _T.STRING,
+        None,
+        "A name of this member's own: it keeps its partitions over a restart within session.timeout.ms (KIP-345).",
+        _CONSUMER,
+        not_empty,
+        nullable=True,
+    ),
+    ConfigKey(
+        "group.protocol",
+        _T.STRING,
+        "classic",
+        "How members and coordinator agree; only classic (not yet the protocol of KIP-848).",
+        _CONSUMER,
+        one_of("classic"),
+    ),
+    ConfigKey(
+        "partition.assignment.strategy",
+        _T.LIST,
+        ("range", "cooperative-sticky"),
+        "How a group shares, in order of preference: range, roundrobin, sticky, cooperative-sticky, or Kafka's class names. Partitions "
+        "are kept through a rebalance only if all of them are cooperative.",
+        _CONSUMER,
+        not_empty,
+    ),
+    ConfigKey(
+        "session.timeout.ms", _T.INT, 45_000, "A member that is not heard of for this long loses its partitions.", _CONSUMER, at_least(1)
+    ),
+    ConfigKey("heartbeat.interval.ms", _T.INT, 3_000, "How often a member tells that it lives.", _CONSUMER, at_least(1)),
+    ConfigKey(
+        "max.poll.interval.ms",
+        _T.INT,
+        300_000,
+        "A member that does not poll for this long leaves its group; also how long a rebalance waits for it.",
+        _CONSUMER,
+        at_least(1),
+    ),
+    ConfigKey("enable.auto.commit", _T.BOOLEAN, True, "With a group, commit what earlier polls gave, in the background.", _CONSUMER),
+    ConfigKey("auto.commit.interval.ms", _T.INT, 5_000, "How often.", _CONSUMER, at_least(0)),
+)
+
+_SECURITY = "only PLAINTEXT connections so far"
+
+CLIENT_CONFIGS = ConfigTable(
+    (*_KEYS, *_GROUP_KEYS),
+    {
+        "sasl.": _SECURITY,
+        "ssl.": _SECURITY,
+        "group.remote.assignor": "groups use the classic protocol, in which members share among themselves: partition.assignment.strategy",
+        "key.serializer": "keys and values are bytes; serialize before sending",
+        "value.serializer": "keys and values are bytes; serialize before sending",
+        "key.deserializer": "keys and values are bytes; deserialize after polling",
+        "value.deserializer": "keys and values are bytes; deserialize after polling",
+        "metrics.recording.level": "everything is recorded",
+        "metric.reporters": "read `metrics()`, or export it with fairlead_kafka.PrometheusCollector",
+    },
+)

@@ -1,0 +1,38 @@
+"""Every bound in the system in one place, each with its reason, and assertions on how they relate."""
+
+from __future__ import annotations
+
+from fairlead_kafka.base.units import KIB, MIB
+
+FRAME_SIZE_MAX_BYTES = 100 * MIB
+"""Largest frame accepted from a peer; Kafka's `socket.request.max.bytes` is 100 MiB."""
+BATCH_OVERHEAD_BYTES = 61
+"""Header of a record batch v2 (Kafka's `DefaultRecordBatch.RECORD_BATCH_OVERHEAD`)."""
+LOG_OVERHEAD_BYTES = 12
+"""Base offset and length, the part of the batch header that the length does not count."""
+INFLATED_BATCH_MAX_BYTES = 128 * MIB
+"""Largest batch after decompression: a compression bomb is refused here, before memory is taken for it."""
+RECORD_OVERHEAD_MAX_BYTES = 21
+"""Upper bound of a record's length, attributes, deltas and lengths (Kafka's `DefaultRecord.MAX_RECORD_OVERHEAD`)."""
+HEADERS_PER_RECORD_MAX = 100_000
+"""More headers than this in one record is garbage, not data."""
+SEQUENCE_MAX = 2**31 - 1
+"""Sequence numbers wrap from here to 0 (Kafka's `DefaultRecordBatch.incrementSequence`)."""
+BROKER_BATCH_WINDOW = 5
+"""Batches per producer and partition a broker remembers; more in flight could not be told from duplicates."""
+RECEIVE_CHUNK_BYTES = 256 * KIB
+"""Bytes asked of a socket in one call."""
+OUTBOUND_MAX_BYTES = 64 * MIB
+"""Bytes queued for one connection after which its host stops reading from it, so that a slow reader bounds itself."""
+TAIL_CACHE_MAX_BYTES = 32 * MIB
+"""Newest batches a broker keeps in memory beside its log, so that a consumer at the tail never reads the file."""
+PENDING_REQUESTS_MAX = 1000
+"""Requests of one connection that may wait for the one before them, after which a broker reads no more from it. Kafka's clients send
+5, librdkafka up to a million."""
+PENDING_REQUESTS_MAX_BYTES = 64 * MIB
+"""The same bound in bytes."""
+TOPIC_NAME_MAX_LENGTH = 249
+"""Kafka's limit on a topic's name."""
+
+assert FRAME_SIZE_MAX_BYTES <= INFLATED_BATCH_MAX_BYTES, "an uncompressed batch that fits a frame must decode"
+assert BATCH_OVERHEAD_BYTES > LOG_OVERHEAD_BYTES

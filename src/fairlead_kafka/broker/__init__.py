@@ -1,0 +1,31 @@
+"""One Kafka broker as a machine: bytes of clients in, bytes of answers and file effects out.
+
+Theory of operation. `Broker` (`machine`) gets events from its host and hands them on: bytes of a connection to its `Session`, answers of
+the disk to `Files`, deadlines to `Timers`. A session cuts frames, looks up the API in the registry (`dispatch`), and calls the handler
+in `broker.api`: one file per API, its docstring saying which versions it serves. A handler replies when it can, at once or in a later
+step; the session sends answers in the order of the requests. At the end of a step everything that was appended in it, by all sessions
+to all partitions, is written together.
+
+    Received ─▶ Session ─▶ decode ─▶ handler ──reply──▶ Session ─▶ Write
+                                        │  ▲
+                                 append │  │ written            fetch without data: Purgatory, woken by the partition that advances
+                                        ▼  │
+                                 Logs ─▶ FileAppend ─▶ FileDone ─▶ Replication ─▶ high watermark
+
+`log` is the shared log; `partitions` decides what this broker leads; `produced` what it demands of a batch; `purgatory` holds fetches
+that wait; `internal` reads and writes without a client, for the `coordinator` of groups and that of `transactions`, both of which keep
+what they know in `shards` of internal topics. `replication` keeps the partitions that several brokers have, and says what is replicated;
+`links` carries requests to other brokers, for replication and for transactions. `controller` holds the cluster's metadata, and tells what
+changes: one object for all brokers of a thread, called directly; `control` is the way to it from another process. `lifecycle` is the life
+of a broker as a table.
+
+A broker has one life. Its restart is another machine over the same folder; whatever is not on disk is gone. Nothing is acknowledged
+before it is written (and synced, where the topic asks for it), and with acks=all before it is replicated.
+"""
+
+from fairlead_kafka.broker.controller import Controller
+from fairlead_kafka.broker.lifecycle import BrokerState, KillBroker, SetFaults, StartBroker, StopBroker
+from fairlead_kafka.broker.machine import Broker
+from fairlead_kafka.broker.sessions import Faults
+
+__all__ = ["Broker", "BrokerState", "Controller", "Faults", "KillBroker", "SetFaults", "StartBroker", "StopBroker"]

@@ -1,0 +1,89 @@
+"""What several handlers say in the same words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.broker.controller import CreateInternalTopic, TopicImage
+from fairlead_kafka.broker.controller.names import check_topic_name
+
+if TYPE_CHECKING:
+    from fairlead_kafka.broker.machine import Broker
+
+NO_OPERATIONS = -(2**31)
+"""Authorized operations that nobody asked for."""
+TOPIC_OPERATIONS, GROUP_OPERATIONS, CLUSTER_OPERATIONS = 3576, 328, 8096
+"""Authorized operations as bits: all that the kind of resource has, as in Kafka without an authorizer (`AclEntry.supportedOperations`)."""
+NO_ID = UUID(int=0)
+"""No topic id."""
+
+
+def reason(error: BrokerError) -> str:
+    """The error's own words, without its name and number, which the answer carries as a code."""
+    return str(error).partition(": ")[2]
+
+
+def name_error(topic: str) -> BrokerError | None:
+    """What is wrong with a topic's name, if no topic can be called so."""
+    try:
+        check_topic_name(topic)
+    except BrokerError as error:
+        return error
+    return None
+
+
+def repeated(names: Iterable[Hashable]) -> set[Hashable]:
+    """The names that come more than once."""
+    return {name for name, count in Counter(names).items() if count > 1}
+
+
+def peer_host(peer: str) -> str:
+    """A peer's address as Kafka shows it in a group: a slash and the address without its port."""
+    return "/" + (peer.rpartition(":")[0] or peer)
+
+
+def told_fenced(error: int, knows: bool) -> int:
+    """PRODUCER_FENCED as a client is told that does not know it: INVALID_PRODUCER_EPOCH."""
+    return ErrorCode.INVALID_PRODUCER_EPOCH if error == ErrorCode.PRODUCER_FENCED and not knows else error
+
+
+def have_internal_topic(broker: Broker, name: str, then: Callable[[TopicImage | None, BrokerError | None], None]) -> None:
+    """Have one of INTERNAL_TOPICS, created if it is not there: then(topic, None) or then(None, error)."""
+    topic = broker.controller.image.topics.get(name)
+    if topic is not None:
+        then(topic, None)
+    else:
+        broker.controller.decide(CreateInternalTopic(name), then)
+
+
+class Gathering:
+    """Counts what is still out before an answer can go; `done` once by whoever created it, when all has begun."""
+
+    def __init__(self, complete: Callable[[], None]) -> None:
+        self._complete = complete
+        self._outstanding = 1
+
+    def begin(self) -> None:
+        """One more is out."""
+        self._outstanding += 1
+
+    def into(self, outcomes: dict[Any, BrokerError | None], key: Hashable) -> Callable[[Any, BrokerError | None], None]:
+        """One more is out: a decision whose error, or None, goes to `outcomes[key]`."""
+        self.begin()
+
+        def decided(_result: Any, error: BrokerError | None) -> None:
+            outcomes[key] = error
+            self.done()
+
+        return decided
+
+    def done(self) -> None:
+        """One less; with the last one the answer goes."""
+        self._outstanding -= 1
+        if not self._outstanding:
+            self._complete()

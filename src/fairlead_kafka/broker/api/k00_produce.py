@@ -1,0 +1,291 @@
+"""Produce (0): append one record batch per partition.
+
+Versions 3-12; 0 is advertised as the lowest, or older librdkafka silently stops compressing (KAFKA-18659), but 0-2 (message
+formats before batch v2) end the connection as in Kafka 4. Not served: 13 (topic ids).
+acks: 1 is answered once the batch is written (and synced, where `flush.messages` asks); -1 once all replicas in sync have it too, which is
+when the high watermark has passed it; 0 never, and an error then ends the connection, as it does in Kafka. With acks -1 fewer replicas in
+sync than `min.insync.replicas` are NOT_ENOUGH_REPLICAS, and nothing is written; if they are too few only when it is replicated,
+NOT_ENOUGH_REPLICAS_AFTER_APPEND; past the request's `timeout_ms`, REQUEST_TIMED_OUT; after a change of leader, NOT_LEADER_OR_FOLLOWER. In
+all these cases what was written stays, and may yet be replicated. The broker's checks are in `broker.produced`. Refused: internal topics
+(INVALID_TOPIC_EXCEPTION).
+
+The first batch of a transaction in a partition waits until the transaction's coordinator has said that the partition is in it
+(`transactions.verifier`); what the coordinator cannot say now is NOT_ENOUGH_REPLICAS, which every client retries, and a partition that
+is not in the transaction is TRANSACTION_ABORTABLE, below version 11 INVALID_TXN_STATE (KIP-890).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.base.units import ms_to_ns
+from fairlead_kafka.broker.api.common import Gathering
+from fairlead_kafka.broker.controller import INTERNAL_TOPICS, TopicImage
+from fairlead_kafka.broker.conversion import RecordsRefused, convert
+from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.broker.internal import ProducerIdentity
+from fairlead_kafka.broker.log import Partition
+from fairlead_kafka.broker.produced import check_batch
+from fairlead_kafka.broker.replication import Led
+from fairlead_kafka.broker.transactions.verifier import VERIFICATION, Verified
+from fairlead_kafka.records import BatchHeader
+from fairlead_kafka.wire import ApiKey, Message, Request
+
+if TYPE_CHECKING:
+    from fairlead_kafka.broker.machine import Broker
+    from fairlead_kafka.broker.sessions import Session
+
+
+_ALL_REPLICAS = -1
+_ABORTABLE_FROM_VERSION = 11
+_VERIFY_ERRORS: dict[int, int] = dict.fromkeys(
+    (
+        ErrorCode.CONCURRENT_TRANSACTIONS,
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+    ),
+    ErrorCode.NOT_ENOUGH_REPLICAS,
+)
+"""What the coordinator said → what is told (Kafka's `ReplicaManager.handleProduceAppend`)."""
+
+
+@serves(ApiKey.PRODUCE, versions=(3, 12), advertised_low=0, pipelined=True)
+def produce(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+    """Append, and answer when all is written."""
+    message = request.message
+    refusal = _refuse_all(message)
+    topics = broker.controller.image.topics
+    produced = _Produced(broker, request, session, reply)
+    for topic_data in message.topic_data:
+        topic = topics.get(topic_data.name)
+        wrong = refusal or _refuse_topic(topic_data.name)
+        rows = [_append(produced, topic, data, wrong) for data in topic_data.partition_data]
+        produced.responses.append(Message(name=topic_data.name, partition_responses=rows))
+    if produced.to_verify:
+        _verify(produced)
+    else:
+        produced.finish()
+
+
+class _Unverified(NamedTuple):
+    """A checked batch that its coordinator must be asked about, and the row that tells what became of it."""
+
+    partition: Partition
+    records: Any
+    header: BatchHeader
+    row: Message
+
+
+class _Appended(NamedTuple):
+    """A batch that was appended (or had been before), where it ends, and its row of the answer."""
+
+    led: Led
+    end_offset: int
+    row: Message
+
+
+class _Produced:
+    """One request from its appending to its answer."""
+
+    def __init__(self, broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+        self.broker = broker
+        self.message = request.message
+        self.version = request.version
+        self.all_replicas = request.message.acks == _ALL_REPLICAS
+        self.responses: list[Message] = []
+        self.to_verify: list[_Unverified] = []
+        self.appended: list[_Appended] = []
+        self._session = session
+        self._reply = reply
+        self._outstanding = 0
+        self._deadline: int | None = None
+
+    def finish(self) -> None:
+        """Everything is appended, or refused: answer when it is as safe as was asked."""
+        if self.message.acks == 0:
+            self._reply(None)
+            if any(row.error_code for response in self.responses for row in response.partition_responses):
+                self._session.close("a Produce request with acks=0 failed, which only the end of the connection can tell its client")
+        elif self.all_replicas and any(len(one.led.image.replicas) > 1 for one in self.appended):
+            self._await_replicas()
+        else:
+            self.broker.logs.when_written(self._written)
+
+    def _written(self, success: bool) -> None:
+        if not success:
+            self._fail()
+        self._answer()
+
+    def _await_replicas(self) -> None:
+        broker = self.broker
+        self._outstanding = len(self.appended)
+        for one in self.appended:
+            one.row.error_code = ErrorCode.REQUEST_TIMED_OUT  # what it is unless something better comes in time
+        for one in self.appended:
+            one.led.when_replicated(one.end_offset, lambda code, row=one.row: self._replicated(row, code))  # type: ignore[misc]
+        if self._outstanding:
+            self._deadline = broker.deadlines.add(broker.now_ns + ms_to_ns(self.message.timeout_ms), self._answer)
+            broker.logs.when_written(self._failed_unless)
+
+    def _replicated(self, row: Message, code: int) -> None:
+        row.error_code = code
+        self._outstanding -= 1
+        if not self._outstanding:
+            self._answer()
+
+    def _failed_unless(self, success: bool) -> None:
+        """Written is not yet replicated; but what could not be written is gone, and its offsets will be given to others."""
+        if not success and self._outstanding:
+            self._fail()
+            self._answer()
+
+    def _fail(self) -> None:
+        for one in self.appended:
+            if one.row.error_code in (ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT):
+                one.row.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+
+    def _answer(self) -> None:
+        """Send the answer; what comes to be known later changes nothing."""
+        broker = self.broker
+        if self._deadline is not None:
+            broker.deadlines.cancel(self._deadline)
+        hints: list[Message] = []
+        for response in self.responses:
+            for row in response.partition_responses:
+                if row.error_code:
+                    row.base_offset = row.log_append_time_ms = row.log_start_offset = -1
+                if row.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                    row.current_leader = broker.partitions.leader_hint(broker.controller.image.topics.get(response.name), row.index)
+                    hints.append(row.current_leader)
+        answer = Message(responses=self.responses, throttle_time_ms=0)
+        if hints:
+            answer.node_endpoints = broker.partitions.endpoints(hints)
+        self._reply(answer)
+
+
+def _refuse_all(message: Message) -> BrokerError | None:
+    """An error that every partition of the request gets."""
+    if message.acks not in (-1, 0, 1):
+        return BrokerError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks is {message.acks}; it must be -1, 0 or 1")
+    return None
+
+
+def _refuse_topic(name: str) -> BrokerError | None:
+    """Internal topics are written by brokers alone: a stranger's record there would be taken for what a coordinator knows."""
+    if name in INTERNAL_TOPICS:
+        return BrokerError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name} is internal: brokers alone write to it")
+    return None
+
+
+def _check_named(header: BatchHeader, transactional_id: str | None) -> None:
+    """BrokerError with Kafka's code for a transactional batch in a request that does not say whose it is."""
+    if transactional_id is None:
+        text = f"a transactional batch of producer {header.producer_id} needs a transactional id in its request"
+        raise BrokerError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, text)
+
+
+def _append(produced: _Produced, topic: TopicImage | None, data: Any, refusal: BrokerError | None) -> Message:
+    """Append one partition's batch; its row of the answer, which is filled in later if its transaction must be verified."""
+    number, broker = data.index, produced.broker
+    if refusal is not None:
+        return _error_row(number, refusal.code, str(refusal))
+    partition = broker.partitions.find(topic, number)
+    if isinstance(partition, int):
+        return _error_row(number, partition, None)
+    try:
+        header = check_batch(partition, data.records, produced.version)
+        if header.transactional:
+            _check_named(header, produced.message.transactional_id)
+            if not partition.in_transaction(header.producer_id) and broker.settings[VERIFICATION]:
+                row = _error_row(number, ErrorCode.NONE, None)
+                produced.to_verify.append(_Unverified(partition, data.records, header, row))
+                return row
+        row = _error_row(number, ErrorCode.NONE, None)
+        _append_checked(produced, partition, data.records, header, row)
+        return row
+    except BrokerError as error:
+        return _refused(_error_row(number, ErrorCode.NONE, None), error)
+
+
+def _append_checked(produced: _Produced, partition: Partition, records: Any, header: BatchHeader, row: Message) -> None:
+    """Append a batch to a partition led here, and fill in its row."""
+    broker = produced.broker
+    led = broker.replication.leading(partition)
+    if produced.all_replicas:
+        led.check_in_sync()
+    append_time_ms = -1
+    duplicate = partition.check_producer(header) if header.producer_id >= 0 else None
+    if duplicate is None:
+        records, header = convert(partition, records, header, broker.wall_ms)
+        base_offset = broker.logs.append(partition, records, header, led.epoch, broker.wall_ms)
+        end_offset = partition.log_end
+        if partition.limits.log_append_time:
+            append_time_ms = broker.wall_ms
+    else:
+        base_offset, append_time_ms = duplicate.base_offset, duplicate.log_append_time_ms
+        end_offset = duplicate.last_offset + 1
+    row.base_offset, row.log_append_time_ms, row.log_start_offset = base_offset, append_time_ms, partition.log_start
+    produced.appended.append(_Appended(led, end_offset, row))
+
+
+def _verify(produced: _Produced) -> None:
+    """Append each batch once its coordinator has said yes; then finish."""
+    broker = produced.broker
+    gathering = Gathering(produced.finish)
+    by_producer: dict[ProducerIdentity, list[tuple[TopicPartition, Verified]]] = {}
+    for one in produced.to_verify:
+        gathering.begin()
+
+        def verified(error: int, one: _Unverified = one) -> None:
+            _take_verified(produced, one, error)
+            gathering.done()
+
+        producer = ProducerIdentity(one.header.producer_id, one.header.producer_epoch)
+        of = TopicPartition(one.partition.topic, one.partition.partition)
+        by_producer.setdefault(producer, []).append((of, verified))
+    for producer, wanted in by_producer.items():
+        broker.verifier.verify(produced.message.transactional_id, producer, wanted)
+    gathering.done()
+
+
+def _take_verified(produced: _Produced, one: _Unverified, error: int) -> None:
+    if error == ErrorCode.TRANSACTION_ABORTABLE and produced.version < _ABORTABLE_FROM_VERSION:
+        error = ErrorCode.INVALID_TXN_STATE
+    row = one.row
+    if error:
+        row.error_code = _VERIFY_ERRORS.get(error, error)
+        row.error_message = f"{one.partition} is not known to be in the transaction of producer {one.header.producer_id}"
+        return
+    found = produced.broker.log_of(one.partition.topic, one.partition.partition)  # it may have gone while the coordinator was asked
+    if isinstance(found, int):
+        row.error_code = found
+        return
+    try:
+        _append_checked(produced, found, one.records, one.header, row)
+    except BrokerError as refused:
+        _refused(row, refused)
+
+
+def _refused(row: Message, error: BrokerError) -> Message:
+    """The row of a batch that was refused; which records of it were to blame, if that is known."""
+    row.error_code, row.error_message = error.code, str(error)
+    if isinstance(error, RecordsRefused):
+        row.record_errors = [Message(batch_index=one, batch_index_error_message=error.why) for one in error.records]
+    return row
+
+
+def _error_row(number: int, error_code: int, text: str | None) -> Message:
+    return Message(
+        index=number,
+        error_code=error_code,
+        base_offset=-1,
+        log_append_time_ms=-1,
+        log_start_offset=-1,
+        record_errors=[],
+        error_message=text,
+    )

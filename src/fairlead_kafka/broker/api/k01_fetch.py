@@ -1,0 +1,288 @@
+"""Fetch (1): record batches from an offset on, at once or when enough of them are there.
+
+Versions 4-18, consumers and debugging clients alike. Topics by name up to 12, by id from 13 on. At least one whole batch is given even
+above max_bytes (KIP-74). Fetch sessions (KIP-227, from 7 on) are in `broker.fetch_sessions`: a session's fetch names, and is
+answered, only what changed. With isolation level 1 (read_committed) nothing beyond the last stable offset is given, and the aborted
+transactions among what is given are listed, by first offset.
+
+From 11 on a consumer may read from any replica, up to the high watermark that it knows (KIP-392). If `replica.selector.class` is
+Kafka's `RackAwareReplicaSelector` and the consumer names its rack, a leader elsewhere sends it to the replica in sync there that has
+most. Fetches of followers in Kafka's protocol (replica id >= 0) are refused with NOT_LEADER_OR_FOLLOWER per partition: our brokers
+follow each other on streams of their own (`replication`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.base.units import ms_to_ns
+from fairlead_kafka.broker.controller import TopicImage
+from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.broker.fetch_sessions import FINAL_EPOCH, FULL_EPOCH, NO_SESSION, FetchSession, Wanted
+from fairlead_kafka.broker.log import Location, Partition
+from fairlead_kafka.broker.read_replica import THIS_ONE, preferred_replica
+from fairlead_kafka.core.effects import Buffer
+from fairlead_kafka.wire import ApiKey, Message, Request
+
+if TYPE_CHECKING:
+    from fairlead_kafka.broker.machine import Broker
+    from fairlead_kafka.broker.sessions import Session
+
+_NAMES_UNTIL_VERSION = 12
+_ANY_REPLICA_FROM_VERSION = 11
+_MANY = 8
+_SMALL_BATCH_BYTES = 4096
+_CONSUMER = -1
+_READ_COMMITTED = 1
+_DEBUGGER = -2
+
+
+class _Planned(NamedTuple):
+    """What would be answered for one partition."""
+
+    want: Wanted
+    row: Message
+    partition: Partition | None
+    new: bool
+    """It has records, or says something other than watermarks."""
+    settled: bool
+    """There is nothing more to read for now."""
+
+
+@dataclass(slots=True)
+class _Plan:
+    """What would be answered now: rows without records, and where the records lie."""
+
+    rows: list[_Planned]
+    locations: list[Location]
+    counts: list[tuple[Message, int]]
+    """(row, how many of the locations are its own), in order."""
+    size_bytes: int
+    final: bool
+    """There is an error, a diverging epoch or another replica to go to, which is answered without waiting."""
+    hints: list[Message]
+
+
+@serves(ApiKey.FETCH, versions=(4, 18))
+def fetch(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+    """Answer now if there is reason to, else when there is."""
+    message = request.message
+    try:
+        wanted = broker.fetch_sessions.of(message, by_id=request.version > _NAMES_UNTIL_VERSION)
+    except BrokerError as error:
+        reply(Message(throttle_time_ms=0, error_code=error.code, session_id=NO_SESSION, responses=[]))
+        return
+    waiting = _Fetch(broker, request, wanted, session, reply)
+    plan = waiting.plan()
+    if message.max_wait_ms <= 0 or not wanted.wants or plan.final or plan.size_bytes >= message.min_bytes:
+        waiting.answer(plan)
+    else:
+        waiting.park(plan)
+
+
+class _Fetch:
+    """One request, perhaps waiting in the purgatory."""
+
+    def __init__(self, broker: Broker, request: Request, wanted: FetchSession, session: Session, reply: Reply) -> None:
+        self._broker = broker
+        self._message = request.message
+        self._wanted = wanted
+        self._session = session
+        self._reply = reply
+        self._full = request.message.session_epoch in (FULL_EPOCH, FINAL_EPOCH)
+        self._any_replica = request.version >= _ANY_REPLICA_FROM_VERSION
+        self._committed = request.message.isolation_level == _READ_COMMITTED
+        self._available: dict[Wanted, int] = {}
+        self._gathered_bytes = 0
+
+    # --- What would be answered now
+
+    def plan(self) -> _Plan:
+        """Choose batches for every partition that may have news, in order, within the request's limits."""
+        plan = _Plan([], [], [], 0, False, [])
+        room_bytes = self._message.max_bytes
+        for want in list(self._wanted.wants.values() if self._full else self._wanted.ready):
+            plan.rows.append(self._plan_partition(plan, want, room_bytes - plan.size_bytes))
+        return plan
+
+    def _plan_partition(self, plan: _Plan, want: Wanted, room_bytes: int) -> _Planned:
+        data = want.data
+        topic = self._topic(want)
+        partition = self._find(topic, data)
+        if isinstance(partition, int):
+            refused = self._refuse(plan, want, None, partition)
+            if partition in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):
+                refused.row.current_leader = self._broker.partitions.leader_hint(topic, data.partition)
+                plan.hints.append(refused.row.current_leader)
+            return refused
+        if self._wanted.session_id != NO_SESSION:
+            self._wanted.watch(want, partition)
+        offset = data.fetch_offset
+        if not partition.log_start <= offset <= partition.log_end:
+            # As Kafka's `KafkaApis`: unknown watermarks with OFFSET_OUT_OF_RANGE, so that nobody trusts them.
+            return self._refuse(plan, want, partition, ErrorCode.OFFSET_OUT_OF_RANGE)
+        row = _row(data.partition, ErrorCode.NONE, partition.high_watermark, partition.log_start)
+        row.last_stable_offset = partition.last_stable_offset
+        if self._committed:
+            row.aborted_transactions = []
+        if data.last_fetched_epoch >= 0:
+            epoch = self._broker.partitions.leader_epoch(partition)
+            known_epoch, end_offset = partition.epochs.end_offset(data.last_fetched_epoch, epoch, partition.log_end)
+            if known_epoch < 0:  # it is older or newer than all that is known here: see `ReplicaManager.readFromLog`
+                return self._refuse(plan, want, partition, ErrorCode.OFFSET_OUT_OF_RANGE)
+            if known_epoch < data.last_fetched_epoch or end_offset < offset:
+                row.diverging_epoch = Message(epoch=known_epoch, end_offset=end_offset)
+                plan.final = True
+                return _Planned(want, row, partition, True, False)
+        if self._any_replica:
+            row.preferred_read_replica = preferred_replica(self._broker, partition, self._message.rack_id, offset)
+        if row.preferred_read_replica != THIS_ONE:
+            plan.final = True
+            return _Planned(want, row, partition, True, False)
+        return self._choose(plan, _Planned(want, row, partition, False, True), partition, room_bytes)
+
+    def _choose(self, plan: _Plan, planned: _Planned, partition: Partition, room_bytes: int) -> _Planned:
+        """Batches from the fetch offset on, as far as there is room."""
+        data, limit = planned.want.data, self._limit(partition)
+        if data.fetch_offset >= limit:
+            return planned
+        if room_bytes <= 0 and plan.locations:
+            return planned._replace(settled=False)
+        limit_bytes = min(room_bytes, data.partition_max_bytes)
+        chosen = partition.select(data.fetch_offset, limit, limit_bytes, at_least_one=not plan.locations)
+        if chosen:
+            if self._committed:
+                planned.row.aborted_transactions = _aborted(partition, data.fetch_offset, len(chosen))
+            plan.counts.append((planned.row, len(chosen)))
+            plan.locations.extend(chosen)
+            plan.size_bytes += sum(location.size_bytes for location in chosen)
+        return planned._replace(new=bool(chosen), settled=False)
+
+    def _refuse(self, plan: _Plan, want: Wanted, partition: Partition | None, code: int) -> _Planned:
+        """A partition that cannot be read."""
+        plan.final = True
+        row = _row(want.data.partition, code, -1, -1)
+        if code in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID):
+            row.aborted_transactions = []  # as Kafka's `FetchResponse.partitionResponse`
+        return _Planned(want, row, partition, True, False)
+
+    def _limit(self, partition: Partition) -> int:
+        """Where reading ends: the high watermark, or for readers of committed records the last stable offset."""
+        return partition.last_stable_offset if self._committed else partition.high_watermark
+
+    def _topic(self, want: Wanted) -> TopicImage | None:
+        image = self._broker.controller.image
+        topics: Any = image.topics_by_id if self._wanted.by_id else image.topics
+        topic: TopicImage | None = topics.get(want.topic)
+        return topic
+
+    def _find(self, topic: TopicImage | None, data: Any) -> Partition | int:
+        if topic is None:
+            return ErrorCode.UNKNOWN_TOPIC_ID if self._wanted.by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if self._message.replica_id not in (_CONSUMER, _DEBUGGER) or self._message.replica_state.replica_id != _CONSUMER:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        found = self._broker.partitions.find(topic, data.partition, data.current_leader_epoch)
+        if found == ErrorCode.NOT_LEADER_OR_FOLLOWER and self._any_replica:
+            found = self._broker.partitions.find_followed(topic, data.partition)
+        return found
+
+    # --- Answering
+
+    def answer(self, plan: _Plan) -> None:
+        """Read the planned batches and reply."""
+        answered = self._wanted.answered
+        said = [one for one in plan.rows if answered(one.want, one.row, one.new, one.settled) or self._full]
+
+        def read(batches: list[Buffer] | None) -> None:
+            position = 0
+            for row, count in plan.counts:
+                if batches is None:
+                    row.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+                else:
+                    row.records = _joined(batches[position : position + count])
+                    position += count
+            self._send(said, plan.hints)
+
+        self._broker.logs.read(plan.locations, read)
+
+    def _send(self, said: list[_Planned], hints: list[Message]) -> None:
+        by_topic: dict[Any, list[Message]] = {}
+        for planned in said:
+            by_topic.setdefault(planned.want.topic, []).append(planned.row)
+        name = "topic_id" if self._wanted.by_id else "topic"
+        responses = [Message(**{name: topic, "partitions": rows}) for topic, rows in by_topic.items()]
+        answer = Message(throttle_time_ms=0, error_code=ErrorCode.NONE, session_id=self._wanted.session_id, responses=responses)
+        if hints:
+            answer.node_endpoints = self._broker.partitions.endpoints(hints)
+        self._reply(answer)
+
+    # --- Waiting
+
+    def park(self, plan: _Plan) -> None:
+        """Wait for min_bytes, or max_wait_ms."""
+        broker, wanted = self._broker, self._wanted
+        if wanted.waiting is not None:
+            wanted.waiting.complete()
+        wanted.waiting = self
+        self._timer = broker.call_at(broker.now_ns + ms_to_ns(self._message.max_wait_ms), self.complete)
+        self._session.on_close(self._leave)
+        for planned in plan.rows:
+            if planned.partition is not None:
+                wanted.watch(planned.want, planned.partition)
+                self._count(planned.partition, planned.want)
+
+    def advanced(self, partition: Partition, want: Wanted) -> None:
+        """More can be read; answer if that is enough."""
+        self._count(partition, want)
+        if self._gathered_bytes >= self._message.min_bytes:
+            self.complete()
+
+    def _count(self, partition: Partition, want: Wanted) -> None:
+        data = want.data
+        available_bytes = partition.available_bytes(data.fetch_offset, self._limit(partition), self._message.min_bytes)
+        available_bytes = min(data.partition_max_bytes, available_bytes)
+        self._gathered_bytes += available_bytes - self._available.get(want, 0)
+        self._available[want] = available_bytes
+
+    def complete(self) -> None:
+        """Answer with what is there."""
+        self._leave()
+        self.answer(self.plan())
+
+    def _leave(self) -> None:
+        self._timer.cancel()
+        self._session.forget_on_close(self._leave)
+        if self._wanted.waiting is self:
+            self._wanted.waiting = None
+        if self._wanted.session_id == NO_SESSION:
+            self._wanted.end()
+
+
+def _joined(batches: list[Buffer]) -> Buffer | list[Buffer]:
+    """Many small batches as one buffer: copying them costs less than sending each on its own."""
+    if len(batches) > _MANY and sum(map(len, batches)) < len(batches) * _SMALL_BATCH_BYTES:
+        return b"".join(batches)
+    return batches
+
+
+def _aborted(partition: Partition, offset: int, batch_count: int) -> list[Message]:
+    """The aborted transactions in `batch_count` batches from `offset` on."""
+    index = partition.index
+    stop = index.last_offset(index.first_reaching(offset) + batch_count - 1) + 1
+    return [Message(producer_id=each.producer_id, first_offset=each.first_offset) for each in partition.aborted(offset, stop)]
+
+
+def _row(number: int, error_code: int, high_watermark: int, log_start: int) -> Message:
+    return Message(
+        partition_index=number,
+        error_code=error_code,
+        high_watermark=high_watermark,
+        last_stable_offset=high_watermark,
+        log_start_offset=log_start,
+        aborted_transactions=None,
+        preferred_read_replica=THIS_ONE,
+        records=b"",
+    )

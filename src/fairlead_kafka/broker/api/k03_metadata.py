@@ -1,0 +1,143 @@
+"""Metadata (3): the live brokers, the controller, and the topics asked for; a missing topic may be created on the way.
+
+Versions 0-13. Topics by name, by id (from 10 on; names may be null then from 12 on), or all (an empty list in version 0, null
+later). Auto-creation as in Kafka: `auto.create.topics.enable`, and the request allows it (always before version 4), by name only;
+the topic is there at once, so that the answer has its leaders. The controller named is the live broker with the lowest id.
+A partition whose broker is down has leader -1 and LEADER_NOT_AVAILABLE. Refused: names that no topic can have
+(INVALID_TOPIC_EXCEPTION), ids in versions 10 and 11, which carry them and cannot ask by them (INVALID_REQUEST; the answer is empty, as
+Kafka's). Authorized operations, if asked for, are all there are: there is no authorizer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.base.ids import NO_LEADER
+from fairlead_kafka.broker.api.common import CLUSTER_OPERATIONS, NO_ID, NO_OPERATIONS, TOPIC_OPERATIONS, Gathering, name_error
+from fairlead_kafka.broker.controller import OFFSETS_TOPIC, ClusterImage, CreateInternalTopic, CreateTopics, NewTopic, TopicImage
+from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.wire import ApiKey, Message, Request
+
+if TYPE_CHECKING:
+    from fairlead_kafka.broker.machine import Broker
+    from fairlead_kafka.broker.sessions import Session
+
+_ALLOW_FLAG_FROM_VERSION = 4
+_IDS_FROM_VERSION = 12
+
+
+@serves(ApiKey.METADATA, versions=(0, 13))
+def metadata(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+    """Describe the cluster."""
+    message = request.message
+    image = broker.controller.image
+    if message.topics is None or (request.version == 0 and not message.topics):
+        reply(_answer(broker, message, [_describe(broker, message, topic) for topic in image.topics.values()]))
+        return
+    if request.version < _IDS_FROM_VERSION and any(one.topic_id != NO_ID for one in message.topics):
+        reply(_refused(message))
+        return
+    asked = list({(one.name, one.topic_id): one for one in message.topics}.values())
+    allowed = request.version < _ALLOW_FLAG_FROM_VERSION or message.allow_auto_topic_creation
+    missing = [one.name for one in asked if one.name is not None and one.name not in image.topics]
+    refused: dict[str, BrokerError | None] = {}
+    answer = Gathering(lambda: reply(_answer(broker, message, [_topic(broker, message, one, refused) for one in asked])))
+    if allowed and broker.settings["auto.create.topics.enable"]:
+        _create(broker, missing, refused, answer)
+    answer.done()
+
+
+def _create(broker: Broker, missing: list[str], refused: dict[str, BrokerError | None], answer: Gathering) -> None:
+    """Create what is asked for and not there; errors go to `refused`."""
+    wanted = [NewTopic(name) for name in dict.fromkeys(missing) if name != OFFSETS_TOPIC]
+
+    def created(results: Any, error: BrokerError | None) -> None:
+        for new, result in zip(wanted, results or [error] * len(wanted), strict=True):
+            refused[new.name] = result if isinstance(result, BrokerError) else None
+        answer.done()
+
+    if OFFSETS_TOPIC in missing:
+        broker.controller.decide(CreateInternalTopic(OFFSETS_TOPIC), answer.into(refused, OFFSETS_TOPIC))
+    if wanted:
+        answer.begin()
+        broker.controller.decide(CreateTopics(wanted), created)
+
+
+def _refused(message: Message) -> Message:
+    rows = [
+        Message(error_code=ErrorCode.INVALID_REQUEST, name=one.name or "", topic_id=one.topic_id, partitions=[]) for one in message.topics
+    ]
+    return Message(throttle_time_ms=0, brokers=[], cluster_id=None, controller_id=NO_LEADER, topics=rows)
+
+
+def _answer(broker: Broker, message: Message, topics: list[Message]) -> Message:
+    image = broker.controller.image
+    brokers = [Message(node_id=info.node.node_id, host=info.node.host, port=info.node.port, rack=info.node.rack) for info in image.alive()]
+    return Message(
+        throttle_time_ms=0,
+        brokers=brokers,
+        cluster_id=image.cluster_id,
+        controller_id=image.controller_id(),
+        topics=topics,
+        cluster_authorized_operations=CLUSTER_OPERATIONS if message.include_cluster_authorized_operations else NO_OPERATIONS,
+        error_code=ErrorCode.NONE,
+    )
+
+
+def _topic(broker: Broker, message: Message, asked: Any, refused: dict[str, BrokerError | None]) -> Message:
+    image = broker.controller.image
+    if asked.name is None:
+        by_id = image.topics_by_id.get(asked.topic_id)
+        if by_id is None:
+            return Message(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=asked.topic_id, partitions=[])
+        return _describe(broker, message, by_id)
+    topic = image.topics.get(asked.name)
+    if topic is not None:
+        return _describe(broker, message, topic)
+    error = refused.get(asked.name) or name_error(asked.name)
+    return Message(error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if error is None else error.code, name=asked.name, partitions=[])
+
+
+def _describe(broker: Broker, message: Message, topic: TopicImage) -> Message:
+    return Message(
+        error_code=ErrorCode.NONE,
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=topic.internal,
+        partitions=_Partitions(broker.controller.image, topic),
+        topic_authorized_operations=TOPIC_OPERATIONS if message.include_topic_authorized_operations else NO_OPERATIONS,
+    )
+
+
+class _Partitions:
+    """The rows of a topic's partitions, to be encoded at once: one `Message` that is each of them in turn.
+
+    30,000 of them would take 20 MB and as long to make as to encode.
+    """
+
+    def __init__(self, image: ClusterImage, topic: TopicImage) -> None:
+        self._alive = frozenset(info.node.node_id for info in image.alive() if not info.disk_failed)
+        self._partitions = topic.partitions
+
+    def __len__(self) -> int:
+        return len(self._partitions)
+
+    def __iter__(self) -> Iterator[Message]:
+        row = Message()
+        fields = row.__dict__
+        offline: dict[tuple[int, ...], list[int]] = {}
+        for number, one in enumerate(self._partitions):
+            replicas = one.replicas
+            if replicas not in offline:
+                offline[replicas] = [replica for replica in replicas if replica not in self._alive]
+            fields["error_code"] = ErrorCode.LEADER_NOT_AVAILABLE if one.leader == NO_LEADER else ErrorCode.NONE
+            fields["partition_index"] = number
+            fields["leader_id"] = one.leader
+            fields["leader_epoch"] = one.leader_epoch
+            fields["replica_nodes"] = replicas
+            fields["isr_nodes"] = one.isr
+            fields["offline_replicas"] = offline[replicas]
+            yield row

@@ -1,0 +1,103 @@
+"""OffsetFetch (9): how far groups have come.
+
+Versions 1-10; all partitions at once from 2 on, several groups from 8 on, topics by id from 10 on. A partition without an offset is
+-1, without an error. With `require_stable` (7 on) a partition of which an open transaction commits an offset is
+UNSTABLE_OFFSET_COMMIT: come again (KIP-447). The member's epoch (9 on) belongs
+to the protocol of KIP-848, which is not part of this release; a group here has none, so any is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.base.ids import NO_LEADER_EPOCH, NO_OFFSET, TopicPartition
+from fairlead_kafka.broker.coordinator import CommittedOffset
+from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.wire import ApiKey, Message, Request
+
+if TYPE_CHECKING:
+    from fairlead_kafka.broker.machine import Broker
+    from fairlead_kafka.broker.sessions import Session
+
+_GROUPS_FROM_VERSION = 8
+_IDS_FROM_VERSION = 10
+
+
+@serves(ApiKey.OFFSET_FETCH, versions=(1, 10))
+def offset_fetch(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+    """Give each group's offsets."""
+    message = request.message
+    by_id = request.version >= _IDS_FROM_VERSION
+    stable = bool(message.require_stable)
+    if request.version >= _GROUPS_FROM_VERSION:
+        groups = [_group(broker, group.group_id, group.topics, by_id, stable) for group in message.groups]
+        reply(Message(throttle_time_ms=0, groups=groups))
+        return
+    group = _group(broker, message.group_id, message.topics, by_id, stable)
+    reply(Message(throttle_time_ms=0, topics=group.topics, error_code=group.error_code))
+
+
+def _group(broker: Broker, group_id: str, topics: list[Any] | None, by_id: bool, stable: bool) -> Message:
+    try:
+        unstable = broker.coordinator.unstable(group_id) if stable else frozenset()
+        if topics is None:
+            rows = _all_rows(broker, group_id, unstable, by_id)
+        else:
+            rows = [_topic_row(broker, group_id, unstable, topic, by_id) for topic in topics]
+    except BrokerError as error:
+        return Message(group_id=group_id, topics=_failed_rows(topics or (), by_id, error.code), error_code=error.code)
+    return Message(group_id=group_id, topics=rows, error_code=ErrorCode.NONE)
+
+
+def _all_rows(broker: Broker, group_id: str, unstable: frozenset[TopicPartition], by_id: bool) -> list[Message]:
+    by_topic: dict[str, list[Message]] = {}
+    for of in sorted({*broker.coordinator.fetch(group_id, None), *unstable}):
+        by_topic.setdefault(of.topic, []).extend(_partition_rows(broker, group_id, unstable, of.topic, [of.partition]))
+    images = broker.controller.image.topics
+    if by_id:
+        return [Message(topic_id=images[name].topic_id, partitions=rows) for name, rows in by_topic.items() if name in images]
+    return [Message(name=name, partitions=rows) for name, rows in by_topic.items()]
+
+
+def _topic_row(broker: Broker, group_id: str, unstable: frozenset[TopicPartition], topic: Any, by_id: bool) -> Message:
+    if not by_id:
+        return Message(name=topic.name, partitions=_partition_rows(broker, group_id, unstable, topic.name, topic.partition_indexes))
+    image = broker.controller.image.topics_by_id.get(topic.topic_id)
+    if image is None:
+        rows = [_partition_row(number, None, ErrorCode.UNKNOWN_TOPIC_ID) for number in topic.partition_indexes]
+    else:
+        rows = _partition_rows(broker, group_id, unstable, image.name, topic.partition_indexes)
+    return Message(topic_id=topic.topic_id, partitions=rows)
+
+
+def _partition_rows(
+    broker: Broker, group_id: str, unstable: frozenset[TopicPartition], topic: str, numbers: Iterable[int]
+) -> list[Message]:
+    offsets = broker.coordinator.fetch(group_id, [TopicPartition(topic, number) for number in numbers])
+    return [
+        _partition_row(of.partition, None, ErrorCode.UNSTABLE_OFFSET_COMMIT)
+        if of in unstable
+        else _partition_row(of.partition, committed, ErrorCode.NONE)
+        for of, committed in offsets.items()
+    ]
+
+
+def _failed_rows(topics: Iterable[Any], by_id: bool, error_code: int) -> list[Message]:
+    rows = []
+    for topic in topics:
+        name = {"topic_id": topic.topic_id} if by_id else {"name": topic.name}
+        rows.append(Message(**name, partitions=[_partition_row(number, None, error_code) for number in topic.partition_indexes]))
+    return rows
+
+
+def _partition_row(number: int, committed: CommittedOffset | None, error_code: int) -> Message:
+    return Message(
+        partition_index=number,
+        committed_offset=NO_OFFSET if committed is None else committed.offset,
+        committed_leader_epoch=NO_LEADER_EPOCH if committed is None else committed.leader_epoch,
+        metadata="" if committed is None else committed.metadata,
+        error_code=error_code,
+    )

@@ -1,0 +1,79 @@
+"""FindCoordinator (10): which broker looks after a group or a transactional id.
+
+Versions 0-6, several keys at once from 4 on. The topics of committed offsets and of transactions are created on first use. If the
+broker at home for a key is down, COORDINATOR_NOT_AVAILABLE, which clients retry. Refused: share groups, which are not part of
+this release (INVALID_REQUEST, so that a client fails at once and does not look for ever).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.base.ids import NO_LEADER, Node
+from fairlead_kafka.broker.api.common import have_internal_topic, reason
+from fairlead_kafka.broker.controller import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from fairlead_kafka.broker.coordinator import home_partition
+from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.wire import ApiKey, Message, Request
+
+if TYPE_CHECKING:
+    from fairlead_kafka.broker.machine import Broker
+    from fairlead_kafka.broker.sessions import Session
+
+_SEVERAL_FROM_VERSION = 4
+_TOPICS = {0: OFFSETS_TOPIC, 1: TRANSACTIONS_TOPIC}
+"""Key type → the topic whose partitions groups, or transactional ids, are at home in."""
+_REFUSED_KEYS = {2: "share groups are not part of this release"}
+_NOBODY = Node(NO_LEADER, "", -1)
+
+
+@serves(ApiKey.FIND_COORDINATOR, versions=(0, 6))
+def find_coordinator(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+    """Find the coordinator of each key."""
+    message = request.message
+    several = request.version >= _SEVERAL_FROM_VERSION
+    keys = list(message.coordinator_keys) if several else [message.key]
+
+    def answer(error: BrokerError | None) -> None:
+        found = [_row(broker, message.key_type, key, error) for key in keys]
+        if several:
+            reply(Message(throttle_time_ms=0, coordinators=found))
+            return
+        (row,) = found
+        reply(
+            Message(
+                throttle_time_ms=0,
+                error_code=row.error_code,
+                error_message=row.error_message,
+                node_id=row.node_id,
+                host=row.host,
+                port=row.port,
+            )
+        )
+
+    if message.key_type in _TOPICS:
+        have_internal_topic(broker, _TOPICS[message.key_type], lambda _topic, error: answer(error))
+    else:
+        answer(None)
+
+
+def _row(broker: Broker, key_type: int, key: str, missing: BrokerError | None) -> Message:
+    try:
+        node, error_code, error_message = _find(broker, key_type, key, missing), ErrorCode.NONE, None
+    except BrokerError as error:
+        node, error_code, error_message = _NOBODY, error.code, reason(error)
+    return Message(key=key, node_id=node.node_id, host=node.host, port=node.port, error_code=error_code, error_message=error_message)
+
+
+def _find(broker: Broker, key_type: int, key: str, missing: BrokerError | None) -> Node:
+    if key_type not in _TOPICS:
+        raise BrokerError(ErrorCode.INVALID_REQUEST, _REFUSED_KEYS.get(key_type, f"there is no key type {key_type}"))
+    if missing is not None:
+        raise BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"the coordinator's topic cannot be created: {reason(missing)}")
+    topic = broker.controller.topic(_TOPICS[key_type])
+    leader = topic.partitions[home_partition(key, len(topic.partitions))].leader
+    if not broker.controller.image.is_alive(leader):
+        raise BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"the coordinator of {key!r} is down")
+    return broker.controller.image.brokers[leader].node

@@ -1,0 +1,27 @@
+"""Heartbeat (12): a member is alive; REBALANCE_IN_PROGRESS tells it to join again.
+
+Versions 0-4.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.wire import ApiKey, Message, Request
+
+if TYPE_CHECKING:
+    from fairlead_kafka.broker.machine import Broker
+    from fairlead_kafka.broker.sessions import Session
+
+
+@serves(ApiKey.HEARTBEAT, versions=(0, 4))
+def heartbeat(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+    """Hear a member out."""
+    message = request.message
+    try:
+        error_code = broker.coordinator.heartbeat(message.group_id, message.generation_id, message.member_id, message.group_instance_id)
+    except BrokerError as error:
+        error_code = error.code
+    reply(Message(throttle_time_ms=0, error_code=error_code))

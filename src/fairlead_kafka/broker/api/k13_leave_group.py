@@ -1,0 +1,51 @@
+"""LeaveGroup (13): members go, and the others share anew.
+
+Versions 0-5; several members at once from 3 on (KIP-345), static ones by their instance id alone. The reason given (5 on) goes to
+the log.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.wire import ApiKey, Message, Request
+
+if TYPE_CHECKING:
+    from fairlead_kafka.broker.machine import Broker
+    from fairlead_kafka.broker.sessions import Session
+
+_logger = logging.getLogger("fairlead_kafka.broker")
+
+_SEVERAL_FROM_VERSION = 3
+_NOT_THE_GROUPS_FAULT = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID)
+"""Errors of one member; any other is the whole request's."""
+
+
+@serves(ApiKey.LEAVE_GROUP, versions=(0, 5))
+def leave_group(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+    """Let members go."""
+    message = request.message
+    if request.version < _SEVERAL_FROM_VERSION:
+        reply(Message(throttle_time_ms=0, error_code=_leave(broker, message.group_id, message.member_id, None)))
+        return
+    rows, error_code = [], ErrorCode.NONE
+    for member in message.members:
+        if member.reason:
+            _logger.info("group %s: %r leaves: %s", message.group_id, member.member_id, member.reason)
+        left = _leave(broker, message.group_id, member.member_id, member.group_instance_id)
+        if left and left not in _NOT_THE_GROUPS_FAULT:
+            error_code = left
+        rows.append(Message(member_id=member.member_id, group_instance_id=member.group_instance_id, error_code=left))
+    reply(Message(throttle_time_ms=0, error_code=error_code, members=[] if error_code else rows))
+
+
+def _leave(broker: Broker, group_id: str, member_id: str, instance_id: str | None) -> int:
+    try:
+        broker.coordinator.leave(group_id, member_id, instance_id)
+    except BrokerError as error:
+        return error.code
+    return ErrorCode.NONE

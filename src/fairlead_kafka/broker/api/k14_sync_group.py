@@ -1,0 +1,53 @@
+"""SyncGroup (14): a member of the new generation asks for its assignment; the leader brings everyone's.
+
+Versions 0-5. Answered when the leader's has come. From version 5 on the member's protocol type and name are held against the
+group's, and must be there (INCONSISTENT_GROUP_PROTOCOL).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.broker.coordinator import SyncOutcome
+from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.wire import ApiKey, Message, Request
+
+if TYPE_CHECKING:
+    from fairlead_kafka.broker.machine import Broker
+    from fairlead_kafka.broker.sessions import Session
+
+_NAMES_PROTOCOL_FROM_VERSION = 5
+
+
+@serves(ApiKey.SYNC_GROUP, versions=(0, 5))
+def sync_group(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+    """Give a member its assignment."""
+    message = request.message
+
+    def answer(outcome: SyncOutcome) -> None:
+        reply(
+            Message(
+                throttle_time_ms=0,
+                error_code=outcome.error_code,
+                protocol_type=outcome.protocol_type,
+                protocol_name=outcome.protocol_name,
+                assignment=outcome.assignment,
+            )
+        )
+
+    try:
+        if request.version >= _NAMES_PROTOCOL_FROM_VERSION and None in (message.protocol_type, message.protocol_name):
+            raise BrokerError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "a member names the group's protocol type and protocol")
+        broker.coordinator.sync(
+            message.group_id,
+            message.generation_id,
+            message.member_id,
+            message.group_instance_id,
+            (message.protocol_type, message.protocol_name),
+            [(one.member_id, bytes(one.assignment)) for one in message.assignments],
+            answer,
+        )
+    except BrokerError as error:
+        answer(SyncOutcome(error.code))

@@ -1,0 +1,83 @@
+"""DescribeGroups (15): a group's state, protocol and members.
+
+Versions 0-6. Metadata are told of a stable group only, as Kafka does. A group that is not there is Dead (from 6 on
+with GROUP_ID_NOT_FOUND). Authorized operations, if asked for, are all there are: there is no authorizer.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.broker.api.common import GROUP_OPERATIONS, NO_OPERATIONS, reason
+from fairlead_kafka.broker.coordinator import Group, GroupState, Member
+from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.wire import ApiKey, Message, Request
+
+if TYPE_CHECKING:
+    from fairlead_kafka.broker.machine import Broker
+    from fairlead_kafka.broker.sessions import Session
+
+_MISSING_IS_ERROR_FROM_VERSION = 6
+
+
+@serves(ApiKey.DESCRIBE_GROUPS, versions=(0, 6))
+def describe_groups(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+    """Describe each group."""
+    groups = [_describe(broker, group_id, request.version) for group_id in request.message.groups]
+    if request.message.include_authorized_operations:
+        for group in groups:
+            group.authorized_operations = NO_OPERATIONS if group.error_code else GROUP_OPERATIONS
+    reply(Message(throttle_time_ms=0, groups=groups))
+
+
+def _describe(broker: Broker, group_id: str, version: int) -> Message:
+    try:
+        group = broker.coordinator.describe(group_id)
+    except BrokerError as error:
+        return _row(group_id, error_code=error.code, error_message=reason(error), group_state="")
+    if group is None:
+        if version >= _MISSING_IS_ERROR_FROM_VERSION:
+            return _row(group_id, error_code=ErrorCode.GROUP_ID_NOT_FOUND, error_message=f"there is no group {group_id!r}")
+        return _row(group_id)
+    stable = group.state is GroupState.STABLE
+    return _row(
+        group_id,
+        group_state=group.state.value,
+        protocol_type=group.protocol_type or "",
+        protocol_data=(group.protocol_name or "") if stable else "",
+        members=[_member(group, member, stable) for member in group.members.values()],
+    )
+
+
+def _member(group: Group, member: Member, stable: bool) -> Message:
+    return Message(
+        member_id=member.member_id,
+        group_instance_id=member.instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        member_metadata=member.metadata(group.protocol_name or "") if stable else b"",
+        member_assignment=member.assignment,
+    )
+
+
+def _row(
+    group_id: str,
+    error_code: int = ErrorCode.NONE,
+    error_message: str | None = None,
+    group_state: str = GroupState.DEAD.value,
+    protocol_type: str = "",
+    protocol_data: str = "",
+    members: list[Message] | None = None,
+) -> Message:
+    return Message(
+        error_code=error_code,
+        error_message=error_message,
+        group_id=group_id,
+        group_state=group_state,
+        protocol_type=protocol_type,
+        protocol_data=protocol_data,
+        members=members or [],
+        authorized_operations=NO_OPERATIONS,
+    )

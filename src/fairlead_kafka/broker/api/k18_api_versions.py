@@ -1,0 +1,36 @@
+"""ApiVersions (18): which APIs this broker serves, in which versions. Derived from the registry.
+
+Versions 0-4. Any other version is answered in version 0 with UNSUPPORTED_VERSION and this API's own range (KIP-511; `sessions`).
+From version 3 on the client names its software; a name that does not fit Kafka's pattern is INVALID_REQUEST.
+Features (KIP-584): none are offered, so that clients keep to the classic group protocol and to the first
+version of transactions (no `transaction.version`).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.broker.dispatch import REGISTRY, Reply, serves
+from fairlead_kafka.wire import ApiKey, Message, Request
+
+if TYPE_CHECKING:
+    from fairlead_kafka.broker.machine import Broker
+    from fairlead_kafka.broker.sessions import Session
+
+_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+"""Kafka's `ApiVersionsRequest.SOFTWARE_NAME_VERSION_PATTERN`."""
+
+
+@serves(ApiKey.API_VERSIONS, versions=(0, 4))
+def api_versions(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+    """Answer with the registry."""
+    message = request.message
+    error = ErrorCode.NONE
+    if request.version >= 3:
+        names = (message.client_software_name, message.client_software_version)
+        if not all(_SOFTWARE.fullmatch(name) for name in names):
+            error = ErrorCode.INVALID_REQUEST
+    rows = [Message(api_key=int(key), min_version=api.advertised_low, max_version=api.high) for key, api in sorted(REGISTRY.items())]
+    reply(Message(error_code=error, api_keys=rows if error == ErrorCode.NONE else []))

@@ -1,0 +1,79 @@
+"""CreateTopics (19): topics that are there, with their leaders, when the answer is sent.
+
+Versions 2-7. Any broker serves it and has the controller decide. -1 for partitions or replication factor means the broker's
+defaults (KIP-464; Kafka takes it in older versions too). Refused with Kafka's codes: unknown or unsupported configs
+(INVALID_CONFIG, with the nearest right name), names that differ in '.' and '_' alone (INVALID_TOPIC_EXCEPTION), a name that comes
+twice in a request (INVALID_REQUEST). `timeout_ms` has nothing to bound: nothing is waited for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.broker.api.common import NO_ID, reason, repeated
+from fairlead_kafka.broker.controller import CreateTopics, NewTopic, TopicImage
+from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.wire import ApiKey, Message, Request
+
+if TYPE_CHECKING:
+    from fairlead_kafka.broker.machine import Broker
+    from fairlead_kafka.broker.sessions import Session
+
+
+@serves(ApiKey.CREATE_TOPICS, versions=(2, 7))
+def create_topics(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+    """Create each topic, or say why not; one failing does not stop the others."""
+    validate_only = request.message.validate_only
+    twice = repeated(topic.name for topic in request.message.topics)
+    checked = {asked.name: _check(asked, asked.name in twice) for asked in request.message.topics}
+    wanted = [new for new in checked.values() if isinstance(new, NewTopic)]
+
+    def decided(results: Any, error: BrokerError | None) -> None:
+        created = {new.name: result for new, result in zip(wanted, results or [error] * len(wanted), strict=True)}
+        outcomes = {name: one if isinstance(one, BrokerError) else created[name] for name, one in checked.items()}
+        rows = [
+            _failed(name, one) if isinstance(one, BrokerError) else _created(broker, one, validate_only) for name, one in outcomes.items()
+        ]
+        reply(Message(throttle_time_ms=0, topics=rows))
+
+    broker.controller.decide(CreateTopics(wanted, validate_only), decided)
+
+
+def _check(asked: Any, twice: bool) -> NewTopic | BrokerError:
+    if twice:
+        return BrokerError(ErrorCode.INVALID_REQUEST, "the topic comes more than once in the request")
+    configs = repeated(config.name for config in asked.configs)
+    if configs:
+        return BrokerError(ErrorCode.INVALID_REQUEST, f"configs named more than once: {', '.join(sorted(map(str, configs)))}")
+    if repeated(one.partition_index for one in asked.assignments):
+        return BrokerError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "a partition is assigned more than once")
+    return NewTopic(
+        asked.name,
+        asked.num_partitions,
+        asked.replication_factor,
+        {one.partition_index: list(one.broker_ids) for one in asked.assignments} or None,
+        {config.name: config.value for config in asked.configs},
+    )
+
+
+def _created(broker: Broker, topic: TopicImage, validate_only: bool) -> Message:
+    configs = [
+        Message(name=config.key.name, value=config.value, read_only=config.read_only, config_source=int(config.source), is_sensitive=False)
+        for config in broker.controller.configs.describe_topic(topic.configs)
+    ]
+    return Message(
+        name=topic.name,
+        topic_id=NO_ID if validate_only else topic.topic_id,
+        error_code=ErrorCode.NONE,
+        error_message=None,
+        topic_config_error_code=ErrorCode.NONE,
+        num_partitions=len(topic.partitions),
+        replication_factor=topic.replication_factor,
+        configs=configs,
+    )
+
+
+def _failed(name: str, error: BrokerError) -> Message:
+    return Message(name=name, topic_id=NO_ID, error_code=error.code, error_message=reason(error), configs=[])

@@ -1,0 +1,103 @@
+"""DeleteRecords (21): the records of a partition before an offset are gone; -1 means all that can be read now.
+
+Versions 0-2, served by the partition's leader. Refused: offsets beyond the high watermark (OFFSET_OUT_OF_RANGE), internal topics
+(INVALID_TOPIC_EXCEPTION), topics that are only compacted (POLICY_VIOLATION). The answer waits until every replica whose broker is alive
+has deleted them as well, for `timeout_ms` at most: REQUEST_TIMED_OUT says that the records are gone for readers, and that some replica
+still has them. `low_watermark` is the least start of those logs (Kafka's `DelayedDeleteRecords`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.units import ms_to_ns
+from fairlead_kafka.broker.api.common import Gathering
+from fairlead_kafka.broker.controller import INTERNAL_TOPICS
+from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.broker.log import Partition
+from fairlead_kafka.broker.replication import Led
+from fairlead_kafka.wire import ApiKey, Message, Request
+
+if TYPE_CHECKING:
+    from fairlead_kafka.broker.machine import Broker
+    from fairlead_kafka.broker.sessions import Session
+
+_TO_HIGH_WATERMARK = -1
+_NO_LOW_WATERMARK = -1
+
+
+@serves(ApiKey.DELETE_RECORDS, versions=(0, 2))
+def delete_records(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+    """Raise the start of each partition, and see the replicas follow."""
+    deletion = _Deletion(broker, reply)
+    topics = [
+        Message(name=topic.name, partitions=[deletion.delete(topic.name, one.partition_index, one.offset) for one in topic.partitions])
+        for topic in request.message.topics
+    ]
+    deletion.await_replicas(topics, request.message.timeout_ms)
+
+
+class _Deletion:
+    """One request until its answer."""
+
+    def __init__(self, broker: Broker, reply: Reply) -> None:
+        self._broker = broker
+        self._reply = reply
+        self._topics: list[Message] = []
+        self._begun: list[tuple[Led, int, Message]] = []
+        self._deadline: int | None = None
+
+    def delete(self, topic: str, number: int, offset: int) -> Message:
+        """Delete on the leader; the partition's row of the answer."""
+        row = Message(partition_index=number, low_watermark=_NO_LOW_WATERMARK, error_code=ErrorCode.NONE)
+        found = self._refusal(topic, number, offset)
+        if isinstance(found, int):
+            row.error_code = found
+            return row
+        partition, broker = found, self._broker
+        start = partition.high_watermark if offset == _TO_HIGH_WATERMARK else offset
+        if start > partition.log_start:
+            broker.logs.move_start(partition, start)
+            broker.purgatory.advanced(partition)
+            broker.replication.start_moved(partition)
+        self._begun.append((broker.replication.leading(partition), start, row))
+        return row
+
+    def _refusal(self, topic: str, number: int, offset: int) -> Partition | int:
+        """The partition, or why nothing is deleted in it."""
+        broker = self._broker
+        partition = ErrorCode.INVALID_TOPIC_EXCEPTION if topic in INTERNAL_TOPICS else broker.log_of(topic, number)
+        if isinstance(partition, int):
+            return partition
+        if "delete" not in broker.controller.topic_settings(topic, broker.node_id)["cleanup.policy"]:
+            return ErrorCode.POLICY_VIOLATION
+        within = offset == _TO_HIGH_WATERMARK or 0 <= offset <= partition.high_watermark
+        return partition if within else ErrorCode.OFFSET_OUT_OF_RANGE
+
+    def await_replicas(self, topics: list[Message], timeout_ms: int) -> None:
+        """Answer with `topics` when the replicas have followed, or time is up."""
+        broker = self._broker
+        self._topics = topics
+        gathering = Gathering(self._answer)
+        for led, start, row in self._begun:
+            row.error_code = ErrorCode.REQUEST_TIMED_OUT  # what it is unless they follow in time
+            gathering.begin()
+
+            def followed(code: int, row: Message = row) -> None:
+                row.error_code = code
+                gathering.done()
+
+            broker.replication.when_deleted(led, start, followed)
+        if any(row.error_code == ErrorCode.REQUEST_TIMED_OUT for _led, _start, row in self._begun):
+            self._deadline = broker.deadlines.add(broker.now_ns + ms_to_ns(max(0, timeout_ms)), self._answer)
+        gathering.done()
+
+    def _answer(self) -> None:
+        broker = self._broker
+        if self._deadline is not None:
+            broker.deadlines.cancel(self._deadline)
+        for led, _start, row in self._begun:
+            if broker.replication.holds(led):
+                row.low_watermark = broker.replication.low_watermark(led)
+        self._reply(Message(throttle_time_ms=0, topics=self._topics))

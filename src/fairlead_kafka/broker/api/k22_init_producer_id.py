@@ -1,0 +1,60 @@
+"""InitProducerId (22): a producer id for an idempotent producer, or id and epoch for a transactional one.
+
+Versions 0-5. Without a transactional id each call gives a new id with epoch 0, whatever id the client had before (as Kafka's
+`TransactionCoordinator.handleInitProducerId` does). With one, whoever had it before is fenced, and a transaction that is open is aborted
+first (CONCURRENT_TRANSACTIONS: come again); from version 3 on a producer may say what it has and go on with the next epoch (KIP-360).
+Below version 4 PRODUCER_FENCED is told as INVALID_PRODUCER_EPOCH. Not served: 6 (two-phase commit, KIP-939).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.base.ids import NO_PRODUCER_ID
+from fairlead_kafka.broker.api.common import told_fenced
+from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.broker.internal import NO_PRODUCER, ProducerIdentity
+from fairlead_kafka.wire import ApiKey, Message, Request
+
+if TYPE_CHECKING:
+    from fairlead_kafka.broker.machine import Broker
+    from fairlead_kafka.broker.sessions import Session
+
+_FENCED_FROM_VERSION = 4
+
+
+@serves(ApiKey.INIT_PRODUCER_ID, versions=(0, 5))
+def init_producer_id(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+    """Give a producer id and epoch, or say why not."""
+    message = request.message
+
+    def answer(error: int, producer: ProducerIdentity) -> None:
+        code = told_fenced(error, request.version >= _FENCED_FROM_VERSION)
+        producer = NO_PRODUCER if error else producer
+        reply(Message(throttle_time_ms=0, error_code=code, producer_id=producer.producer_id, producer_epoch=producer.epoch))
+
+    def at_hand(error: BrokerError | None) -> None:
+        if error is not None:
+            answer(error.code, NO_PRODUCER)
+        else:
+            answer(ErrorCode.NONE, ProducerIdentity(broker.producer_ids.take(), 0))
+
+    if message.transactional_id is None:
+        broker.producer_ids.when_at_hand(at_hand)
+        return
+    try:
+        expected = _expected(ProducerIdentity(message.producer_id, message.producer_epoch))
+        broker.transactions.init_producer_id(message.transactional_id, message.transaction_timeout_ms, expected, answer)
+    except BrokerError as error:
+        answer(error.code, NO_PRODUCER)
+
+
+def _expected(producer: ProducerIdentity) -> ProducerIdentity | None:
+    """What the producer says that it has; None: nothing. BrokerError INVALID_REQUEST for half of it."""
+    if producer == NO_PRODUCER:
+        return None
+    if NO_PRODUCER_ID in producer:
+        raise BrokerError(ErrorCode.INVALID_REQUEST, "a producer id goes with an epoch")
+    return producer

@@ -1,0 +1,37 @@
+"""OffsetForLeaderEpoch (23): where a leader epoch ended, so that a client can tell whether its log was cut (KIP-101, KIP-320).
+
+Versions 2-4, served by the partition's leader. Anyone's request is answered like a follower's, as Kafka does: the present epoch ends where
+the log ends. Our own followers do not ask here: they meet their leaders on the stream (`replication`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.wire import ApiKey, Message, Request
+
+if TYPE_CHECKING:
+    from fairlead_kafka.broker.machine import Broker
+    from fairlead_kafka.broker.sessions import Session
+
+
+@serves(ApiKey.OFFSET_FOR_LEADER_EPOCH, versions=(2, 4))
+def offset_for_leader_epoch(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+    """Answer from the partitions' epochs."""
+    topics = []
+    for asked in request.message.topics:
+        topic = broker.controller.image.topics.get(asked.topic)
+        rows = []
+        for data in asked.partitions:
+            row = Message(error_code=ErrorCode.NONE, partition=data.partition, leader_epoch=-1, end_offset=-1)
+            partition = broker.partitions.find(topic, data.partition, data.current_leader_epoch)
+            if isinstance(partition, int):
+                row.error_code = partition
+            else:
+                epoch = broker.partitions.leader_epoch(partition)
+                row.leader_epoch, row.end_offset = partition.epochs.end_offset(data.leader_epoch, epoch, partition.log_end)
+            rows.append(row)
+        topics.append(Message(topic=asked.topic, partitions=rows))
+    reply(Message(throttle_time_ms=0, topics=topics))

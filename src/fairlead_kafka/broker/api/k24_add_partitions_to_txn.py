@@ -1,0 +1,103 @@
+"""AddPartitionsToTxn (24): partitions that a transaction is going to write to; the first ones begin it.
+
+Versions 0-5: 0-3 by clients, one transaction each; 4 and 5 by brokers among themselves, several at once, which may ask only whether the
+partitions are in the transaction (`verify_only`, KIP-890). If one partition cannot be added none is: one that is not there gets
+UNKNOWN_TOPIC_OR_PARTITION, a client's of an internal topic TOPIC_AUTHORIZATION_FAILED, the others OPERATION_NOT_ATTEMPTED. Below
+version 2 PRODUCER_FENCED is told as INVALID_PRODUCER_EPOCH, and below 5 TRANSACTION_ABORTABLE as INVALID_TXN_STATE.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.broker.api.common import Gathering, told_fenced
+from fairlead_kafka.broker.controller import INTERNAL_TOPICS
+from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.broker.internal import ProducerIdentity
+from fairlead_kafka.wire import ApiKey, Message, Request
+
+if TYPE_CHECKING:
+    from fairlead_kafka.broker.machine import Broker
+    from fairlead_kafka.broker.sessions import Session
+
+_SEVERAL_FROM_VERSION = 4
+_ABORTABLE_FROM_VERSION = 5
+
+
+@serves(ApiKey.ADD_PARTITIONS_TO_TXN, versions=(0, 5))
+def add_partitions_to_txn(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+    """Add, or verify, and answer when all is written."""
+    message, version = request.message, request.version
+    if version >= _SEVERAL_FROM_VERSION:
+        results: list[Message] = []
+        gathering = Gathering(lambda: reply(Message(throttle_time_ms=0, error_code=ErrorCode.NONE, results_by_transaction=results)))
+        for one in message.transactions:
+            result = Message(transactional_id=one.transactional_id, topic_results=[])
+            results.append(result)
+            producer = ProducerIdentity(one.producer_id, one.producer_epoch)
+            _serve(broker, one.transactional_id, producer, one.topics, one.verify_only, version, _taker(result, gathering))
+        gathering.done()
+        return
+    producer = ProducerIdentity(message.v3_and_below_producer_id, message.v3_and_below_producer_epoch)
+
+    def answer(rows: list[Message]) -> None:
+        reply(Message(throttle_time_ms=0, results_by_topic_v3_and_below=rows))
+
+    _serve(broker, message.v3_and_below_transactional_id, producer, message.v3_and_below_topics, False, version, answer)
+
+
+def _taker(result: Message, gathering: Gathering) -> Any:
+    gathering.begin()
+
+    def take(rows: list[Message]) -> None:
+        result.topic_results = rows
+        gathering.done()
+
+    return take
+
+
+def _serve(
+    broker: Broker, transactional_id: str, producer: ProducerIdentity, topics: Any, verify_only: bool, version: int, answer: Any
+) -> None:
+    """Add or verify for one transaction; `answer` gets the rows by topic."""
+    partitions = [TopicPartition(topic.name, number) for topic in topics for number in topic.partitions]
+    wrong = {of: error for of in partitions if (error := _error_of(broker, of, by_client=version < _SEVERAL_FROM_VERSION))}
+
+    def answer_all(error: int) -> None:
+        answer(_rows(topics, dict.fromkeys(partitions, error), version))
+
+    if wrong:
+        answer(_rows(topics, dict.fromkeys(partitions, int(ErrorCode.OPERATION_NOT_ATTEMPTED)) | wrong, version))
+    elif verify_only:
+        answer(_rows(topics, broker.transactions.verify(transactional_id, producer, partitions), version))
+    else:
+        try:
+            broker.transactions.add_partitions(transactional_id, producer, partitions, answer_all)
+        except BrokerError as error:
+            answer_all(error.code)
+
+
+def _error_of(broker: Broker, of: TopicPartition, by_client: bool) -> int:
+    if by_client and of.topic in INTERNAL_TOPICS:
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if broker.controller.image.partition(*of) is None else ErrorCode.NONE
+
+
+def _rows(topics: Any, errors: dict[TopicPartition, int], version: int) -> list[Message]:
+    def code(topic: str, number: int) -> int:
+        error = told_fenced(errors[TopicPartition(topic, number)], version >= 2)
+        unknown = error == ErrorCode.TRANSACTION_ABORTABLE and version < _ABORTABLE_FROM_VERSION
+        return ErrorCode.INVALID_TXN_STATE if unknown else error
+
+    return [
+        Message(
+            name=topic.name,
+            results_by_partition=[
+                Message(partition_index=number, partition_error_code=code(topic.name, number)) for number in topic.partitions
+            ],
+        )
+        for topic in topics
+    ]

@@ -1,0 +1,44 @@
+"""AddOffsetsToTxn (25): a transaction is going to commit a group's offsets: the group's partition of `__consumer_offsets` is added to it.
+
+Versions 0-4. Below version 2 PRODUCER_FENCED is told as INVALID_PRODUCER_EPOCH.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.broker.api.common import have_internal_topic, told_fenced
+from fairlead_kafka.broker.controller import OFFSETS_TOPIC, TopicImage
+from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.broker.home import home_partition
+from fairlead_kafka.broker.internal import ProducerIdentity
+from fairlead_kafka.wire import ApiKey, Message, Request
+
+if TYPE_CHECKING:
+    from fairlead_kafka.broker.machine import Broker
+    from fairlead_kafka.broker.sessions import Session
+
+
+@serves(ApiKey.ADD_OFFSETS_TO_TXN, versions=(0, 4))
+def add_offsets_to_txn(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+    """Add, and answer when that is written."""
+    message = request.message
+
+    def answer(error: int) -> None:
+        reply(Message(throttle_time_ms=0, error_code=told_fenced(error, request.version >= 2)))
+
+    def add(topic: TopicImage | None, _error: BrokerError | None) -> None:
+        if topic is None:
+            answer(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            return
+        of = TopicPartition(topic.name, home_partition(message.group_id, len(topic.partitions)))
+        producer = ProducerIdentity(message.producer_id, message.producer_epoch)
+        try:
+            broker.transactions.add_partitions(message.transactional_id, producer, [of], answer)
+        except BrokerError as error:
+            answer(error.code)
+
+    have_internal_topic(broker, OFFSETS_TOPIC, add)

@@ -1,0 +1,34 @@
+"""EndTxn (26): commit or abort; answered once the decision is in the coordinator's log, before the markers are brought.
+
+Versions 0-4. Below version 2 PRODUCER_FENCED is told as INVALID_PRODUCER_EPOCH. Not served: 5 (an epoch for each transaction, which needs
+`transaction.version` 2).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.broker.api.common import told_fenced
+from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.broker.internal import ProducerIdentity
+from fairlead_kafka.wire import ApiKey, Message, Request
+
+if TYPE_CHECKING:
+    from fairlead_kafka.broker.machine import Broker
+    from fairlead_kafka.broker.sessions import Session
+
+
+@serves(ApiKey.END_TXN, versions=(0, 4))
+def end_txn(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+    """End the transaction."""
+    message = request.message
+
+    def answer(error: int) -> None:
+        reply(Message(throttle_time_ms=0, error_code=told_fenced(error, request.version >= 2)))
+
+    producer = ProducerIdentity(message.producer_id, message.producer_epoch)
+    try:
+        broker.transactions.end(message.transactional_id, producer, message.committed, answer)
+    except BrokerError as error:
+        answer(error.code)

@@ -1,0 +1,47 @@
+"""WriteTxnMarkers (27): markers that end transactions, for partitions led here.
+
+Version 1; answered when all are written. It comes from the transaction's coordinator, or from an admin who ends one left hanging. Not
+served: 2 (markers of `transaction.version` 2, whose epoch must be a new one).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.broker.api.common import Gathering
+from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.broker.internal import Marker, append_marker
+from fairlead_kafka.wire import ApiKey, Message, Request
+
+if TYPE_CHECKING:
+    from fairlead_kafka.broker.machine import Broker
+    from fairlead_kafka.broker.sessions import Session
+
+
+@serves(ApiKey.WRITE_TXN_MARKERS, versions=(1, 1))
+def write_txn_markers(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+    """Append every marker to every partition it names."""
+    answer = Message(markers=[])
+    gathering = Gathering(lambda: reply(answer))
+    for asked in request.message.markers:
+        marker = Marker(asked.producer_id, asked.producer_epoch, asked.transaction_result, asked.coordinator_epoch)
+        topics = []
+        for topic in asked.topics:
+            rows = [Message(partition_index=number, error_code=ErrorCode.NONE) for number in topic.partition_indexes]
+            topics.append(Message(name=topic.name, partitions=rows))
+            for row in rows:
+                _append(broker, TopicPartition(topic.name, row.partition_index), marker, row, gathering)
+        answer.markers.append(Message(producer_id=asked.producer_id, topics=topics))
+    gathering.done()
+
+
+def _append(broker: Broker, of: TopicPartition, marker: Marker, row: Message, gathering: Gathering) -> None:
+    gathering.begin()
+
+    def appended(error: int) -> None:
+        row.error_code = error
+        gathering.done()
+
+    append_marker(broker, of, marker, appended)

@@ -1,0 +1,94 @@
+"""TxnOffsetCommit (28): how far a group has come, as part of a transaction; the offsets count when the transaction is committed.
+
+Versions 0-4. Topics that are not there: UNKNOWN_TOPIC_OR_PARTITION. From version 3 on the producer says for which member it speaks,
+and a member of an old generation is refused (KIP-447). Below version 2 COORDINATOR_LOAD_IN_PROGRESS is told as
+COORDINATOR_NOT_AVAILABLE (KAFKA-7296), below 4 TRANSACTION_ABORTABLE as INVALID_TXN_STATE. Not served: 5 (offsets without
+AddOffsetsToTxn, which needs `transaction.version` 2).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.broker.controller import OFFSETS_TOPIC
+from fairlead_kafka.broker.coordinator import CommittedOffset
+from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.broker.home import home_partition
+from fairlead_kafka.broker.internal import ProducerIdentity
+from fairlead_kafka.broker.transactions.verifier import VERIFICATION, Verified
+from fairlead_kafka.wire import ApiKey, Message, Request
+
+if TYPE_CHECKING:
+    from fairlead_kafka.broker.machine import Broker
+    from fairlead_kafka.broker.sessions import Session
+
+_LOADING_FROM_VERSION = 2
+_ABORTABLE_FROM_VERSION = 4
+
+
+@serves(ApiKey.TXN_OFFSET_COMMIT, versions=(0, 4))
+def txn_offset_commit(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+    """Commit what can be, once the transaction's coordinator has said that the group's offsets are in it."""
+    message = request.message
+    offsets: dict[TopicPartition, CommittedOffset] = {}
+    for topic in message.topics:
+        for one in topic.partitions:
+            of = TopicPartition(topic.name, one.partition_index)
+            if broker.controller.image.partition(*of) is not None:
+                offsets[of] = CommittedOffset(
+                    one.committed_offset, one.committed_leader_epoch, one.committed_metadata or "", broker.wall_ms
+                )
+
+    def answer(errors: dict[TopicPartition, int], otherwise: int = ErrorCode.NONE) -> None:
+        if otherwise == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and request.version < _LOADING_FROM_VERSION:
+            otherwise = ErrorCode.COORDINATOR_NOT_AVAILABLE
+        topics = []
+        for topic in message.topics:
+            rows = []
+            for one in topic.partitions:
+                missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                error = otherwise or errors.get(TopicPartition(topic.name, one.partition_index), missing)
+                rows.append(Message(partition_index=one.partition_index, error_code=error))
+            topics.append(Message(name=topic.name, partitions=rows))
+        reply(Message(throttle_time_ms=0, topics=topics))
+
+    producer = ProducerIdentity(message.producer_id, message.producer_epoch)
+
+    def verified(error: int) -> None:
+        if error:
+            unknown = error == ErrorCode.TRANSACTION_ABORTABLE and request.version < _ABORTABLE_FROM_VERSION
+            answer({}, ErrorCode.INVALID_TXN_STATE if unknown else _VERIFY_ERRORS.get(error, error))
+            return
+        try:
+            broker.coordinator.commit_in_transaction(
+                message.group_id, message.generation_id, message.member_id, message.group_instance_id, producer, offsets, answer
+            )
+        except BrokerError as refused:
+            answer({}, refused.code)
+
+    if offsets:
+        _verify(broker, message.transactional_id, message.group_id, producer, verified)
+    else:
+        answer({})
+
+
+_VERIFY_ERRORS = {
+    int(ErrorCode.NETWORK_EXCEPTION): int(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS),
+    int(ErrorCode.COORDINATOR_NOT_AVAILABLE): int(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS),
+    int(ErrorCode.NOT_COORDINATOR): int(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS),
+    int(ErrorCode.CONCURRENT_TRANSACTIONS): int(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS),
+}
+"""What the transaction's coordinator said → what is told: the group is here, so whoever asks should come again, not look elsewhere."""
+
+
+def _verify(broker: Broker, transactional_id: str, group_id: str, producer: ProducerIdentity, verified: Verified) -> None:
+    topic = broker.controller.image.topics.get(OFFSETS_TOPIC)
+    number = home_partition(group_id, len(topic.partitions)) if topic is not None else 0
+    partition = broker.log_of(OFFSETS_TOPIC, number)
+    if isinstance(partition, int) or partition.in_transaction(producer.producer_id) or not broker.settings[VERIFICATION]:
+        verified(ErrorCode.NONE)  # it is known, or the group's own coordinator says what is wrong
+        return
+    broker.verifier.verify(transactional_id, producer, [(TopicPartition(OFFSETS_TOPIC, number), verified)])

@@ -1,0 +1,40 @@
+"""AlterConfigs (33): replace all configs of a topic, or all dynamic ones of a broker; what is not named goes back to its default.
+
+Versions 0-2. Kafka has superseded it by IncrementalAlterConfigs (44), which see for what is refused.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.broker.api.common import repeated
+from fairlead_kafka.broker.api.k32_describe_configs import RESOURCE_BROKER, RESOURCE_TOPIC, refuse_resource
+from fairlead_kafka.broker.api.k44_incremental_alter_configs import alter_each
+from fairlead_kafka.broker.controller import AlterBrokerConfigs, AlterTopicConfigs, ClusterView, changeable_configs, replacing
+from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.wire import ApiKey, Request
+
+if TYPE_CHECKING:
+    from fairlead_kafka.broker.machine import Broker
+    from fairlead_kafka.broker.sessions import Session
+
+
+@serves(ApiKey.ALTER_CONFIGS, versions=(0, 2))
+def alter_configs(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+    """Alter each resource, all of its configs or none."""
+    message = request.message
+    alter_each(broker, message, reply, lambda resource: _decision(broker.controller, resource, message.validate_only))
+
+
+def _decision(view: ClusterView, resource: Any, validate_only: bool) -> AlterTopicConfigs | AlterBrokerConfigs:
+    name = resource.resource_name
+    if repeated(config.name for config in resource.configs):
+        raise BrokerError(ErrorCode.INVALID_REQUEST, "a config is named more than once")
+    wanted = {config.name: config.value for config in resource.configs}
+    if resource.resource_type == RESOURCE_TOPIC:
+        return AlterTopicConfigs(name, replacing(changeable_configs(view.topic(name)), wanted), validate_only)
+    if resource.resource_type == RESOURCE_BROKER:
+        return AlterBrokerConfigs(name, replacing(view.image.broker_configs.get(name, {}), wanted), validate_only)
+    raise refuse_resource(resource.resource_type)

@@ -1,0 +1,49 @@
+"""DescribeLogDirs (35): how much of each replica hosted here is on disk.
+
+Versions 1-5. A broker has one log directory with one log for all its partitions, so a partition's size is that of its batches in it.
+There are no future replicas (nothing moves between directories), and how large the disk is nobody asked (-1).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.broker.controller import TopicImage
+from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.wire import ApiKey, Message, Request
+
+if TYPE_CHECKING:
+    from fairlead_kafka.broker.machine import Broker
+    from fairlead_kafka.broker.sessions import Session
+
+_UNKNOWN_BYTES = -1
+
+
+@serves(ApiKey.DESCRIBE_LOG_DIRS, versions=(1, 5))
+def describe_log_dirs(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+    """Describe the one directory; partitions that are not hosted here are left out, as Kafka does."""
+    images, asked = broker.controller.image.topics, request.message.topics
+    if asked is None:
+        wanted = [(topic, range(len(topic.partitions))) for topic in images.values()]
+    else:
+        wanted = [(images[one.topic], one.partitions) for one in asked if one.topic in images]
+    topics = [Message(name=topic.name, partitions=_rows(broker, topic, numbers)) for topic, numbers in wanted]
+    result = Message(
+        error_code=ErrorCode.NONE,
+        log_dir=broker.folder,
+        topics=[topic for topic in topics if topic.partitions],
+        total_bytes=_UNKNOWN_BYTES,
+        usable_bytes=_UNKNOWN_BYTES,
+    )
+    reply(Message(throttle_time_ms=0, error_code=ErrorCode.NONE, results=[result]))
+
+
+def _rows(broker: Broker, topic: TopicImage, numbers: list[int] | range) -> list[Message]:
+    rows = []
+    for number in numbers:
+        if 0 <= number < len(topic.partitions) and broker.node_id in topic.partitions[number].replicas:
+            partition = broker.logs.known(topic.topic_id, number)
+            size_bytes = 0 if partition is None else partition.size_bytes
+            rows.append(Message(partition_index=number, partition_size=size_bytes, offset_lag=0, is_future_key=False))
+    return rows

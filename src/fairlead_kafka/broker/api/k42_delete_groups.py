@@ -1,0 +1,37 @@
+"""DeleteGroups (42): groups without members, and their offsets, go.
+
+Versions 0-2. Answered when that is written. Refused: groups with members (NON_EMPTY_GROUP).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.wire import ApiKey, Message, Request
+
+if TYPE_CHECKING:
+    from fairlead_kafka.broker.machine import Broker
+    from fairlead_kafka.broker.sessions import Session
+
+
+@serves(ApiKey.DELETE_GROUPS, versions=(0, 2))
+def delete_groups(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+    """Delete each group, and answer when the last is gone."""
+    group_ids = list(dict.fromkeys(request.message.groups_names))
+    errors: dict[str, int] = {}
+
+    def deleted(group_id: str, error_code: int) -> None:
+        errors[group_id] = error_code
+        if len(errors) == len(group_ids):
+            rows = [Message(group_id=one, error_code=errors[one]) for one in group_ids]
+            reply(Message(throttle_time_ms=0, results=rows))
+
+    if not group_ids:
+        reply(Message(throttle_time_ms=0, results=[]))
+    for group_id in group_ids:
+        try:
+            broker.coordinator.delete_group(group_id, lambda error_code, group_id=group_id: deleted(group_id, error_code))  # type: ignore[misc]
+        except BrokerError as error:
+            deleted(group_id, error.code)

@@ -1,0 +1,72 @@
+"""AlterPartitionReassignments (45): partitions move to other brokers, or a move is cancelled (KIP-455).
+
+Versions 0-1; from 1 on the request may forbid that a move changes the number of replicas (KIP-860). Any broker serves it and has the
+controller decide. The answer says that moves have begun; ListPartitionReassignments (46) says which are not over. Refused per partition:
+a broker that is not there or named twice, or no replicas (INVALID_REPLICA_ASSIGNMENT), nothing to cancel (NO_REASSIGNMENT_IN_PROGRESS),
+another number of replicas where that is forbidden (INVALID_REPLICATION_FACTOR), brokers that may not hold more (POLICY_VIOLATION,
+KIP-578), a partition named twice (INVALID_REQUEST), no such partition (UNKNOWN_TOPIC_OR_PARTITION). `timeout_ms` bounds nothing:
+nothing is waited for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.broker.api.common import reason, repeated
+from fairlead_kafka.broker.controller import AlterReassignments, Reassignment
+from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.wire import ApiKey, Message, Request
+
+if TYPE_CHECKING:
+    from fairlead_kafka.broker.machine import Broker
+    from fairlead_kafka.broker.sessions import Session
+
+_FACTOR_FROM_VERSION = 1
+
+
+@serves(ApiKey.ALTER_PARTITION_REASSIGNMENTS, versions=(0, 1))
+def alter_partition_reassignments(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+    """Begin, change or cancel each move, or say why not."""
+    message = request.message
+    may_change_factor = request.version < _FACTOR_FROM_VERSION or message.allow_replication_factor_change
+    asked = [(topic.name, one.partition_index, one.replicas) for topic in message.topics for one in topic.partitions]
+    twice = repeated((topic, number) for topic, number, _ in asked)
+    moves = [
+        Reassignment(topic, number, None if replicas is None else list(replicas))
+        for topic, number, replicas in asked
+        if (topic, number) not in twice
+    ]
+
+    def decided(results: Any, error: BrokerError | None) -> None:
+        outcomes: dict[Any, BrokerError | None] = dict.fromkeys(
+            twice, BrokerError(ErrorCode.INVALID_REQUEST, "the partition comes more than once in the request: name it once")
+        )
+        outcomes.update(
+            ((move.topic, move.partition), outcome) for move, outcome in zip(moves, results or [error] * len(moves), strict=True)
+        )
+        rows = [
+            Message(
+                name=topic.name,
+                partitions=[_row(one.partition_index, outcomes[topic.name, one.partition_index]) for one in topic.partitions],
+            )
+            for topic in message.topics
+        ]
+        reply(
+            Message(
+                throttle_time_ms=0,
+                allow_replication_factor_change=may_change_factor,
+                error_code=ErrorCode.NONE,
+                error_message=None,
+                responses=rows,
+            )
+        )
+
+    broker.controller.decide(AlterReassignments(moves, may_change_factor), decided)
+
+
+def _row(number: int, error: BrokerError | None) -> Message:
+    if error is None:
+        return Message(partition_index=number, error_code=ErrorCode.NONE, error_message=None)
+    return Message(partition_index=number, error_code=error.code, error_message=reason(error))

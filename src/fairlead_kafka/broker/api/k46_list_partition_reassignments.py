@@ -1,0 +1,44 @@
+"""ListPartitionReassignments (46): the partitions that are being moved (KIP-455).
+
+Version 0. Null for the topics means all. Partitions that are not on the move, or not there, are left out, as Kafka does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.broker.controller import TopicImage
+from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.wire import ApiKey, Message, Request
+
+if TYPE_CHECKING:
+    from fairlead_kafka.broker.machine import Broker
+    from fairlead_kafka.broker.sessions import Session
+
+
+@serves(ApiKey.LIST_PARTITION_REASSIGNMENTS, versions=(0, 0))
+def list_partition_reassignments(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+    """List the moves under way."""
+    topics, asked = broker.controller.image.topics, request.message.topics
+    if asked is None:
+        listed = [(topic, _moving(topic, range(len(topic.partitions)))) for topic in topics.values()]
+    else:
+        named = {one.name: one.partition_indexes for one in asked}
+        listed = [(topics[name], _moving(topics[name], numbers)) for name, numbers in named.items() if name in topics]
+    rows = [Message(name=topic.name, partitions=partitions) for topic, partitions in listed if partitions]
+    reply(Message(throttle_time_ms=0, error_code=ErrorCode.NONE, error_message=None, topics=rows))
+
+
+def _moving(topic: TopicImage, numbers: Iterable[int]) -> list[Message]:
+    return [
+        Message(
+            partition_index=number,
+            replicas=list(one.replicas),
+            adding_replicas=list(one.adding),
+            removing_replicas=list(one.removing),
+        )
+        for number, one in ((number, topic.partitions[number]) for number in numbers if 0 <= number < len(topic.partitions))
+        if one.adding or one.removing
+    ]

@@ -1,0 +1,48 @@
+"""OffsetDelete (47): take back committed offsets of single partitions (KIP-496).
+
+Version 0. Answered when that is written. Refused: topics that a member of the group reads (GROUP_SUBSCRIBED_TO_TOPIC), topics that are
+not there (UNKNOWN_TOPIC_OR_PARTITION).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.wire import ApiKey, Message, Request
+
+if TYPE_CHECKING:
+    from fairlead_kafka.broker.machine import Broker
+    from fairlead_kafka.broker.sessions import Session
+
+
+@serves(ApiKey.OFFSET_DELETE, versions=(0, 0))
+def offset_delete(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+    """Take offsets back."""
+    message = request.message
+    image = broker.controller.image
+    asked = [TopicPartition(topic.name, one.partition_index) for topic in message.topics for one in topic.partitions]
+    known = [of for of in asked if image.partition(of.topic, of.partition) is not None]
+
+    def answer(errors: dict[TopicPartition, int]) -> None:
+        topics = []
+        for topic in message.topics:
+            rows = [
+                Message(
+                    partition_index=one.partition_index,
+                    error_code=errors.get(TopicPartition(topic.name, one.partition_index), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+                )
+                for one in topic.partitions
+            ]
+            topics.append(Message(name=topic.name, partitions=rows))
+        reply(Message(error_code=ErrorCode.NONE, throttle_time_ms=0, topics=topics))
+
+    try:
+        if not message.group_id:
+            raise BrokerError(ErrorCode.INVALID_GROUP_ID, "a group needs a name")
+        broker.coordinator.delete_offsets(message.group_id, known, answer)
+    except BrokerError as error:
+        reply(Message(error_code=error.code, throttle_time_ms=0, topics=[]))

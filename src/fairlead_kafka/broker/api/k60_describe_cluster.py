@@ -1,0 +1,51 @@
+"""DescribeCluster (60): the cluster's id, its controller and its brokers.
+
+Versions 0-2. The controller named is the live broker with the lowest id; requests for it may go to any broker. Brokers that are down
+are told from version 2 on if asked for (fenced, in Kafka's words). Refused: the controllers' endpoints (MISMATCHED_ENDPOINT_TYPE):
+there is no quorum to connect to. Authorized operations, if asked for, are all there are: there is no authorizer.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.ids import NO_LEADER
+from fairlead_kafka.broker.api.common import CLUSTER_OPERATIONS, NO_OPERATIONS
+from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.wire import ApiKey, Message, Request
+
+if TYPE_CHECKING:
+    from fairlead_kafka.broker.machine import Broker
+    from fairlead_kafka.broker.sessions import Session
+
+_ENDPOINT_BROKERS, _ENDPOINT_CONTROLLERS = 1, 2
+
+
+@serves(ApiKey.DESCRIBE_CLUSTER, versions=(0, 2))
+def describe_cluster(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+    """Describe the cluster."""
+    image, message = broker.controller.image, request.message
+    error_code, error_message = ErrorCode.NONE, None
+    infos = [image.brokers[node_id] for node_id in sorted(image.brokers)]
+    if message.endpoint_type != _ENDPOINT_BROKERS:
+        known = message.endpoint_type == _ENDPOINT_CONTROLLERS
+        error_code, infos = ErrorCode.MISMATCHED_ENDPOINT_TYPE if known else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, []
+        error_message = f"endpoint type {message.endpoint_type}: a broker was asked, and knows brokers ({_ENDPOINT_BROKERS}) only"
+    brokers = [
+        Message(broker_id=info.node.node_id, host=info.node.host, port=info.node.port, rack=info.node.rack, is_fenced=not info.alive)
+        for info in infos
+        if info.alive or message.include_fenced_brokers
+    ]
+    reply(
+        Message(
+            throttle_time_ms=0,
+            error_code=error_code,
+            error_message=error_message,
+            endpoint_type=_ENDPOINT_BROKERS,
+            cluster_id="" if error_code else image.cluster_id,
+            controller_id=NO_LEADER if error_code else image.controller_id(),
+            brokers=brokers,
+            cluster_authorized_operations=CLUSTER_OPERATIONS if message.include_cluster_authorized_operations else NO_OPERATIONS,
+        )
+    )

@@ -1,0 +1,49 @@
+"""DescribeProducers (61): who writes to partitions led here with a producer id, and since where a transaction is open (KIP-664).
+
+Version 0.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.ids import NO_OFFSET, NO_SEQUENCE
+from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.broker.log import Partition
+from fairlead_kafka.wire import ApiKey, Message, Request
+
+if TYPE_CHECKING:
+    from fairlead_kafka.broker.machine import Broker
+    from fairlead_kafka.broker.sessions import Session
+
+
+@serves(ApiKey.DESCRIBE_PRODUCERS, versions=(0, 0))
+def describe_producers(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+    """Describe the producers of each partition."""
+    topics = []
+    for asked in request.message.topics:
+        rows = []
+        for number in asked.partition_indexes:
+            partition = broker.log_of(asked.name, number)
+            error = partition if isinstance(partition, int) else ErrorCode.NONE
+            active = [] if isinstance(partition, int) else _producers(partition)
+            text = f"{asked.name}-{number} is not led by broker {broker.node_id}" if error else None
+            rows.append(Message(partition_index=number, error_code=error, error_message=text, active_producers=active))
+        topics.append(Message(name=asked.name, partitions=rows))
+    reply(Message(throttle_time_ms=0, topics=topics))
+
+
+def _producers(partition: Partition) -> list[Message]:
+    open_transactions = partition.transactions.open if partition.transactions is not None else {}
+    return [
+        Message(
+            producer_id=producer_id,
+            producer_epoch=entry.epoch,
+            last_sequence=entry.batches[-1].last_sequence if entry.batches else NO_SEQUENCE,
+            last_timestamp=entry.touched_ms,
+            coordinator_epoch=entry.coordinator_epoch,
+            current_txn_start_offset=open_transactions.get(producer_id, NO_OFFSET),
+        )
+        for producer_id, entry in partition.producers.items()
+    ]

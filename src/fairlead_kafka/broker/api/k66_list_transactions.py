@@ -1,0 +1,48 @@
+"""ListTransactions (66): the transactional ids that are coordinated here (KIP-664).
+
+Versions 0-1; by how long the transaction is open from 1 on (KIP-994). Not served: 2 (by a regular expression).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.broker.transactions import Transaction, TransactionState
+from fairlead_kafka.wire import ApiKey, Message, Request
+
+if TYPE_CHECKING:
+    from fairlead_kafka.broker.machine import Broker
+    from fairlead_kafka.broker.sessions import Session
+
+_STATES = {state.value for state in TransactionState}
+
+
+@serves(ApiKey.LIST_TRANSACTIONS, versions=(0, 1))
+def list_transactions(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+    """List what the filters let through."""
+    message = request.message
+    answer = Message(throttle_time_ms=0, error_code=ErrorCode.NONE, unknown_state_filters=[], transaction_states=[])
+    transactions, loading = broker.transactions.transactions()
+    if loading:
+        answer.error_code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        reply(answer)
+        return
+    answer.unknown_state_filters = [name for name in message.state_filters if name not in _STATES]
+
+    def wanted(one: Transaction) -> bool:
+        image = one.image
+        return (
+            one.pending is not TransactionState.DEAD
+            and (not message.producer_id_filters or image.producer_id in message.producer_id_filters)
+            and (not message.state_filters or image.state.value in message.state_filters)
+            and (message.duration_filter < 0 or broker.wall_ms - image.start_ms > message.duration_filter)
+        )
+
+    answer.transaction_states = [
+        Message(transactional_id=one.transactional_id, producer_id=one.image.producer_id, transaction_state=one.image.state.value)
+        for one in transactions
+        if wanted(one)
+    ]
+    reply(answer)

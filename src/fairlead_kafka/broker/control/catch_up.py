@@ -1,0 +1,75 @@
+"""A broker that was away: its image becomes what the controller's is now, and what changed is told as if it had been there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from typing import Any, TypeVar
+
+from fairlead_kafka.broker.controller import (
+    BrokerConfigsChanged,
+    BrokersChanged,
+    Change,
+    ClusterImage,
+    LeadersChanged,
+    PartitionImage,
+    PartitionsAdded,
+    PartitionsChanged,
+    TopicConfigsChanged,
+    TopicCreated,
+    TopicDeleted,
+    TopicImage,
+)
+
+Key = TypeVar("Key")
+
+
+def catch_up(image: ClusterImage, now: ClusterImage) -> list[Change]:
+    """Make `image` equal to `now`; what listeners are to hear. What is in both keeps its object: those who hold one go on with it."""
+    configs_changed = _differing(image.broker_configs, now.broker_configs)
+    brokers_changed = _differing(image.brokers, now.brokers)
+    image.cluster_id, image.next_producer_id = now.cluster_id, now.next_producer_id
+    image.brokers = now.brokers
+    image.broker_configs.clear()
+    image.broker_configs.update(now.broker_configs)
+    return [
+        *(BrokerConfigsChanged(name) for name in configs_changed),
+        *(BrokersChanged(node_id, image.is_alive(node_id)) for node_id in brokers_changed),
+        *_topics(image, now),
+    ]
+
+
+def _differing(before: Mapping[Key, Any], after: Mapping[Key, Any]) -> list[Key]:
+    return [key for key in dict.fromkeys((*before, *after)) if before.get(key) != after.get(key)]
+
+
+def _topics(image: ClusterImage, now: ClusterImage) -> Iterator[Change]:
+    for known in list(image.topics.values()):
+        if known.topic_id not in now.topics_by_id:
+            del image.topics[known.name], image.topics_by_id[known.topic_id]
+            yield TopicDeleted(known)
+    leaders: list[tuple[TopicImage, int]] = []
+    others: list[tuple[TopicImage, int]] = []
+    for fresh in now.topics.values():
+        topic = image.topics_by_id.get(fresh.topic_id)
+        if topic is None:
+            image.topics[fresh.name] = image.topics_by_id[fresh.topic_id] = fresh
+            yield TopicCreated(fresh)
+            continue
+        for number, (before, after) in enumerate(zip(topic.partitions, fresh.partitions, strict=False)):
+            if before != after:
+                same = (before.leader, before.leader_epoch) == (after.leader, after.leader_epoch)
+                (others if same else leaders).append((topic, number))
+                for field in fields(PartitionImage):
+                    setattr(before, field.name, getattr(after, field.name))
+        first = len(topic.partitions)
+        if len(fresh.partitions) > first:
+            topic.partitions += fresh.partitions[first:]
+            yield PartitionsAdded(topic, first)
+        if topic.configs != fresh.configs:
+            topic.configs = fresh.configs
+            yield TopicConfigsChanged(topic)
+    if leaders:
+        yield LeadersChanged(tuple(leaders))
+    if others:
+        yield PartitionsChanged(tuple(others))

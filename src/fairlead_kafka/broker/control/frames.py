@@ -1,0 +1,39 @@
+"""The private protocol between a broker and the controller: frames as Kafka's (a size, then bytes), the first byte of each its kind.
+
+| kind | from | content |
+|---|---|---|
+| join | broker | JSON: {"token", "node_id"} |
+| decide | broker | JSON: [number, decision], see `plain` |
+| beat | either | nothing: the sender is there |
+| image | controller | the metadata log that folds to the image as it is now |
+| line | controller | one line of the metadata log |
+| answer | controller | JSON: [number, result, error or null] |
+| refusal | controller | text: why the broker may not join; the connection ends |
+
+The controller sends an answer after the lines of the decision that it answers, so whoever reads it has them.
+"""
+
+from __future__ import annotations
+
+import struct
+from enum import IntEnum
+
+from fairlead_kafka.core.effects import Buffer
+
+
+class Kind(IntEnum):
+    """What a frame is."""
+
+    JOIN = 1
+    DECIDE = 2
+    BEAT = 3
+    IMAGE = 4
+    LINE = 5
+    ANSWER = 6
+    REFUSAL = 7
+
+
+def frame(kind: Kind, content: bytes = b"") -> list[Buffer]:
+    """The bytes of one frame."""
+    head = struct.pack(">iB", 1 + len(content), kind)
+    return [head, content] if content else [head]

@@ -1,0 +1,298 @@
+"""A broker's copy of the cluster, and its link to the controller in another process.
+
+                attach             connected           image
+    IDLE ────────▶ CONNECTING ────────▶ JOINING ────────▶ FOLLOWING
+                     ▲   │ lost, silent     │ lost, silent     │
+                     │   ▼                  │                  │
+                   AWAY ◀──────────────────┴──────────────────┘        CLOSED: detached, or refused
+
+Each time the link comes to FOLLOWING the image is the controller's, and its lines follow. What is asked on the way there waits for it, for
+broker.session.timeout.ms. What was asked and not answered when a link is lost may have been decided or not: who asked is told
+NOT_CONTROLLER, looks at the image, and asks again if need be.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections import deque
+from collections.abc import Callable
+from enum import Enum
+from typing import Any, NamedTuple, Protocol
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.config import Settings
+from fairlead_kafka.base.errors import BrokerError, DecodeError, FairleadError, UsageError
+from fairlead_kafka.base.limits import FRAME_SIZE_MAX_BYTES
+from fairlead_kafka.base.units import ms_to_ns
+from fairlead_kafka.broker.control import plain
+from fairlead_kafka.broker.control.catch_up import catch_up
+from fairlead_kafka.broker.control.frames import Kind, frame
+from fairlead_kafka.broker.controller import ClusterImage, ClusterView, DecisionDone
+from fairlead_kafka.broker.controller.fold import apply
+from fairlead_kafka.broker.controller.log import decode_log
+from fairlead_kafka.broker.timers import Timer
+from fairlead_kafka.core.effects import Close, Connect, Effect, Write
+from fairlead_kafka.core.events import Connected, Disconnected, Received
+from fairlead_kafka.wire import FrameReader
+
+_logger = logging.getLogger("fairlead_kafka.broker")
+
+FIRST_CONNECTION = 1 << 40
+"""Connections to the controller are numbered from here: a machine's numbers are its own, and the others count from 1."""
+RECONNECT_MS = 100
+UNANSWERED_MAX = 10_000
+"""Decisions asked for at once; more are refused, for the controller does not keep up."""
+
+
+class LinkState(Enum):
+    """Where a link is in its life."""
+
+    IDLE = "idle"
+    CONNECTING = "connecting"
+    JOINING = "joining"
+    FOLLOWING = "following"
+    AWAY = "away"
+    CLOSED = "closed"
+
+
+class Trigger(Enum):
+    """What moves a link on."""
+
+    ATTACHED = "attached"
+    CONNECTED = "connected"
+    IMAGE = "image"
+    LOST = "lost"
+    DUE = "due"
+    REFUSED = "refused"
+    DETACHED = "detached"
+
+
+TRANSITIONS: dict[tuple[LinkState, Trigger], LinkState] = {
+    (LinkState.IDLE, Trigger.ATTACHED): LinkState.CONNECTING,
+    (LinkState.CONNECTING, Trigger.CONNECTED): LinkState.JOINING,
+    (LinkState.CONNECTING, Trigger.LOST): LinkState.AWAY,
+    (LinkState.JOINING, Trigger.IMAGE): LinkState.FOLLOWING,
+    (LinkState.JOINING, Trigger.LOST): LinkState.AWAY,
+    (LinkState.JOINING, Trigger.REFUSED): LinkState.CLOSED,
+    (LinkState.FOLLOWING, Trigger.LOST): LinkState.AWAY,
+    (LinkState.AWAY, Trigger.DUE): LinkState.CONNECTING,
+    (LinkState.IDLE, Trigger.DETACHED): LinkState.CLOSED,
+    (LinkState.CONNECTING, Trigger.DETACHED): LinkState.CLOSED,
+    (LinkState.JOINING, Trigger.DETACHED): LinkState.CLOSED,
+    (LinkState.FOLLOWING, Trigger.DETACHED): LinkState.CLOSED,
+    (LinkState.AWAY, Trigger.DETACHED): LinkState.CLOSED,
+    (LinkState.CLOSED, Trigger.DETACHED): LinkState.CLOSED,
+}
+"""The whole life of a link; a pair that is not here is a defect."""
+
+
+class Attached(Protocol):
+    """The broker whose link it is."""
+
+    node_id: int
+    now_ns: int
+
+    def emit(self, effect: Effect) -> None:
+        """Ask the host for an effect."""
+
+    def call_at(self, deadline_ns: int, function: Callable[[], None]) -> Timer:
+        """Run `function` in a step at the deadline."""
+
+    def guard(self, function: Callable[..., None]) -> Callable[..., None]:
+        """The function, to be called later: what it raises must not end the broker."""
+
+
+class _Waiting(NamedTuple):
+    decision: Any
+    done: DecisionDone
+    deadline_ns: int
+
+
+Joined = Callable[[FairleadError | None], None]
+
+
+class RemoteController(ClusterView):
+    """The view of a broker that lives in another process than the controller. `token` lets it in."""
+
+    def __init__(self, settings: Settings, host: str, port: int, token: str) -> None:
+        super().__init__(settings)
+        self.state = LinkState.IDLE
+        self._settings = settings
+        self._address = (host, port)
+        self._token = token
+        self._broker: Attached
+        self._joined: Joined
+        self._connection = FIRST_CONNECTION
+        self._frames = FrameReader()
+        self._asked: dict[int, DecisionDone] = {}
+        self._waiting: deque[_Waiting] = deque()
+        self._number = 0
+        self._heard_ns = 0
+        self._timer: Timer | None = None
+        self._cut = False
+        self._takers = {Kind.IMAGE: self._image, Kind.LINE: self._line, Kind.ANSWER: self._answer, Kind.REFUSAL: self._refusal}
+
+    def _fire(self, trigger: Trigger) -> None:
+        target = TRANSITIONS.get((self.state, trigger))
+        if target is None:
+            raise UsageError(f"the link to the controller: {trigger.value} cannot happen while it is {self.state.value}")
+        self.state = target
+
+    # --- For the broker
+
+    def attach(self, broker: Attached, joined: Joined) -> None:
+        """Connect, and go on doing so; joined(None) each time the image is up to date again, joined(error) if it never will be."""
+        self._broker, self._joined = broker, joined
+        self._fire(Trigger.ATTACHED)
+        self._connect()
+
+    def detach(self, node_id: int) -> None:
+        """End the link: the controller sees it, and takes the broker for gone."""
+        linked = self.state in (LinkState.CONNECTING, LinkState.JOINING, LinkState.FOLLOWING)
+        self._fire(Trigger.DETACHED)
+        self._set_timer(None)
+        if linked:
+            self._broker.emit(Close(self._connection, drain=True))
+        waiting, self._waiting = self._waiting, deque()
+        for one in waiting:
+            one.done(None, self._unreachable("the broker is stopping"))
+        self._give_up("the broker is stopping")
+
+    def decide(self, decision: Any, done: DecisionDone) -> None:
+        """Ask the controller. NOT_CONTROLLER: there is no link, or it was lost meanwhile. THROTTLING_QUOTA_EXCEEDED: too many wait."""
+        if self.state in (LinkState.IDLE, LinkState.CLOSED):
+            done(None, self._unreachable(f"it is {self.state.value}"))
+        elif len(self._asked) + len(self._waiting) >= UNANSWERED_MAX:
+            done(None, BrokerError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, "the controller does not keep up with what it is asked; ask later"))
+        elif self.state is LinkState.FOLLOWING:
+            self._ask(decision, done)
+        else:
+            patience_ns = ms_to_ns(self._settings["broker.session.timeout.ms"])
+            self._waiting.append(_Waiting(decision, self._broker.guard(done), self._broker.now_ns + patience_ns))
+
+    def _ask(self, decision: Any, done: DecisionDone) -> None:
+        self._number += 1
+        self._asked[self._number] = self._broker.guard(done)
+        self._send(Kind.DECIDE, plain.dump([self._number, decision], self))
+
+    def cut(self, cut: bool) -> None:
+        """Let nothing through in either direction, as a network that is down; or let it through again."""
+        if self._cut and not cut and self.state in (LinkState.CONNECTING, LinkState.JOINING, LinkState.FOLLOWING):
+            self._lose("bytes were lost on it", retry_ms=0)
+        self._cut = cut
+
+    def handle(self, event: Connected | Disconnected | Received) -> None:
+        """Take an event of one of these connections."""
+        if event.connection != self._connection or self._cut or self.state in (LinkState.AWAY, LinkState.CLOSED):
+            return
+        if isinstance(event, Connected):
+            self._fire(Trigger.CONNECTED)
+            self._send(Kind.JOIN, json.dumps({"token": self._token, "node_id": self._broker.node_id}).encode())
+        elif isinstance(event, Disconnected):
+            self._lose(event.reason, closed=True)
+        else:
+            self._received(event.data)
+
+    # --- Frames
+
+    def _received(self, data: bytes) -> None:
+        self._heard_ns = self._broker.now_ns
+        connection = self._connection
+        try:
+            for each in self._frames.feed(data):
+                taker = self._takers.get(Kind(each[0])) if each else None
+                if taker is not None:
+                    taker(bytes(each[1:]))
+                if connection != self._connection or self.state in (LinkState.AWAY, LinkState.CLOSED):
+                    return
+        except (DecodeError, ValueError) as error:
+            self._lose(f"what came from the controller makes no sense: {error}")
+
+    def _image(self, content: bytes) -> None:
+        image = ClusterImage()
+        for records in decode_log(content)[0]:
+            for record in records:
+                apply(image, record)
+        self._fire(Trigger.IMAGE)
+        changes = catch_up(self.image, image)
+        for change in changes:
+            self.note(change)
+        self.tell(changes)
+        self._joined(None)  # who says first that the broker lives
+        waiting, self._waiting = self._waiting, deque()
+        for one in waiting:
+            self._ask(one.decision, one.done)
+
+    def _line(self, content: bytes) -> None:
+        for records in decode_log(content)[0]:
+            self.apply(records)
+
+    def _answer(self, content: bytes) -> None:
+        number, result, error = plain.load(content, self)
+        self._asked.pop(number)(result, error)
+
+    def _refusal(self, content: bytes) -> None:
+        self._fire(Trigger.REFUSED)
+        self._set_timer(None)
+        self._broker.emit(Close(self._connection))
+        self._joined(FairleadError(f"the controller does not let broker {self._broker.node_id} join: {content.decode()}"))
+
+    def _send(self, kind: Kind, content: bytes = b"") -> None:
+        if not self._cut:
+            self._broker.emit(Write(self._connection, frame(kind, content)))
+
+    # --- Life
+
+    def _connect(self) -> None:
+        self._connection += 1
+        self._frames = FrameReader(FRAME_SIZE_MAX_BYTES)
+        self._heard_ns = self._broker.now_ns
+        if not self._cut:
+            self._broker.emit(Connect(self._connection, *self._address))
+        self._set_timer(self._settings["broker.heartbeat.interval.ms"], self._beat)
+
+    def _beat(self) -> None:
+        """Say that the broker is there, and look whether the controller is."""
+        self._expire()
+        silent_ns = self._broker.now_ns - self._heard_ns
+        if silent_ns >= ms_to_ns(self._settings["broker.session.timeout.ms"]):
+            self._lose(f"nothing was heard for {silent_ns // 1_000_000} ms")
+            return
+        if self.state is LinkState.FOLLOWING:
+            self._send(Kind.BEAT)
+        self._set_timer(self._settings["broker.heartbeat.interval.ms"], self._beat)
+
+    def _lose(self, reason: str, closed: bool = False, retry_ms: float = RECONNECT_MS) -> None:
+        _logger.info("broker %d lost its link to the controller: %s", self._broker.node_id, reason)
+        if not closed:
+            self._broker.emit(Close(self._connection))
+        self._fire(Trigger.LOST)
+        self._set_timer(retry_ms, self._again)
+        self._give_up(reason)
+
+    def _again(self) -> None:
+        self._fire(Trigger.DUE)
+        self._expire()
+        self._connect()
+
+    def _expire(self) -> None:
+        while self._waiting and self._waiting[0].deadline_ns <= self._broker.now_ns:
+            self._waiting.popleft().done(None, self._unreachable(f"it is {self.state.value}"))
+
+    def _give_up(self, reason: str) -> None:
+        asked, self._asked = self._asked, {}
+        for done in asked.values():
+            done(None, self._unreachable(reason))
+
+    def _unreachable(self, reason: str) -> BrokerError:
+        return BrokerError(
+            ErrorCode.NOT_CONTROLLER, f"broker {self._broker.node_id} has no link to the controller ({reason}): look, and ask again"
+        )
+
+    def _set_timer(self, wait_ms: float | None, function: Callable[[], None] | None = None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = None
+        if wait_ms is not None and function is not None:
+            self._timer = self._broker.call_at(self._broker.now_ns + ms_to_ns(wait_ms), function)

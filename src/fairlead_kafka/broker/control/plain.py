@@ -1,0 +1,105 @@
+"""Decisions and their results as JSON, and back: what crosses between a broker and the controller.
+
+Numbers, texts, booleans, null and lists are themselves; everything else is an object with one key that says what it is. Only the
+dataclasses, named tuples and enums of the controller's own modules can be named, so whatever arrives, nothing else is built from it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from typing import Any
+from uuid import UUID
+
+from fairlead_kafka.base.errors import BrokerError, DecodeError
+from fairlead_kafka.base.ids import Node
+from fairlead_kafka.broker.controller import ClusterImage, ClusterView, TopicCreated, TopicImage, configs, decisions
+from fairlead_kafka.broker.controller.fold import apply, topic_record
+
+
+def _named() -> dict[str, type]:
+    found = {
+        name: each
+        for module in (configs, decisions)
+        for name, each in vars(module).items()
+        if isinstance(each, type) and (is_dataclass(each) or issubclass(each, Enum)) and each is not TopicImage
+    }
+    return found | {"Node": Node}
+
+
+_NAMED = _named()
+_FIELDS = {name: tuple(one.name for one in fields(each)) for name, each in _NAMED.items() if is_dataclass(each)}
+_PLAIN = (str, int, float, type(None))
+
+
+def dump(value: Any, view: ClusterView) -> bytes:
+    """Bytes of a decision or a result; a topic that `view` has is only named, for the other side has it as well. TypeError if not plain."""
+    return json.dumps(_out(value, view), separators=(",", ":")).encode()
+
+
+def load(data: bytes | memoryview, view: ClusterView) -> Any:
+    """The value again. DecodeError if it is none."""
+    try:
+        return _in(json.loads(bytes(data)), view)
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+        raise DecodeError(f"not a decision or its result: {error!r}", 0) from error
+
+
+def _out(value: Any, view: ClusterView) -> Any:
+    kind = type(value)
+    if kind in _PLAIN or kind is bool:
+        return value
+    if kind is list:
+        return [_out(one, view) for one in value]
+    name = kind.__name__
+    if _NAMED.get(name) is kind:
+        if issubclass(kind, Enum):
+            return {"enum": [name, value.value]}
+        parts = [getattr(value, field) for field in _FIELDS[name]] if name in _FIELDS else value
+        return {"object": [name, *(_out(part, view) for part in parts)]}
+    return _out_other(value, view)
+
+
+def _out_other(value: Any, view: ClusterView) -> Any:
+    if isinstance(value, TopicImage):
+        if view.image.topics_by_id.get(value.topic_id) is value:
+            return {"known": value.topic_id.hex}
+        return {"topic": topic_record(value)}
+    if isinstance(value, BrokerError):
+        return {"error": [int(value.code), value.context]}
+    if isinstance(value, UUID):
+        return {"uuid": value.hex}
+    if isinstance(value, tuple):
+        return {"tuple": [_out(one, view) for one in value]}
+    if isinstance(value, dict):
+        return {"map": [[_out(key, view), _out(one, view)] for key, one in value.items()]}
+    if isinstance(value, _PLAIN):
+        return value.value if isinstance(value, Enum) else value
+    raise TypeError(f"a decision's fields and its result are plain values; {type(value).__name__} is not: {value!r}")
+
+
+def _in(value: Any, view: ClusterView) -> Any:
+    if isinstance(value, list):
+        return [_in(one, view) for one in value]
+    if not isinstance(value, dict):
+        return value
+    ((kind, content),) = value.items()
+    if kind == "object":
+        return _NAMED[content[0]](*(_in(part, view) for part in content[1:]))
+    if kind == "enum":
+        return _NAMED[content[0]](content[1])
+    if kind == "tuple":
+        return tuple(_in(one, view) for one in content)
+    if kind == "map":
+        return {_in(key, view): _in(one, view) for key, one in content}
+    if kind == "uuid":
+        return UUID(hex=content)
+    if kind == "error":
+        return BrokerError(*content)
+    if kind == "known":
+        return view.image.topics_by_id[UUID(hex=content)]
+    created = apply(ClusterImage(), {"type": "topic", **content}) if kind == "topic" else None
+    if not isinstance(created, TopicCreated):
+        raise TypeError(f"no such kind of value: {kind}")
+    return created.topic

@@ -1,0 +1,53 @@
+"""The producer ids that a broker may give away: a block from the controller at a time."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.broker.controller import AllocateProducerIds, ClusterView
+
+AtHand = Callable[[BrokerError | None], None]
+
+
+class ProducerIds:
+    """Ids that nobody else has. Callers wait together for a block, and are served in the order in which they came."""
+
+    def __init__(self, controller: ClusterView, node_id: int) -> None:
+        self._controller = controller
+        self._node_id = node_id
+        self._first = self._stop = 0
+        self._waiting: deque[AtHand] = deque()
+        self._asking = False
+
+    def when_at_hand(self, then: AtHand) -> None:
+        """Call then(None) once `take` has an id to give, at once if it has now; then(error) if the controller gives none."""
+        self._waiting.append(then)
+        self._serve()
+
+    def take(self) -> int:
+        """An id; only within a call of `when_at_hand`, and one per call."""
+        if self._first == self._stop:
+            raise AssertionError("a producer id is taken only when one is at hand")
+        self._first += 1
+        return self._first - 1
+
+    def _serve(self) -> None:
+        while self._waiting and not self._asking:
+            if self._first < self._stop:
+                self._waiting.popleft()(None)
+            else:
+                self._asking = True
+                self._controller.decide(AllocateProducerIds(self._node_id), self._allocated)
+
+    def _allocated(self, block: tuple[int, int] | None, error: BrokerError | None) -> None:
+        self._asking = False
+        if block is not None:
+            first, count = block
+            self._first, self._stop = first, first + count
+            self._serve()
+            return
+        waiting, self._waiting = self._waiting, deque()
+        for then in waiting:
+            then(error)

@@ -1,0 +1,210 @@
+"""The controller as a machine of its own: brokers of other processes join it, follow its decisions and have theirs made.
+
+    accepted ──join──▶ member ──BrokerStarted──▶ alive in the image ──connection lost, or silent too long──▶ gone
+        └──wrong token, or silent──▶ closed
+
+A broker is known to be dead the moment its connection ends, which `kill -9` brings about at once; one that hangs, or is cut off, when it
+has said nothing for `broker.session.timeout.ms`. It is fenced by then, and if it lives it joins again and starts anew.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from fairlead_kafka.base.errors import BrokerError, ConnectionFailed, DecodeError
+from fairlead_kafka.base.units import NS_PER_MS, ms_to_ns
+from fairlead_kafka.broker.control import plain
+from fairlead_kafka.broker.control.frames import Kind, frame
+from fairlead_kafka.broker.controller import BrokerStarted, Controller
+from fairlead_kafka.core.effects import Buffer, Close, Effect, Listen, Resolve, Write
+from fairlead_kafka.core.events import Accepted, Disconnected, Event, Listening, Received, Submitted
+from fairlead_kafka.wire import FrameReader
+
+_logger = logging.getLogger("fairlead_kafka.broker")
+
+_LISTENER = 1
+_NOBODY = -1
+JOIN_FRAME_MAX_BYTES = 1 << 20
+"""A stranger is not given more room than this."""
+
+
+@dataclass(slots=True)
+class OpenController:
+    """Listen; resolved with the port."""
+
+    completion: Any
+
+
+@dataclass(slots=True)
+class Decide:
+    """Have a decision made for the launcher; resolved with its result."""
+
+    decision: Any
+    completion: Any
+
+
+@dataclass(slots=True)
+class _Member:
+    """One connection: `node_id` once it has joined, `started` once its broker is alive in the image."""
+
+    connection: int
+    heard_ns: int
+    node_id: int = _NOBODY
+    started: bool = False
+    frames: FrameReader = field(default_factory=FrameReader)
+    outgoing: list[Buffer] = field(default_factory=list)
+
+
+class ControllerServer:
+    """Serves one controller to the brokers that know the `token`, once it is opened, and to the launcher."""
+
+    def __init__(self, controller: Controller, token: str, host: str = "127.0.0.1", port: int = 0) -> None:
+        self._controller = controller
+        self._token = token
+        self._host, self._port = host, port
+        self._inbox: deque[Event] = deque()
+        self._outbox: list[Effect] = []
+        self._members: dict[int, _Member] = {}
+        self._opening: OpenController | None = None
+        self._now_ns = 0
+        self._unfollow = controller.follow(self._decided)
+        self.wake: Callable[[], None] = lambda: None
+        """Set by the launcher: has the host step this machine soon."""
+
+    # --- The machine protocol
+
+    def receive(self, event: Event) -> None:
+        """Queue an event."""
+        self._inbox.append(event)
+
+    def step(self, now_ns: int, wall_ms: int) -> Sequence[Effect]:
+        """Serve what arrived; miss those who are silent."""
+        self._now_ns = now_ns
+        self._controller.tick(now_ns)
+        for _ in range(len(self._inbox)):
+            self._take(self._inbox[0])
+            self._inbox.popleft()  # only now: `crashed` tells those whose operation was begun, too
+        for member in list(self._members.values()):
+            if now_ns >= member.heard_ns + self._patience_ns():
+                self._end(member, f"it was silent for {(now_ns - member.heard_ns) // NS_PER_MS} ms")
+        for member in self._members.values():
+            if member.outgoing:
+                self._outbox.append(Write(member.connection, member.outgoing))
+                member.outgoing = []
+        effects, self._outbox = self._outbox, []
+        return effects
+
+    def deadline_ns(self) -> int | None:
+        """When the next member has been silent for too long, or the controller has something to do."""
+        deadlines = [member.heard_ns + self._patience_ns() for member in self._members.values()]
+        due_ns = self._controller.deadline_ns()
+        return min(deadlines if due_ns is None else [*deadlines, due_ns], default=None)
+
+    def crashed(self, error: Exception) -> Sequence[Effect]:
+        """No controller any more: whoever waits for it is told."""
+        self._unfollow()
+        waiting = [self._opening, *(event.operation for event in self._inbox if isinstance(event, Submitted))]
+        return [Resolve(operation.completion, None, error) for operation in waiting if operation is not None]
+
+    def _patience_ns(self) -> int:
+        return ms_to_ns(self._controller.configs.broker_settings()["broker.session.timeout.ms"])
+
+    def _take(self, event: Event) -> None:
+        if isinstance(event, Accepted):
+            self._members[event.connection] = _Member(event.connection, self._now_ns, frames=FrameReader(JOIN_FRAME_MAX_BYTES))
+        elif isinstance(event, Received):
+            member = self._members.get(event.connection)
+            if member is not None:
+                self._received(member, event.data)
+        elif isinstance(event, Disconnected):
+            member = self._members.get(event.connection)
+            if member is not None:
+                self._gone(member)
+        elif isinstance(event, Submitted):
+            self._submitted(event.operation)
+        elif isinstance(event, Listening) and self._opening is not None:
+            error = None if event.error is None else ConnectionFailed(f"the controller cannot listen on {self._host}: {event.error}")
+            self._outbox.append(Resolve(self._opening.completion, event.port, error))
+            self._opening = None
+
+    def _submitted(self, operation: OpenController | Decide) -> None:
+        if isinstance(operation, OpenController):
+            self._opening = operation
+            self._outbox.append(Listen(_LISTENER, self._host, self._port))
+            return
+
+        def done(result: Any, error: BrokerError | None) -> None:
+            self._outbox.append(Resolve(operation.completion, result, error))
+
+        self._controller.decide(operation.decision, done)
+
+    # --- Members
+
+    def _received(self, member: _Member, data: bytes) -> None:
+        member.heard_ns = self._now_ns
+        try:
+            for each in member.frames.feed(data):
+                self._serve(member, Kind(each[0]) if each else None, bytes(each[1:]))
+                if member.connection not in self._members:
+                    return
+        except (DecodeError, ValueError, KeyError, TypeError) as error:
+            self._end(member, f"what it sent makes no sense: {error!r}")
+
+    def _serve(self, member: _Member, kind: Kind | None, content: bytes) -> None:
+        if member.node_id == _NOBODY:
+            self._join(member, json.loads(content) if kind is Kind.JOIN else {})
+        elif kind is Kind.DECIDE:
+            number, decision = plain.load(content, self._controller)
+            self._decide(member, number, decision)
+        elif kind is Kind.BEAT:
+            member.outgoing += frame(Kind.BEAT)
+
+    def _join(self, member: _Member, wanted: dict[str, Any]) -> None:
+        if wanted.get("token") != self._token:
+            _logger.warning("the controller refuses a connection that does not know its token")
+            self._outbox.append(Write(member.connection, frame(Kind.REFUSAL, b"the token is wrong: it belongs to another cluster")))
+            self._outbox.append(Close(member.connection, drain=True))
+            del self._members[member.connection]
+            return
+        node_id = int(wanted["node_id"])
+        for other in list(self._members.values()):
+            if other.node_id == node_id:
+                self._end(other, "it joined again")
+        member.node_id = node_id
+        member.frames = FrameReader()
+        member.outgoing += frame(Kind.IMAGE, self._controller.snapshot())
+
+    def _decide(self, member: _Member, number: int, decision: Any) -> None:
+        if isinstance(decision, BrokerStarted):
+            member.started = True
+
+        def done(result: Any, error: BrokerError | None) -> None:
+            if member.connection in self._members:
+                member.outgoing += frame(Kind.ANSWER, plain.dump([number, result, error], self._controller))
+                self.wake()
+
+        self._controller.decide(decision, done)
+
+    def _decided(self, line: bytes) -> None:
+        """Every decision, whoever asked for it, goes to all members."""
+        if self._members:
+            told = frame(Kind.LINE, line)
+            for member in self._members.values():
+                if member.node_id != _NOBODY:
+                    member.outgoing += told
+            self.wake()
+
+    def _end(self, member: _Member, reason: str) -> None:
+        _logger.info("the controller ends the connection of broker %d: %s", member.node_id, reason)
+        self._outbox.append(Close(member.connection))
+        self._gone(member)
+
+    def _gone(self, member: _Member) -> None:
+        self._members.pop(member.connection, None)
+        if member.started:
+            self._controller.detach(member.node_id)

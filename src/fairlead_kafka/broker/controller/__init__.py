@@ -1,0 +1,143 @@
+"""The controller: what the cluster consists of, and the one place where that changes.
+
+Theory of operation. The cluster's metadata (brokers, topics, partitions, leaders, replicas in sync, configs, producer ids) is an image:
+plain data that everyone may read. It is the fold of a metadata log. Every change is a decision: a method of `Controller` checks it
+against the image, makes records of it, writes them as one line to the log, and only then has `fold.apply` apply them, the same function
+that replays the log when a cluster starts again and that keeps the copies of brokers in other processes: what is replayed or copied
+cannot differ from what was lived. Listeners (the brokers) hear of each change after the image has it.
+
+    decision ─▶ Controller ─▶ check ─▶ records ─▶ append(line) ─▶ apply(image, record) ─▶ listeners
+                               BrokerError             ├─ on start: decode_log ─▶ apply ─┘
+                                                       └─ followers: the same line, applied to copies
+
+A line is whole or not there (its CRC says), so a topic never exists by halves. A torn last line was never acknowledged and is cut;
+damage before the end is refused. A snapshot of the image takes the log's place on every start, and whenever it has grown to several
+times that size.
+
+Brokers. Each start of a broker is registered under an epoch of its own. One that stops, or is lost, is fenced: it leads nothing and is in
+sync nowhere, but where it is the last one (`brokers` has the table).
+
+Leadership. A partition is led by the first of its replicas, in order of preference, that is in sync and alive (`elections` has the
+table). Each new leader is a new leader epoch, so that clients and followers can tell one reign from the next; every change of a
+partition is a new partition epoch, so that a leader whose view is old is told so. Who is in sync is said by the leader (`in_sync`).
+After a restart whoever led leads again: it has what anybody has.
+
+There is one controller, not a quorum: an object that the brokers of one thread call directly, and that `broker.control` brings to others.
+
+| who | what |
+|---|---|
+| `image`, `fold`, `packed`, `log`, `older` | the data and its changes; records; partitions as columns; bytes; records of release 0.1 |
+| `view`, `journal`, `controller` | reading; writing; the face of those who decide |
+| `decisions` | what brokers may ask for |
+| `topics`, `placement`, `names`, `limits` | topics come, grow and go; who gets a partition; what a topic may be called; KIP-578 |
+| `brokers`, `elections`, `leadership`, `in_sync`, `reassignment` | who is alive, who leads, who is in sync, who moves |
+| `configs` | where a value comes from and what may be set |
+
+30,000 partitions with three replicas are created, or change their leaders, in some 0.1 s: records hold partitions as columns, and the
+image holds seven fields of each, whose tuples are shared.
+"""
+
+from fairlead_kafka.broker.controller.configs import (
+    AlterOperation,
+    ConfigAlteration,
+    ConfigSource,
+    ConfigSynonym,
+    DescribedConfig,
+    changeable_configs,
+    replacing,
+)
+from fairlead_kafka.broker.controller.controller import PRODUCER_ID_BLOCK, Controller
+from fairlead_kafka.broker.controller.decisions import (
+    AllocateProducerIds,
+    AlterBrokerConfigs,
+    AlterPartitions,
+    AlterReassignments,
+    AlterTopicConfigs,
+    BrokerStarted,
+    BrokerStopped,
+    BrokerStopping,
+    CreateInternalTopic,
+    CreatePartitions,
+    CreateTopics,
+    DecisionDone,
+    DeleteTopics,
+    DiskReported,
+    ElectLeaders,
+    NewTopic,
+    ProposedIsr,
+    Reassignment,
+)
+from fairlead_kafka.broker.controller.image import (
+    CLUSTER_WIDE,
+    INTERNAL_TOPICS,
+    NO_BROKER_EPOCH,
+    OFFSETS_TOPIC,
+    TRANSACTIONS_TOPIC,
+    BrokerConfigsChanged,
+    BrokerInfo,
+    BrokersChanged,
+    Change,
+    ClusterImage,
+    LeadersChanged,
+    PartitionImage,
+    PartitionsAdded,
+    PartitionsChanged,
+    TopicConfigsChanged,
+    TopicCreated,
+    TopicDeleted,
+    TopicImage,
+)
+from fairlead_kafka.broker.controller.placement import PARTITIONS_PER_TOPIC_MAX, Assignments, round_robin
+from fairlead_kafka.broker.controller.view import ClusterView
+
+__all__ = [
+    "AllocateProducerIds",
+    "AlterBrokerConfigs",
+    "AlterOperation",
+    "AlterPartitions",
+    "AlterReassignments",
+    "AlterTopicConfigs",
+    "Assignments",
+    "BrokerConfigsChanged",
+    "BrokerInfo",
+    "BrokerStarted",
+    "BrokerStopped",
+    "BrokerStopping",
+    "BrokersChanged",
+    "CLUSTER_WIDE",
+    "Change",
+    "ClusterImage",
+    "ClusterView",
+    "ConfigAlteration",
+    "ConfigSource",
+    "ConfigSynonym",
+    "Controller",
+    "CreateInternalTopic",
+    "CreatePartitions",
+    "CreateTopics",
+    "DecisionDone",
+    "DeleteTopics",
+    "DescribedConfig",
+    "DiskReported",
+    "ElectLeaders",
+    "INTERNAL_TOPICS",
+    "LeadersChanged",
+    "NO_BROKER_EPOCH",
+    "NewTopic",
+    "OFFSETS_TOPIC",
+    "PARTITIONS_PER_TOPIC_MAX",
+    "PRODUCER_ID_BLOCK",
+    "PartitionImage",
+    "PartitionsAdded",
+    "PartitionsChanged",
+    "ProposedIsr",
+    "Reassignment",
+    "TRANSACTIONS_TOPIC",
+    "TopicConfigsChanged",
+    "TopicCreated",
+    "TopicDeleted",
+    "TopicImage",
+    "changeable_configs",
+    "replacing",
+    "round_robin",
+]

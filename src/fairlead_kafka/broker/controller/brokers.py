@@ -1,0 +1,170 @@
+"""Brokers come and go: registration, and what becomes of the partitions that a broker leads or holds in sync.
+
+| state | leads, in sync | how it comes about |
+|---|---|---|
+| awaited | in sync as before; where it leads nobody does | it was there when the controller itself ended, and has not come back yet |
+| fenced | no; in sync only where nobody else is | stopped, lost, or awaited for `broker.session.timeout.ms` |
+| alive | yes | it started |
+| stopping | leads only what nobody else can | it asked to leave in good order; fenced when it is gone |
+| disk failed | leads only what nobody else can; in sync only where nobody else is | it says so, and says so when its disk works again |
+
+Each start is a new epoch; who speaks with an older one is told STALE_BROKER_EPOCH. That a broker is lost is found out by whoever has
+the connection to it (`broker.control`), and told by the broker itself where it shares the controller's thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import chain, repeat
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.base.ids import NO_LEADER, Node
+from fairlead_kafka.base.units import ms_to_ns
+from fairlead_kafka.broker.controller.elections import Electorate, after_coming, after_leaving, grown
+from fairlead_kafka.broker.controller.fold import ChangedPartition, MetadataRecord, broker_record, changed_records
+from fairlead_kafka.broker.controller.image import BrokerInfo, PartitionImage, TopicImage
+from fairlead_kafka.broker.controller.journal import Journal
+
+Decide = Callable[[PartitionImage, bool, int], PartitionImage | None]
+"""A partition, whether unclean election is on for it, and who led it before a restart → what it is to become, or None."""
+
+
+class Brokers:
+    """Decides what follows when a broker starts, leaves or is lost."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._image = journal.image
+        self._awaiting_since_ns: int | None = None
+        self.all_stopping = False
+        """The cluster ends: nobody takes over from anybody. What is not replicated by now is not acknowledged (acks=all)."""
+
+    def electorate(self, *, without: int | None = None, coming: int | None = None) -> Electorate:
+        """Who counts now, but for a broker that leaves or comes with the decision being made."""
+        alive = {node_id for node_id, broker in self._image.brokers.items() if broker.alive}
+        eligible = set(self._image.eligible())
+        if coming is not None:
+            alive.add(coming)
+            eligible.add(coming)
+        if without is not None:
+            alive.discard(without)
+            eligible.discard(without)
+        return Electorate(alive, eligible, self._journal.awaited - alive)
+
+    # --- Coming and going
+
+    def started(self, node: Node) -> int:
+        """The broker listens; its epoch. It leads where nobody does and it is in sync. A life of it that nobody saw end ends first."""
+        self.stopped(node.node_id)
+        awaited = self._journal.awaited
+        awaited.discard(node.node_id)
+        broker = BrokerInfo(node, True, self._image.next_broker_epoch())
+        electorate = self.electorate(coming=node.node_id)
+        changes = self.changes(lambda one, unclean, last: after_coming(one, electorate, unclean, last))
+        self._journal.commit([broker_record(broker), *changed_records(changes)])
+        if not awaited:
+            self._journal.last_leaders.clear()
+        return broker.epoch
+
+    def stopping(self, node_id: int) -> None:
+        """Controlled shutdown: what the broker leads and others hold goes to them, while it still serves."""
+        broker = self._image.brokers.get(node_id)
+        if broker is None or not broker.alive or broker.stopping:
+            return
+        self._resign(replace(broker, stopping=True))
+
+    def disk_reported(self, node_id: int, epoch: int, works: bool) -> None:
+        """The broker's disk takes nothing any more, or takes all again. BrokerError as in `check_epoch`.
+
+        Kafka's LogDirFailure, but that a broker with one folder for its log would end there: this one goes on serving what it has.
+        """
+        broker = self.check_epoch(node_id, epoch)
+        if not broker.alive or broker.disk_failed is not works:
+            return
+        if not works:
+            self._resign(replace(broker, disk_failed=True))
+            return
+        electorate = self.electorate(coming=node_id)
+        changes = self.changes(lambda one, unclean, last: after_coming(one, electorate, unclean, last))
+        self._journal.commit([broker_record(replace(broker, disk_failed=False)), *changed_records(changes)])
+
+    def _resign(self, broker: BrokerInfo) -> None:
+        """What the broker leads, or holds in sync, is for the others, where there are others in sync."""
+        node_id, electorate = broker.node.node_id, self.electorate()
+        electorate = replace(electorate, eligible=frozenset(electorate.eligible) - {node_id})
+        self._leave(node_id, electorate, broker_record(broker), unclean=False)
+
+    def stopped(self, node_id: int) -> None:
+        """The broker is gone: what it led goes to the next replica in sync that is alive, or has no leader until it is back."""
+        broker = self._image.brokers.get(node_id)
+        if broker is None or not broker.alive:
+            return
+        electorate = self.electorate(without=node_id)
+        self._leave(node_id, electorate, broker_record(replace(broker, alive=False, stopping=False, disk_failed=False)))
+
+    # --- Waiting after a restart
+
+    def tick(self, now_ns: int) -> None:
+        """Time passes: stop waiting for brokers that a restart of the controller did not bring back."""
+        if not self._journal.awaited:
+            self._awaiting_since_ns = None
+        elif self._awaiting_since_ns is None:
+            self._awaiting_since_ns = now_ns
+        elif now_ns - self._awaiting_since_ns >= self._patience_ns():
+            self._give_up()
+
+    def deadline_ns(self) -> int | None:
+        """When `tick` has something to do."""
+        return None if self._awaiting_since_ns is None else self._awaiting_since_ns + self._patience_ns()
+
+    def _patience_ns(self) -> int:
+        return ms_to_ns(self._journal.configs.broker_settings()["broker.session.timeout.ms"])
+
+    def _give_up(self) -> None:
+        gone = sorted(self._journal.awaited)
+        self._journal.awaited.clear()
+        self._journal.last_leaders.clear()
+        self._awaiting_since_ns = None
+        electorate = self.electorate()
+        for node_id in gone:
+            self._leave(node_id, electorate)
+
+    def _leave(self, node_id: int, electorate: Electorate, *told: MetadataRecord, unclean: bool = True) -> None:
+        changes = self.changes(lambda one, allowed, _: after_leaving(one, node_id, electorate, unclean and allowed))
+        records = [*told, *changed_records(() if self.all_stopping else changes)]
+        if records:
+            self._journal.commit_fact(records)
+
+    def check_epoch(self, node_id: int, epoch: int) -> BrokerInfo:
+        """The broker, if that is its present life. BrokerError: BROKER_ID_NOT_REGISTERED or STALE_BROKER_EPOCH."""
+        broker = self._image.brokers.get(node_id)
+        if broker is None:
+            raise BrokerError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"broker {node_id} never started in this cluster: register it first")
+        if broker.epoch != epoch:
+            raise BrokerError(
+                ErrorCode.STALE_BROKER_EPOCH,
+                f"broker {node_id} has epoch {broker.epoch}, not {epoch}: it started again since; register anew",
+            )
+        return broker
+
+    # --- All partitions
+
+    def unclean(self, topic: TopicImage) -> bool:
+        """True if a replica that is not in sync may lead where no other is alive."""
+        return bool(self._journal.configs.topic_settings(topic)["unclean.leader.election.enable"])
+
+    def changes(self, decide: Decide) -> Iterator[ChangedPartition]:
+        """What `decide` makes of every partition. It is asked once for all that look alike: epochs say nothing to it, they only grow."""
+        for topic in self._image.topics.values():
+            unclean = self.unclean(topic)
+            lasts = chain(self._journal.last_leaders.get(topic.topic_id, ()), repeat(NO_LEADER))
+            decided: dict[tuple[object, ...], PartitionImage | None] = {}
+            for number, (before, last) in enumerate(zip(topic.partitions, lasts, strict=False)):
+                look = (before.replicas, before.isr, before.leader, before.adding, before.removing, last)
+                if look not in decided:
+                    decided[look] = decide(replace(before, leader_epoch=0, partition_epoch=0), unclean, last)
+                after = decided[look]
+                if after is not None:
+                    yield topic, number, grown(before, after)

@@ -1,0 +1,254 @@
+"""Configs of brokers and topics: where a value comes from, and what may be set.
+
+A broker's value comes from, first choice first: what was set on it while it ran, what was set for the whole cluster, what it was
+started with, Kafka's default. A topic's comes from what was set on the topic, then from its broker's counterpart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.config import ConfigKey, ConfigType, Settings
+from fairlead_kafka.base.config_broker import BROKER_CONFIGS, TOPIC_COUNTERPARTS, config_text, topic_settings
+from fairlead_kafka.base.errors import BrokerError, ConfigError
+from fairlead_kafka.broker.controller.image import CLUSTER_WIDE, ClusterImage, TopicImage
+
+
+class ConfigSource(IntEnum):
+    """Where a value comes from, by the protocol's numbers (Kafka's `DescribeConfigsResponse.ConfigSource`)."""
+
+    TOPIC = 1
+    DYNAMIC_BROKER = 2
+    DYNAMIC_CLUSTER = 3
+    STATIC_BROKER = 4
+    DEFAULT = 5
+
+
+class AlterOperation(IntEnum):
+    """What to do with a key (KIP-339)."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigAlteration:
+    """One change: APPEND and SUBTRACT are for lists; `value` is None for DELETE."""
+
+    key: str
+    operation: AlterOperation
+    value: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigSynonym:
+    """One place a value could come from, and the value there as text."""
+
+    key: str
+    value: str | None
+    source: ConfigSource
+
+
+@dataclass(slots=True)
+class DescribedConfig:
+    """One key of a broker or topic: its value as text, and the places it could come from, the one that counts first."""
+
+    key: ConfigKey
+    value: str | None
+    source: ConfigSource
+    read_only: bool
+    synonyms: list[ConfigSynonym] = field(default_factory=list)
+
+
+_FIXED_ON_INTERNAL_TOPICS = ("cleanup.policy", "retention.ms", "retention.bytes")
+"""Committed offsets must not fall to retention, so these cannot be changed on internal topics."""
+
+
+_NO_TOPIC = ""
+"""Stands for all topics that have no configs of their own."""
+
+
+class Configs:
+    """What an image's configs amount to. Parsed settings are kept until something below them changes."""
+
+    def __init__(self, image: ClusterImage, static: Settings) -> None:
+        self._image = image
+        self._static = static
+        self._brokers: dict[str, Settings] = {}
+        self._topics: dict[str, dict[str, Settings]] = {}
+
+    def forget(self, topic: str | None = None) -> None:
+        """The configs of `topic`, or of brokers and thereby of everything, changed."""
+        if topic is not None:
+            self._topics.pop(topic, None)
+            return
+        self._brokers.clear()
+        self._topics.clear()
+
+    def broker_settings(self, name: str = CLUSTER_WIDE) -> Settings:
+        """Settings (scope "broker") of the broker `name`, a node id as text; CLUSTER_WIDE: of a broker with nothing of its own."""
+        settings = self._brokers.get(name)
+        if settings is None:
+            dynamic = {**self._dynamic(CLUSTER_WIDE), **self._dynamic(name)}
+            values = {**self._static.values_by_key, **_parsed("broker", dynamic)}
+            settings = self._brokers[name] = Settings(values, self._static.given | frozenset(dynamic))
+        return settings
+
+    def topic_settings(self, topic: TopicImage, name: str = CLUSTER_WIDE) -> Settings:
+        """Settings (scope "topic") of a topic on the broker `name`: its own, over the broker's. Topics with none of their own share one."""
+        by_broker = self._topics.setdefault(topic.name if topic.configs else _NO_TOPIC, {})
+        settings = by_broker.get(name)
+        if settings is None:
+            settings = by_broker[name] = topic_settings(self.broker_settings(name), topic_overrides(topic.internal, topic.configs))
+        return settings
+
+    def describe_broker(self, name: str) -> list[DescribedConfig]:
+        """Every key of scope "broker", by name."""
+        return [_described(key, self._broker_synonyms(key.name, name), not key.dynamic) for key in BROKER_CONFIGS.scope("broker")]
+
+    def describe_topic(self, configs: Mapping[str, str], name: str = CLUSTER_WIDE) -> list[DescribedConfig]:
+        """Every key of scope "topic", by name, for a topic with `configs` of its own, as the broker `name` has it."""
+        inherited = topic_settings(self.broker_settings(name), {})
+        return [self._describe_topic_key(key, configs, inherited, name) for key in BROKER_CONFIGS.scope("topic")]
+
+    def _describe_topic_key(self, key: ConfigKey, configs: Mapping[str, str], inherited: Settings, name: str) -> DescribedConfig:
+        own = [ConfigSynonym(key.name, configs[key.name], ConfigSource.TOPIC)] if key.name in configs else []
+        below = [synonym for counterpart, _ in TOPIC_COUNTERPARTS[key.name] for synonym in self._broker_synonyms(counterpart, name)]
+        described = _described(key, own + [synonym for synonym in below if synonym.value is not None], False)
+        if not own:
+            described.value = config_text(inherited[key.name])
+        return described
+
+    def _dynamic(self, name: str) -> dict[str, str]:
+        return self._image.broker_configs.get(name, {})
+
+    def _broker_synonyms(self, key_name: str, name: str) -> list[ConfigSynonym]:
+        synonyms = []
+        places = [(CLUSTER_WIDE, ConfigSource.DYNAMIC_CLUSTER)]
+        if name != CLUSTER_WIDE:
+            places.insert(0, (name, ConfigSource.DYNAMIC_BROKER))
+        for place, source in places:
+            if key_name in self._dynamic(place):
+                synonyms.append(ConfigSynonym(key_name, self._dynamic(place)[key_name], source))
+        if key_name in self._static.given:
+            synonyms.append(ConfigSynonym(key_name, config_text(self._static[key_name]), ConfigSource.STATIC_BROKER))
+        synonyms.append(ConfigSynonym(key_name, config_text(BROKER_CONFIGS.keys[key_name].default), ConfigSource.DEFAULT))
+        return synonyms
+
+
+def _described(key: ConfigKey, synonyms: list[ConfigSynonym], read_only: bool) -> DescribedConfig:
+    first = synonyms[0]
+    return DescribedConfig(key, first.value, first.source, read_only, synonyms)
+
+
+def topic_overrides(internal: bool, configs: Mapping[str, str]) -> dict[str, Any]:
+    """A topic's own configs, parsed. An internal topic may be marked compact, which others may not."""
+    own = dict(configs)
+    policy = own.pop("cleanup.policy", None) if internal else None
+    return _parsed("topic", own) | ({} if policy is None else {"cleanup.policy": (policy,)})
+
+
+def _parsed(scope: str, configs: Mapping[str, str]) -> dict[str, Any]:
+    settings = BROKER_CONFIGS.parse(scope, configs)
+    return {key: settings[key] for key in configs}
+
+
+def check_topic_configs(configs: Mapping[str, str | None]) -> dict[str, str]:
+    """The configs of a topic to be created, if they are all right; BrokerError(INVALID_CONFIG) that says all that is wrong."""
+    if not configs:
+        return {}
+    missing = [key for key, value in configs.items() if value is None]
+    if missing:
+        raise BrokerError(ErrorCode.INVALID_CONFIG, f"a value is needed for {', '.join(missing)}")
+    given = {key: value for key, value in configs.items() if value is not None}
+    _check("topic", given)
+    return given
+
+
+def alter(scope: str, current: Mapping[str, str], inherited: Mapping[str, Any], alterations: Sequence[ConfigAlteration]) -> dict[str, str]:
+    """`current` after `alterations` (KIP-339); lists that `current` lacks start from `inherited`.
+
+    Raises BrokerError: INVALID_REQUEST for a key named twice or a value missing, INVALID_CONFIG for what the table refuses.
+    """
+    keys = [alteration.key for alteration in alterations]
+    twice = sorted({key for key in keys if keys.count(key) > 1})
+    if twice:
+        raise BrokerError(ErrorCode.INVALID_REQUEST, f"named more than once in one request: {', '.join(twice)}")
+    altered = dict(current)
+    for alteration in alterations:
+        if alteration.operation is AlterOperation.DELETE:
+            _check_known(scope, alteration.key)
+            altered.pop(alteration.key, None)
+            continue
+        if alteration.value is None:
+            raise BrokerError(ErrorCode.INVALID_REQUEST, f"{alteration.key}: a value is needed to {alteration.operation.name.lower()}")
+        altered[alteration.key] = _altered_value(altered, inherited, alteration)
+    _check(scope, altered)
+    _check_dynamic(scope, current, altered)
+    return altered
+
+
+def _altered_value(altered: Mapping[str, str], inherited: Mapping[str, Any], alteration: ConfigAlteration) -> str:
+    assert alteration.value is not None
+    if alteration.operation is AlterOperation.SET:
+        return alteration.value
+    key = BROKER_CONFIGS.keys.get(alteration.key)
+    if key is None or key.type is not ConfigType.LIST:
+        raise BrokerError(ErrorCode.INVALID_CONFIG, f"{alteration.key}: is not a list, so nothing can be added to it or taken from it")
+    text = altered.get(alteration.key)
+    items = list(inherited[alteration.key]) if text is None else text.split(",")
+    named = alteration.value.split(",")
+    if alteration.operation is AlterOperation.APPEND:
+        return ",".join(items + [item for item in named if item not in items])
+    return ",".join(item for item in items if item not in named)
+
+
+def _check(scope: str, configs: Mapping[str, str]) -> None:
+    try:
+        BROKER_CONFIGS.parse(scope, configs)
+    except ConfigError as error:
+        raise BrokerError(ErrorCode.INVALID_CONFIG, str(error)) from None
+
+
+def _check_known(scope: str, key: str) -> None:
+    """What Kafka has and this release has not is never set: it may be deleted (kafka-reassign-partitions does, for its throttles)."""
+    known = BROKER_CONFIGS.keys.get(key)
+    refused = any(key == name or (name.endswith(".") and key.startswith(name)) for name in BROKER_CONFIGS.unsupported)
+    if not refused and (known is None or scope not in known.scopes):
+        _check(scope, {key: ""})
+
+
+def _check_dynamic(scope: str, current: Mapping[str, str], altered: Mapping[str, str]) -> None:
+    changed = [key for key in sorted({*current, *altered}) if current.get(key) != altered.get(key)]
+    fixed = [key for key in changed if not BROKER_CONFIGS.keys[key].dynamic]
+    if fixed:
+        raise BrokerError(ErrorCode.INVALID_CONFIG, f"set when a {scope} starts, not while it runs: {', '.join(fixed)}")
+
+
+def alter_topic(topic: TopicImage, inherited: Mapping[str, Any], alterations: Sequence[ConfigAlteration]) -> dict[str, str]:
+    """A topic's own configs after `alterations`: `alter`, and INVALID_CONFIG if an internal topic's records could fall to retention."""
+    if not topic.internal:
+        return alter("topic", topic.configs, inherited, alterations)
+    fixed = {key: value for key, value in topic.configs.items() if key in _FIXED_ON_INTERNAL_TOPICS}
+    wrong = [alteration.key for alteration in alterations if alteration.key in _FIXED_ON_INTERNAL_TOPICS]
+    if wrong:
+        raise BrokerError(ErrorCode.INVALID_CONFIG, f"{topic.name} is internal: {', '.join(wrong)} cannot be changed on it")
+    rest = {key: value for key, value in topic.configs.items() if key not in fixed}
+    return fixed | alter("topic", rest, inherited, alterations)
+
+
+def changeable_configs(topic: TopicImage) -> dict[str, str]:
+    """A topic's own configs without those that may not change on an internal topic."""
+    return {key: value for key, value in topic.configs.items() if not (topic.internal and key in _FIXED_ON_INTERNAL_TOPICS)}
+
+
+def replacing(current: Mapping[str, str], wanted: Mapping[str, str | None]) -> list[ConfigAlteration]:
+    """The alterations that leave exactly `wanted` of `current` (the older AlterConfigs, which replaces all)."""
+    dropped = [ConfigAlteration(key, AlterOperation.DELETE) for key in current if key not in wanted]
+    return dropped + [ConfigAlteration(key, AlterOperation.SET, value) for key, value in wanted.items()]

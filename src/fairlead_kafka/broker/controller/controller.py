@@ -1,0 +1,204 @@
+"""The controller: the only one who changes the cluster's metadata. See the package for the theory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.config import Settings
+from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.base.ids import Node
+from fairlead_kafka.broker.controller.brokers import Brokers
+from fairlead_kafka.broker.controller.configs import ConfigAlteration, alter, alter_topic
+from fairlead_kafka.broker.controller.decisions import DECIDERS, DecisionDone, NewTopic, ProposedIsr, Reassignment
+from fairlead_kafka.broker.controller.image import CLUSTER_WIDE, OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Change, TopicImage
+from fairlead_kafka.broker.controller.in_sync import InSync
+from fairlead_kafka.broker.controller.journal import Append, Journal
+from fairlead_kafka.broker.controller.leadership import Leadership, Named
+from fairlead_kafka.broker.controller.limits import Limits
+from fairlead_kafka.broker.controller.placement import Assignments
+from fairlead_kafka.broker.controller.reassignment import Reassignments
+from fairlead_kafka.broker.controller.topics import Topics
+from fairlead_kafka.core.machine import Dice
+
+PRODUCER_ID_BLOCK = 1_000
+"""Producer ids handed to a broker at once (Kafka's `ProducerIdsBlock.PRODUCER_ID_BLOCK_SIZE`)."""
+
+_UNCLEAN = "unclean.leader.election.enable"
+
+
+class Controller(Journal):
+    """One per cluster: the face of those who decide. `append` and `replace` write the metadata log, see `Journal`.
+
+    All methods that change something raise `BrokerError` with Kafka's code, and change nothing then.
+    """
+
+    def __init__(self, settings: Settings, dice: Dice, append: Append | None = None, replace: Append | None = None) -> None:
+        super().__init__(settings, dice, append, replace)
+        self.limits = Limits(self.image, self.configs)
+        self._topics = Topics(self, self.limits)
+        self._brokers = Brokers(self)
+        self._in_sync = InSync(self, self._brokers, self.limits)
+        self._leadership = Leadership(self, self._brokers)
+        self._reassignments = Reassignments(self, self._brokers, self.limits, self._topics.placement)
+
+    def decide(self, decision: Any, done: DecisionDone) -> None:
+        """Decide within the call."""
+        try:
+            result = DECIDERS[type(decision)](self, decision)
+        except BrokerError as error:
+            done(None, error)
+            return
+        done(result, None)
+
+    def detach(self, node_id: int) -> None:
+        """A broker of this thread is gone: as if it was seen to be."""
+        self.broker_stopped(node_id)
+
+    def note(self, change: Change | None) -> None:
+        """Keep what is derived from the image up to date."""
+        super().note(change)
+        self._topics.note(change)
+        self.limits.note(change)
+
+    def tick(self, now_ns: int) -> None:
+        """Do what is due: see `deadline_ns`."""
+        self._brokers.tick(now_ns)
+        self._leadership.tick(now_ns)
+
+    def deadline_ns(self) -> int | None:
+        """When `tick` is to be called next; None: it has not been called yet."""
+        deadlines = (self._brokers.deadline_ns(), self._leadership.deadline_ns())
+        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+
+    # --- Brokers, leaders and replicas
+
+    def broker_started(self, node: Node) -> int:
+        """The broker listens; its epoch, by which it is known from now on."""
+        return self._brokers.started(node)
+
+    def await_brokers(self, node_ids: Iterable[int]) -> None:
+        """These are about to start: what is for all brokers waits for them, for one session at most."""
+        self.awaited.update(node_ids)
+
+    def broker_stopping(self, node_id: int) -> None:
+        """The broker is about to stop in good order, and hands over what it leads. Nothing if it is not alive."""
+        self._brokers.stopping(node_id)
+
+    def broker_stopped(self, node_id: int) -> None:
+        """The broker is gone. Nothing if that is known."""
+        self._brokers.stopped(node_id)
+
+    def disk_reported(self, node_id: int, broker_epoch: int, works: bool) -> None:
+        """The broker's disk fails, and others are to lead; or it works again. BrokerError(STALE_BROKER_EPOCH)."""
+        self._brokers.disk_reported(node_id, broker_epoch, works)
+
+    def cluster_stopping(self) -> None:
+        """All brokers are about to stop: who leaves from now on leaves its partitions as they are, to find them so when it is back."""
+        self._brokers.all_stopping = True
+
+    def alter_partitions(self, node_id: int, broker_epoch: int, proposals: Sequence[ProposedIsr]) -> list[int]:
+        """What leader `node_id` says of the replicas in sync; per proposal an error code. BrokerError(STALE_BROKER_EPOCH)."""
+        return self._in_sync.alter(node_id, broker_epoch, proposals)
+
+    def elect_leaders(self, election: int, partitions: Sequence[Named] | None) -> list[tuple[str, int, BrokerError | None]]:
+        """Hold elections; per partition None, or why not. `partitions` None: all, and only those that needed one are told."""
+        return self._leadership.elect(election, partitions)
+
+    def alter_reassignments(self, wanted: Sequence[Reassignment], may_change_factor: bool = True) -> list[BrokerError | None]:
+        """Begin, change or cancel moves of partitions to other brokers; for each None, or why it cannot be."""
+        return self._reassignments.alter(wanted, may_change_factor)
+
+    def allocate_producer_ids(self, node_id: int) -> range:
+        """A block of producer ids that no other broker, and none before a restart, is given."""
+        if node_id not in self.image.brokers:
+            raise BrokerError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"broker {node_id} never started in this cluster")
+        first = self.image.next_producer_id
+        self.commit([{"type": "producer_ids", "next": first + PRODUCER_ID_BLOCK}])
+        return range(first, first + PRODUCER_ID_BLOCK)
+
+    # --- Topics
+
+    def create_topics(self, wanted: Sequence[NewTopic], validate_only: bool = False) -> list[TopicImage | BrokerError]:
+        """Create topics, in one decision; for each its image, or why it cannot be. With `validate_only`, what they would be."""
+        return self._topics.create(wanted, validate_only)
+
+    def create_topic(
+        self,
+        name: str,
+        partitions: int = -1,
+        replication_factor: int = -1,
+        assignments: Assignments | None = None,
+        configs: Mapping[str, str | None] | None = None,
+        validate_only: bool = False,
+    ) -> TopicImage:
+        """Create one topic; -1 means num.partitions and default.replication.factor."""
+        (result,) = self.create_topics([NewTopic(name, partitions, replication_factor, assignments, configs or {})], validate_only)
+        if isinstance(result, BrokerError):
+            raise result
+        return result
+
+    def create_internal_topic(self, name: str) -> TopicImage:
+        """One of INTERNAL_TOPICS, created if it is not there. BrokerError(INVALID_TOPIC_EXCEPTION) for another name."""
+        return self._topics.create_internal(name)
+
+    def create_offsets_topic(self) -> TopicImage:
+        """The topic that keeps committed offsets, created if it is not there."""
+        return self.create_internal_topic(OFFSETS_TOPIC)
+
+    def create_transactions_topic(self) -> TopicImage:
+        """The topic that keeps transactions, created if it is not there."""
+        return self.create_internal_topic(TRANSACTIONS_TOPIC)
+
+    def delete_topics(self, topics: Sequence[str | UUID]) -> list[TopicImage | BrokerError]:
+        """Delete topics by name or id, in one decision; for each its last image, or why it cannot be."""
+        return self._topics.delete(topics)
+
+    def delete_topic(self, topic: str | UUID) -> TopicImage:
+        """Delete one topic by name or id; its last image."""
+        (result,) = self.delete_topics([topic])
+        if isinstance(result, BrokerError):
+            raise result
+        return result
+
+    def create_partitions(
+        self, name: str, count: int, assignments: Sequence[Sequence[int]] | None = None, validate_only: bool = False
+    ) -> None:
+        """Grow a topic to `count` partitions in all; `assignments` are those of the new ones, in order."""
+        self._topics.grow(name, count, assignments, validate_only)
+
+    # --- Configs
+
+    def alter_topic_configs(self, name: str, alterations: Sequence[ConfigAlteration], validate_only: bool = False) -> None:
+        """Change a topic's own configs, all or none."""
+        topic = self.topic(name)
+        altered = alter_topic(topic, self.configs.topic_settings(topic), alterations)
+        changed = _changed(topic.configs, altered)
+        if changed and not validate_only:
+            self.commit([{"type": "topic_configs", "topic_id": topic.topic_id.hex, "configs": changed}])
+            self._configs_altered(changed)
+
+    def alter_broker_configs(self, name: str, alterations: Sequence[ConfigAlteration], validate_only: bool = False) -> None:
+        """Change the dynamic configs of the broker `name` (a node id as text), or of all (CLUSTER_WIDE), all or none."""
+        self.check_broker_name(name)
+        if name != CLUSTER_WIDE and any(alteration.key == _UNCLEAN for alteration in alterations):
+            raise BrokerError(
+                ErrorCode.INVALID_CONFIG,
+                f"{_UNCLEAN}: the controller elects for all brokers: set it for all (the broker ''), or on a topic",
+            )
+        current = self.image.broker_configs.get(name, {})
+        altered = alter("broker", current, self.configs.broker_settings(name), alterations)
+        changed = _changed(current, altered)
+        if changed and not validate_only:
+            self.commit([{"type": "broker_configs", "name": name, "configs": changed}])
+            self._configs_altered(changed)
+
+    def _configs_altered(self, changed: Mapping[str, str | None]) -> None:
+        if _UNCLEAN in changed:
+            self._leadership.elect_unclean()
+
+
+def _changed(current: Mapping[str, str], altered: Mapping[str, str]) -> dict[str, str | None]:
+    return {key: altered.get(key) for key in sorted({*current, *altered}) if current.get(key) != altered.get(key)}

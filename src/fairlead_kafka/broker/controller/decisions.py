@@ -1,0 +1,210 @@
+"""Everything that changes the cluster's metadata, as plain values: what a broker asks of the controller, wherever that is.
+
+A decision crosses from a broker to the controller, at times over a wire (`broker.control`), so its fields are plain: numbers, texts, UUIDs,
+enums, tuples and lists of such, and the dataclasses of this package. `DECIDERS` says which method of `Controller` decides it; what that
+returns is the decision's result, and the `BrokerError` it raises its error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.base.ids import Node
+from fairlead_kafka.broker.controller.configs import ConfigAlteration
+from fairlead_kafka.broker.controller.placement import Assignments
+
+if TYPE_CHECKING:
+    from fairlead_kafka.broker.controller.controller import Controller
+
+DecisionDone = Callable[[Any, BrokerError | None], None]
+"""Told once what came of a decision: (result, None) or (None, error). The broker's own image has the decision by then."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewTopic:
+    """A topic to be created; -1 means num.partitions and default.replication.factor."""
+
+    name: str
+    partitions: int = -1
+    replication_factor: int = -1
+    assignments: Assignments | None = None
+    configs: Mapping[str, str | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTopics:
+    """Result: for each its image, or the BrokerError that says why it cannot be."""
+
+    topics: Sequence[NewTopic]
+    validate_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CreateInternalTopic:
+    """The topic `name` of INTERNAL_TOPICS, created if it is not there. Result: its image."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteTopics:
+    """Topics by name or id. Result: for each its last image, or the BrokerError that says why it cannot go."""
+
+    topics: Sequence[str | UUID]
+
+
+@dataclass(frozen=True, slots=True)
+class CreatePartitions:
+    """The topic `name` grows to `count` partitions; `assignments` are the replicas of the new ones. Result: None."""
+
+    name: str
+    count: int
+    assignments: Sequence[Sequence[int]] | None = None
+    validate_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AlterTopicConfigs:
+    """A topic's own configs, all alterations or none. Result: None."""
+
+    name: str
+    alterations: Sequence[ConfigAlteration]
+    validate_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AlterBrokerConfigs:
+    """Dynamic configs of a broker, or with CLUSTER_WIDE of all, all alterations or none. Result: None."""
+
+    name: str
+    alterations: Sequence[ConfigAlteration]
+    validate_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AllocateProducerIds:
+    """A block of producer ids for a broker. Result: (first, how many)."""
+
+    node_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerStarted:
+    """A broker listens at `node` and takes part from now on. Result: its epoch."""
+
+    node: Node
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerStopped:
+    """A broker is gone. Result: None."""
+
+    node_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerStopping:
+    """A broker is about to stop in good order, and hands over what others can lead. Result: None."""
+
+    node_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class DiskReported:
+    """A broker's disk takes nothing any more, and what others can lead is theirs; or it works again. Result: None.
+
+    The error STALE_BROKER_EPOCH: it is in another life by now, of which this was not said.
+    """
+
+    node_id: int
+    broker_epoch: int
+    works: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ProposedIsr:
+    """The replicas in sync of one partition, as its leader wants them.
+
+    `topic_id` in hexadecimal. The epochs are those of the image the leader acts on. `isr_epochs`: the epochs of the brokers in `isr` as
+    the leader knows them from their fetches (KIP-903), or nothing.
+    """
+
+    topic_id: str
+    partition: int
+    leader_epoch: int
+    partition_epoch: int
+    isr: Sequence[int]
+    isr_epochs: Sequence[int] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AlterPartitions:
+    """What leader `node_id`, in the life `broker_epoch`, says of replicas in sync (Kafka's AlterPartition). Result: per change a code.
+
+    0: taken, or true already. NOT_CONTROLLER: the leader knows more than the image. FENCED_LEADER_EPOCH: it leads no more.
+    INVALID_UPDATE_VERSION: the partition changed meanwhile, look again. INELIGIBLE_REPLICA: a replica is fenced, stopping, on a failed
+    disk, or in another life. INVALID_REQUEST, UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION as they say. The error STALE_BROKER_EPOCH:
+    nothing was taken.
+    """
+
+    node_id: int
+    broker_epoch: int
+    changes: Sequence[ProposedIsr]
+
+
+@dataclass(frozen=True, slots=True)
+class ElectLeaders:
+    """Elections, by type (0 preferred, 1 unclean), of (topic, partition); None: of all. Result: (topic, partition, BrokerError or None)."""
+
+    election_type: int
+    partitions: Sequence[tuple[str, int]] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Reassignment:
+    """A partition and the brokers it is to be on, the preferred leader first; None: the move under way is cancelled."""
+
+    topic: str
+    partition: int
+    replicas: Sequence[int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class AlterReassignments:
+    """Moves begun, changed or cancelled. `may_change_factor`: a move may leave more or fewer replicas. Result: BrokerError or None each."""
+
+    moves: Sequence[Reassignment]
+    may_change_factor: bool = True
+
+
+def _elect(controller: Controller, decision: ElectLeaders) -> list[tuple[str, int, BrokerError | None]]:
+    partitions = None if decision.partitions is None else [(topic, number) for topic, number in decision.partitions]
+    return controller.elect_leaders(decision.election_type, partitions)
+
+
+def _allocate(controller: Controller, decision: AllocateProducerIds) -> tuple[int, int]:
+    block = controller.allocate_producer_ids(decision.node_id)
+    return block.start, len(block)
+
+
+DECIDERS: dict[type, Callable[[Controller, Any], Any]] = {
+    CreateTopics: lambda controller, one: controller.create_topics(one.topics, one.validate_only),
+    CreateInternalTopic: lambda controller, one: controller.create_internal_topic(one.name),
+    DeleteTopics: lambda controller, one: controller.delete_topics(one.topics),
+    CreatePartitions: lambda controller, one: controller.create_partitions(one.name, one.count, one.assignments, one.validate_only),
+    AlterTopicConfigs: lambda controller, one: controller.alter_topic_configs(one.name, one.alterations, one.validate_only),
+    AlterBrokerConfigs: lambda controller, one: controller.alter_broker_configs(one.name, one.alterations, one.validate_only),
+    AllocateProducerIds: _allocate,
+    BrokerStarted: lambda controller, one: controller.broker_started(one.node),
+    ElectLeaders: _elect,
+    AlterReassignments: lambda controller, one: controller.alter_reassignments(one.moves, one.may_change_factor),
+    BrokerStopping: lambda controller, one: controller.broker_stopping(one.node_id),
+    AlterPartitions: lambda controller, one: controller.alter_partitions(one.node_id, one.broker_epoch, one.changes),
+    DiskReported: lambda controller, one: controller.disk_reported(one.node_id, one.broker_epoch, one.works),
+    BrokerStopped: lambda controller, one: controller.broker_stopped(one.node_id),
+}
+"""The one way in: what is not here cannot be decided."""

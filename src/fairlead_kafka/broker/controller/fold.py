@@ -1,0 +1,207 @@
+"""Metadata records and their one meaning: `apply` writes a record into an image, live and on replay alike.
+
+A record is a JSON object with a `type`. Topic ids are hexadecimal text; partitions are written as columns (`packed`).
+
+| type | fields |
+|---|---|
+| cluster | cluster_id |
+| broker | node_id, host, port, rack, alive, epoch, stopping, disk_failed (not there: false) |
+| topic | topic_id, name, partitions (columns), configs |
+| topic_removed | topic_id |
+| partitions_added | topic_id, partitions (columns) |
+| leaders | topics: list of {topic_id, numbers, and columns}: leader or leader epoch changed |
+| partitions | likewise: replicas, those in sync or those on the move changed, under the same leader in the same epoch |
+| topic_configs | topic_id, configs (null: no longer set) |
+| broker_configs | name, configs (null: no longer set) |
+| producer_ids | next |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+from uuid import UUID
+
+from fairlead_kafka.base.ids import Node
+from fairlead_kafka.broker.controller.image import (
+    BrokerConfigsChanged,
+    BrokerInfo,
+    BrokersChanged,
+    Change,
+    ClusterImage,
+    LeadersChanged,
+    PartitionImage,
+    PartitionsAdded,
+    PartitionsChanged,
+    TopicConfigsChanged,
+    TopicCreated,
+    TopicDeleted,
+    TopicImage,
+)
+from fairlead_kafka.broker.controller.packed import pack, rows, unpack
+
+MetadataRecord = dict[str, Any]
+ChangedPartition = tuple[TopicImage, int, PartitionImage]
+"""A partition (its topic and number), and what it is to become."""
+
+
+def apply(image: ClusterImage, record: MetadataRecord) -> Change | None:
+    """Write `record` into `image`; what listeners are to hear of it, if anything. KeyError for a record that cannot be."""
+    return _APPLIERS[record["type"]](image, record)
+
+
+def snapshot_records(image: ClusterImage) -> Iterator[MetadataRecord]:
+    """The fewest records whose fold gives `image`."""
+    yield {"type": "cluster", "cluster_id": image.cluster_id}
+    for node_id in sorted(image.brokers):
+        yield broker_record(image.brokers[node_id])
+    for topic in image.topics.values():
+        yield topic_record(topic)
+    for name in sorted(image.broker_configs):
+        yield {"type": "broker_configs", "name": name, "configs": dict(image.broker_configs[name])}
+    yield {"type": "producer_ids", "next": image.next_producer_id}
+
+
+def broker_record(broker: BrokerInfo) -> MetadataRecord:
+    """The record of a broker as it is."""
+    node = broker.node
+    return {
+        "type": "broker",
+        "node_id": node.node_id,
+        "host": node.host,
+        "port": node.port,
+        "rack": node.rack,
+        "alive": broker.alive,
+        "epoch": broker.epoch,
+        "stopping": broker.stopping,
+        "disk_failed": broker.disk_failed,
+    }
+
+
+def topic_record(topic: TopicImage) -> MetadataRecord:
+    """The record of a topic as it is."""
+    return {
+        "type": "topic",
+        "topic_id": topic.topic_id.hex,
+        "name": topic.name,
+        "partitions": pack(topic.partitions),
+        "configs": dict(topic.configs),
+    }
+
+
+def partitions_added_record(topic: TopicImage, partitions: list[PartitionImage]) -> MetadataRecord:
+    """The record of partitions that a topic gets after those it has."""
+    return {"type": "partitions_added", "topic_id": topic.topic_id.hex, "partitions": pack(partitions)}
+
+
+def changed_records(changes: Iterable[ChangedPartition]) -> list[MetadataRecord]:
+    """The records of partitions that change: those whose reign does in one, the others in another."""
+    reigns: dict[UUID, list[tuple[int, PartitionImage]]] = {}
+    others: dict[UUID, list[tuple[int, PartitionImage]]] = {}
+    for topic, number, after in changes:
+        before = topic.partitions[number]
+        same = (before.leader, before.leader_epoch) == (after.leader, after.leader_epoch)
+        (others if same else reigns).setdefault(topic.topic_id, []).append((number, after))
+    return [
+        {"type": kind, "topics": [_changed_topic(topic_id, changed) for topic_id, changed in by_topic.items()]}
+        for kind, by_topic in (("leaders", reigns), ("partitions", others))
+        if by_topic
+    ]
+
+
+def _changed_topic(topic_id: UUID, changed: list[tuple[int, PartitionImage]]) -> dict[str, Any]:
+    return {"topic_id": topic_id.hex, "numbers": [number for number, _ in changed], **pack([after for _, after in changed])}
+
+
+def _topic(image: ClusterImage, record: Mapping[str, Any]) -> TopicImage:
+    return image.topics_by_id[UUID(hex=record["topic_id"])]
+
+
+def _apply_cluster(image: ClusterImage, record: MetadataRecord) -> Change | None:
+    image.cluster_id = record["cluster_id"]
+    return None
+
+
+def _apply_broker(image: ClusterImage, record: MetadataRecord) -> Change | None:
+    node = Node(record["node_id"], record["host"], record["port"], record["rack"])
+    disk_failed = record.get("disk_failed", False)
+    image.brokers[node.node_id] = BrokerInfo(node, record["alive"], record["epoch"], record["stopping"], disk_failed)
+    return BrokersChanged(node.node_id, record["alive"])
+
+
+def _apply_topic(image: ClusterImage, record: MetadataRecord) -> Change | None:
+    topic = TopicImage(record["name"], UUID(hex=record["topic_id"]), unpack(record["partitions"]), dict(record["configs"]))
+    image.topics[topic.name] = topic
+    image.topics_by_id[topic.topic_id] = topic
+    return TopicCreated(topic)
+
+
+def _apply_topic_removed(image: ClusterImage, record: MetadataRecord) -> Change | None:
+    topic = image.topics_by_id.pop(UUID(hex=record["topic_id"]))
+    del image.topics[topic.name]
+    return TopicDeleted(topic)
+
+
+def _apply_partitions_added(image: ClusterImage, record: MetadataRecord) -> Change | None:
+    topic = _topic(image, record)
+    first = len(topic.partitions)
+    topic.partitions.extend(unpack(record["partitions"]))
+    return PartitionsAdded(topic, first)
+
+
+def _change_partitions(image: ClusterImage, record: MetadataRecord) -> tuple[tuple[TopicImage, int], ...]:
+    changed: list[tuple[TopicImage, int]] = []
+    for one in record["topics"]:
+        topic = _topic(image, one)
+        for number, (shape, leader_epoch, partition_epoch) in zip(one["numbers"], rows(one), strict=True):
+            partition = topic.partitions[number]
+            partition.replicas, partition.isr, partition.leader, partition.adding, partition.removing = shape
+            partition.leader_epoch, partition.partition_epoch = leader_epoch, partition_epoch
+            changed.append((topic, number))
+    return tuple(changed)
+
+
+def _apply_leaders(image: ClusterImage, record: MetadataRecord) -> Change | None:
+    return LeadersChanged(_change_partitions(image, record))
+
+
+def _apply_partitions(image: ClusterImage, record: MetadataRecord) -> Change | None:
+    return PartitionsChanged(_change_partitions(image, record))
+
+
+def _merge(target: dict[str, str], configs: dict[str, str | None]) -> None:
+    for key, value in configs.items():
+        if value is None:
+            target.pop(key, None)
+        else:
+            target[key] = value
+
+
+def _apply_topic_configs(image: ClusterImage, record: MetadataRecord) -> Change | None:
+    topic = _topic(image, record)
+    _merge(topic.configs, record["configs"])
+    return TopicConfigsChanged(topic)
+
+
+def _apply_broker_configs(image: ClusterImage, record: MetadataRecord) -> Change | None:
+    _merge(image.broker_configs.setdefault(record["name"], {}), record["configs"])
+    return BrokerConfigsChanged(record["name"])
+
+
+def _apply_producer_ids(image: ClusterImage, record: MetadataRecord) -> Change | None:
+    image.next_producer_id = record["next"]
+    return None
+
+
+_APPLIERS: dict[str, Callable[[ClusterImage, MetadataRecord], Change | None]] = {
+    "cluster": _apply_cluster,
+    "broker": _apply_broker,
+    "topic": _apply_topic,
+    "topic_removed": _apply_topic_removed,
+    "partitions_added": _apply_partitions_added,
+    "leaders": _apply_leaders,
+    "partitions": _apply_partitions,
+    "topic_configs": _apply_topic_configs,
+    "broker_configs": _apply_broker_configs,
+    "producer_ids": _apply_producer_ids,
+}

@@ -1,0 +1,214 @@
+"""The cluster as the controller knows it, and what changed in it. Plain data: only `fold.apply` writes to an image."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import groupby
+from uuid import UUID
+
+from fairlead_kafka.base.ids import NO_LEADER, Node
+
+CLUSTER_WIDE = ""
+"""The broker name under which cluster-wide dynamic configs are kept, as in Kafka's protocol."""
+OFFSETS_TOPIC = "__consumer_offsets"
+TRANSACTIONS_TOPIC = "__transaction_state"
+NO_BROKER_EPOCH = -1
+"""Of a broker that never started."""
+INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC})
+"""Topics that clients may read and may not create, delete or grow (Kafka's `Topic.isInternal`)."""
+
+
+@dataclass(slots=True)
+class BrokerInfo:
+    """One broker: where it listens, and whether it runs now. A replayed broker is not alive until it starts again.
+
+    `epoch` numbers its starts: no two starts of any brokers have the same. `stopping`: it is leaving in good order, and still serves.
+    `disk_failed`: its log takes nothing at present, and it serves what is there.
+    """
+
+    node: Node
+    alive: bool
+    epoch: int = NO_BROKER_EPOCH
+    stopping: bool = False
+    disk_failed: bool = False
+
+    @property
+    def eligible(self) -> bool:
+        """Whether it may begin to lead, come into sync, and be given partitions to hold."""
+        return self.alive and not self.stopping and not self.disk_failed
+
+    @property
+    def fenced(self) -> bool:
+        """Not alive, in Kafka's word: known, and neither led by nor in sync."""
+        return not self.alive
+
+
+@dataclass(slots=True)
+class PartitionImage:
+    """One partition. `replicas` in order of preference; `leader` is NO_LEADER (-1) while no replica in sync is alive.
+
+    `leader_epoch` grows with each reign, `partition_epoch` with every change of leader, replicas or replicas in sync. While it moves to
+    other brokers `replicas` holds old and new ones, `adding` those that must come into sync, `removing` those that go then (KIP-455).
+    """
+
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    leader: int
+    leader_epoch: int
+    partition_epoch: int = 0
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+
+    @property
+    def target_replicas(self) -> tuple[int, ...]:
+        """The replicas when nothing is under way any more."""
+        return tuple(replica for replica in self.replicas if replica not in self.removing) if self.removing else self.replicas
+
+
+@dataclass(slots=True)
+class TopicImage:
+    """One topic; `partitions` by number; `configs` holds what was set on the topic itself, as text."""
+
+    name: str
+    topic_id: UUID
+    partitions: list[PartitionImage]
+    configs: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def internal(self) -> bool:
+        """True for Kafka's internal topics."""
+        return self.name in INTERNAL_TOPICS
+
+    @property
+    def replication_factor(self) -> int:
+        """Replicas of the first partition, once it has stopped moving; all have as many unless moved one by one."""
+        return len(self.partitions[0].target_replicas) if self.partitions else 0
+
+
+@dataclass(slots=True)
+class ClusterImage:
+    """Everything the metadata log says. `broker_configs`: node id as text, or CLUSTER_WIDE, → key → text."""
+
+    cluster_id: str = ""
+    brokers: dict[int, BrokerInfo] = field(default_factory=dict)
+    topics: dict[str, TopicImage] = field(default_factory=dict)
+    topics_by_id: dict[UUID, TopicImage] = field(default_factory=dict)
+    broker_configs: dict[str, dict[str, str]] = field(default_factory=dict)
+    next_producer_id: int = 0
+
+    def alive(self) -> list[BrokerInfo]:
+        """The brokers that run, by node id."""
+        return [self.brokers[node_id] for node_id in sorted(self.brokers) if self.brokers[node_id].alive]
+
+    def is_alive(self, node_id: int) -> bool:
+        """True if the broker is known and runs."""
+        broker = self.brokers.get(node_id)
+        return broker is not None and broker.alive
+
+    def eligible(self) -> frozenset[int]:
+        """Ids of the brokers that may lead or come into sync: alive, not about to stop, and with a disk that works."""
+        return frozenset(node_id for node_id, broker in self.brokers.items() if broker.eligible)
+
+    def next_broker_epoch(self) -> int:
+        """A number that no start of a broker had."""
+        return 1 + max((broker.epoch for broker in self.brokers.values()), default=NO_BROKER_EPOCH)
+
+    def controller_id(self) -> int:
+        """The broker that speaks for the controller: the lowest id that runs; NO_LEADER if none does."""
+        alive = self.alive()
+        return alive[0].node.node_id if alive else NO_LEADER
+
+    def partition(self, topic: str, partition: int) -> PartitionImage | None:
+        """The partition, or None if there is no such topic or partition."""
+        image = self.topics.get(topic)
+        return image.partitions[partition] if image is not None and 0 <= partition < len(image.partitions) else None
+
+    def topic_of_hex(self, topic_id: str) -> TopicImage | None:
+        """The topic with this id in hexadecimal."""
+        try:
+            return self.topics_by_id.get(UUID(hex=topic_id))
+        except ValueError:
+            return None
+
+    def partitions(self) -> Iterator[tuple[TopicImage, int, PartitionImage]]:
+        """Every partition of every topic, in order of creation: (topic, number, partition)."""
+        for topic in self.topics.values():
+            for number, partition in enumerate(topic.partitions):
+                yield topic, number, partition
+
+
+@dataclass(frozen=True, slots=True)
+class TopicCreated:
+    """A topic is there, with all its partitions and leaders."""
+
+    topic: TopicImage
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDeleted:
+    """A topic is gone; `topic` is its last image. A topic of the same name may come again with another id."""
+
+    topic: TopicImage
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionsAdded:
+    """A topic grew: partitions from `first` on are new."""
+
+    topic: TopicImage
+    first: int
+
+
+@dataclass(frozen=True, slots=True)
+class LeadersChanged:
+    """Leader or leader epoch of these partitions changed, perhaps with their replicas and those in sync; the image has them."""
+
+    partitions: tuple[tuple[TopicImage, int], ...]
+
+    def by_topic(self) -> Iterator[tuple[TopicImage, list[int]]]:
+        """The same in the same order: each topic with the numbers of its partitions."""
+        for _, pairs in groupby(self.partitions, key=lambda pair: id(pair[0])):
+            topics, numbers = zip(*pairs, strict=True)
+            yield topics[0], list(numbers)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionsChanged:
+    """Replicas, or those in sync, of these partitions changed, with the same leader in the same epoch; the image has them."""
+
+    partitions: tuple[tuple[TopicImage, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicConfigsChanged:
+    """A topic's own configs changed: `Controller.topic_settings(topic.name)` has the new ones."""
+
+    topic: TopicImage
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerConfigsChanged:
+    """Dynamic configs of the broker `name` (a node id as text), or of all (CLUSTER_WIDE), changed; topics inherit them."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class BrokersChanged:
+    """A broker started or stopped."""
+
+    node_id: int
+    alive: bool
+
+
+Change = (
+    TopicCreated
+    | TopicDeleted
+    | PartitionsAdded
+    | LeadersChanged
+    | PartitionsChanged
+    | TopicConfigsChanged
+    | BrokerConfigsChanged
+    | BrokersChanged
+)

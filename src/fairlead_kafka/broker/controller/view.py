@@ -1,0 +1,136 @@
+"""What the brokers see of the cluster: its image, to read and to follow, and a way to have it changed."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any
+from uuid import UUID
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.config import Settings
+from fairlead_kafka.base.errors import BrokerError, FairleadError, UsageError
+from fairlead_kafka.broker.controller.configs import Configs, DescribedConfig
+from fairlead_kafka.broker.controller.decisions import DecisionDone
+from fairlead_kafka.broker.controller.fold import MetadataRecord, apply
+from fairlead_kafka.broker.controller.image import (
+    CLUSTER_WIDE,
+    BrokerConfigsChanged,
+    Change,
+    ClusterImage,
+    TopicConfigsChanged,
+    TopicDeleted,
+    TopicImage,
+)
+from fairlead_kafka.core.events import Connected, Disconnected, Received
+
+
+class ClusterView(ABC):
+    """The image of the cluster, and what follows from it; the same for the controller itself and for a broker's copy far from it.
+
+    Reading is at once. Whatever changes metadata goes through `decide`.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.image = ClusterImage()
+        self.configs = Configs(self.image, settings)
+        self._listeners: list[Callable[[Change], None]] = []
+
+    @abstractmethod
+    def decide(self, decision: Any, done: DecisionDone) -> None:
+        """Have a decision (`decisions`) made: done(result, error), within this call or later, once the image has it."""
+
+    def attach(self, broker: Any, joined: Callable[[FairleadError | None], None]) -> None:
+        """A broker begins: joined(None) each time the image is up to date, joined(error) if it never will be. Here it always is."""
+        joined(None)
+
+    def handle(self, event: Connected | Disconnected | Received) -> None:
+        """Take an event of a connection to the controller, where there is one. UsageError where not."""
+        raise UsageError(f"no connection leads to this controller, yet this came: {event}")
+
+    def cut(self, cut: bool) -> None:
+        """Let nothing through between broker and controller, or let it through again. UsageError where nothing lies between them."""
+        if cut:
+            raise UsageError("this broker and the controller live in one thread: cut it off from other brokers, or use processes=True")
+
+    @abstractmethod
+    def detach(self, node_id: int) -> None:
+        """The broker takes no part any more, and may not be able to say so; nothing is decided for it after that."""
+
+    def tick(self, now_ns: int) -> None:  # noqa: B027  (a copy has nothing to do)
+        """Time passes, says a broker; only the controller itself has something to do then."""
+
+    def deadline_ns(self) -> int | None:
+        """When `tick` is to be called next; None: there is no need."""
+        return None
+
+    def subscribe(self, listener: Callable[[Change], None]) -> Callable[[], None]:
+        """Have `listener` called after every change, in order; the function returned ends it."""
+        self._listeners.append(listener)
+
+        def unsubscribe() -> None:
+            if listener in self._listeners:
+                self._listeners.remove(listener)
+
+        return unsubscribe
+
+    def apply(self, records: Sequence[MetadataRecord]) -> None:
+        """Write the records of one decision into the image, then tell the listeners."""
+        changes = [apply(self.image, record) for record in records]
+        for change in changes:
+            self.note(change)
+        self.tell(changes)
+
+    def tell(self, changes: Sequence[Change | None]) -> None:
+        """Tell the listeners of changes that the image has."""
+        for change in changes:
+            if change is not None:
+                for listener in list(self._listeners):
+                    listener(change)
+
+    def note(self, change: Change | None) -> None:
+        """Keep what is derived from the image up to date."""
+        if isinstance(change, TopicDeleted | TopicConfigsChanged):
+            self.configs.forget(change.topic.name)
+        elif isinstance(change, BrokerConfigsChanged):
+            self.configs.forget()
+
+    # --- Reading
+
+    def topic(self, topic: str | UUID) -> TopicImage:
+        """A topic's image by name or id. BrokerError: UNKNOWN_TOPIC_OR_PARTITION or UNKNOWN_TOPIC_ID."""
+        if isinstance(topic, UUID):
+            image = self.image.topics_by_id.get(topic)
+            if image is None:
+                raise BrokerError(ErrorCode.UNKNOWN_TOPIC_ID, f"there is no topic with id {topic}")
+            return image
+        image = self.image.topics.get(topic)
+        if image is None:
+            raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {topic!r}")
+        return image
+
+    def broker_settings(self, node_id: int) -> Settings:
+        """Settings (scope "broker") of a broker, dynamic configs included."""
+        return self.configs.broker_settings(str(node_id))
+
+    def topic_settings(self, topic: str, node_id: int | None = None) -> Settings:
+        """Settings (scope "topic") of a topic: its own over those of the broker, or over the cluster's without one."""
+        return self.configs.topic_settings(self.topic(topic), CLUSTER_WIDE if node_id is None else str(node_id))
+
+    def describe_topic_configs(self, name: str, node_id: int) -> list[DescribedConfig]:
+        """Every config of a topic, as broker `node_id` has it."""
+        return self.configs.describe_topic(self.topic(name).configs, str(node_id))
+
+    def describe_broker_configs(self, name: str) -> list[DescribedConfig]:
+        """Every config of a broker; of CLUSTER_WIDE, only those set for the whole cluster (as Kafka does)."""
+        self.check_broker_name(name)
+        described = self.configs.describe_broker(name)
+        if name != CLUSTER_WIDE:
+            return described
+        return [config for config in described if config.key.name in self.image.broker_configs.get(CLUSTER_WIDE, {})]
+
+    def check_broker_name(self, name: str) -> None:
+        """BrokerError(INVALID_REQUEST) unless `name` is a broker's id or CLUSTER_WIDE."""
+        if name != CLUSTER_WIDE and not (name.isascii() and name.isdecimal() and int(name) in self.image.brokers):
+            known = ", ".join(str(node_id) for node_id in sorted(self.image.brokers))
+            raise BrokerError(ErrorCode.INVALID_REQUEST, f"there is no broker {name!r}; there are {known}, and '' for all")

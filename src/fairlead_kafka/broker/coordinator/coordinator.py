@@ -1,0 +1,352 @@
+"""The group coordinator of one broker: which groups are here, and every group request's first and last word."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.base.units import ms_to_ns
+from fairlead_kafka.broker.controller import OFFSETS_TOPIC, Change, TopicDeleted
+from fairlead_kafka.broker.coordinator.group import CONSUMER_PROTOCOL, CommittedOffset, Group, JoinOutcome, JoinRequest, Member, SyncOutcome
+from fairlead_kafka.broker.coordinator.group_records import GroupKey, GroupRecord
+from fairlead_kafka.broker.coordinator.offset_records import OffsetKey
+from fairlead_kafka.broker.coordinator.rebalance import Rebalancer
+from fairlead_kafka.broker.coordinator.shard import Entry, Key, Shard, apply_end, replay
+from fairlead_kafka.broker.coordinator.shard_log import ShardLog, expired, group_tombstone, tombstones
+from fairlead_kafka.broker.coordinator.states import COMMIT_ERRORS, GroupState
+from fairlead_kafka.broker.internal import NO_PRODUCER, ProducerIdentity
+from fairlead_kafka.broker.shards import ShardHost, Shards
+from fairlead_kafka.broker.timers import Timer
+from fairlead_kafka.core.machine import Dice
+from fairlead_kafka.records import RecordColumns
+
+_MS_PER_MINUTE = 60_000
+_ANY_GENERATION = -1
+"""The generation of a commit that is not a member's (an assigned consumer, an admin)."""
+
+
+class CoordinatorHost(ShardHost, Protocol):
+    """What the coordinator needs of its broker (`broker.machine.Broker` fits)."""
+
+    wall_ms: int
+    settings: Mapping[str, Any]
+    dice: Dice
+    logs: Any
+
+    def append_internal(
+        self, topic: str, partition: int, columns: RecordColumns, done: Callable[[int, int], None], producer: ProducerIdentity
+    ) -> None:
+        """Append records, in the producer's transaction if there is one; done(error_code, base_offset)."""
+
+    def log_of(self, topic: str, number: int) -> Any:
+        """The log of a partition led here, or an error code."""
+
+
+class GroupCoordinator:
+    """Groups whose partition of `__consumer_offsets` is led here. Methods raise `BrokerError` with what the client is told."""
+
+    def __init__(self, broker: CoordinatorHost) -> None:
+        self._broker = broker
+        self._shards: Shards[Shard] = Shards(broker, OFFSETS_TOPIC, "group", self)
+        self._log = ShardLog(broker, broker.append_internal)
+        self._rebalancer = Rebalancer(broker, self._persist)
+        self._retention_timer: Timer | None = None
+        self._unsubscribe: Callable[[], None] = lambda: None
+
+    # --- Which groups are here
+
+    def start(self) -> None:
+        """Begin: read the groups that are at home here."""
+        self._unsubscribe = self._broker.controller.subscribe(self._changed)
+        self._shards.start()
+        self._set_retention_timer()
+
+    def stop(self) -> None:
+        """End: whoever waits is sent to look for another coordinator."""
+        self._unsubscribe()
+        if self._retention_timer is not None:
+            self._retention_timer.cancel()
+        self._shards.stop()
+
+    def _changed(self, change: Change) -> None:
+        """Follow the controller. It calls in the step of the broker that asked for the change: files are for a step of our own."""
+        if isinstance(change, TopicDeleted):
+            for shard in self._shards:
+                self._forget_topics_later(shard, change.topic.name)
+
+    def _forget_topics_later(self, shard: Shard, topic: str) -> None:
+        self._broker.call_at(self._broker.now_ns, lambda: self._forget_topics(shard, {topic}))
+
+    def new_shard(self, partition: int) -> Shard:
+        """An empty one."""
+        return Shard(partition)
+
+    def replay(self, shard: Shard, batches: bytes, from_offset: int) -> None:
+        """Take batches of the log into memory."""
+        replay(shard, batches, from_offset)
+
+    def shard_loaded(self, shard: Shard) -> None:
+        """Everything is here: groups go on with the members that the log has, and those of which nothing is left are forgotten."""
+        shard.groups = {group.group_id: group for group in shard.groups.values() if group.partitions() or group.record is not None}
+        for group in shard.groups.values():
+            self._rebalancer.restore(group)
+        topics = {of.topic for group in shard.groups.values() for of in group.partitions()}
+        self._forget_topics(shard, {topic for topic in topics if topic not in self._broker.controller.image.topics})
+
+    def shard_dropped(self, shard: Shard) -> None:
+        """Whoever waits is sent to look for another coordinator."""
+        for group in shard.groups.values():
+            self._rebalancer.dissolve(group, ErrorCode.NOT_COORDINATOR)
+
+    def _persist(self, group: Group, record: GroupRecord, done: Callable[[int], None]) -> None:
+        """Write a generation of a group at home here; done(error code for a client, 0 if it stands)."""
+        try:
+            shard = self._shards.of(group.group_id)
+        except BrokerError as error:  # it is about to be dropped
+            done(error.code)
+            return
+        self._log.write(shard, [(GroupKey(group.group_id), record)], lambda errors: done(max(errors.values())))
+
+    def _member_group(self, group_id: str) -> Group:
+        """The group that a member speaks of."""
+        if not group_id:
+            raise BrokerError(ErrorCode.INVALID_GROUP_ID, "a group that has members needs a name")
+        return self._existing(group_id, ErrorCode.UNKNOWN_MEMBER_ID)[1]
+
+    def _existing(self, group_id: str, missing: int) -> tuple[Shard, Group]:
+        shard = self._shards.of(group_id)
+        group = shard.groups.get(group_id)
+        if group is None:
+            raise BrokerError(missing, f"there is no group {group_id!r}")
+        return shard, group
+
+    # --- Membership
+
+    def join(self, group_id: str, request: JoinRequest, reply: Callable[[JoinOutcome], None]) -> None:
+        """JoinGroup; `reply` is called once the next generation stands."""
+        settings = self._broker.settings
+        low_ms, high_ms = settings["group.min.session.timeout.ms"], settings["group.max.session.timeout.ms"]
+        if not group_id:
+            raise BrokerError(ErrorCode.INVALID_GROUP_ID, "a group that has members needs a name")
+        if not low_ms <= request.session_timeout_ms <= high_ms:
+            raise BrokerError(
+                ErrorCode.INVALID_SESSION_TIMEOUT, f"session.timeout.ms is {request.session_timeout_ms}; allowed are {low_ms} to {high_ms}"
+            )
+        if not request.protocol_type or not request.protocols:
+            raise BrokerError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "a member names a protocol type and at least one protocol")
+        shard = self._shards.of(group_id)
+        if request.member_id and group_id not in shard.groups:
+            raise BrokerError(ErrorCode.UNKNOWN_MEMBER_ID, f"there is no group {group_id!r} that {request.member_id!r} could be in")
+        group = shard.group(group_id, self._broker.wall_ms)
+        try:
+            self._rebalancer.join(group, request, reply)
+        except BrokerError:
+            self._forget(shard, group)
+            raise
+
+    def sync(
+        self,
+        group_id: str,
+        generation: int,
+        member_id: str,
+        instance_id: str | None,
+        protocol: tuple[str | None, str | None],
+        assignments: Sequence[tuple[str, bytes]],
+        reply: Callable[[SyncOutcome], None],
+    ) -> None:
+        """SyncGroup; `protocol` is (type, name), either None if the client does not say; `reply` is called once the leader has assigned."""
+        group = self._member_group(group_id)
+        member = self._member(group, generation, member_id, instance_id)
+        if protocol[0] not in (None, group.protocol_type) or protocol[1] not in (None, group.protocol_name):
+            raise BrokerError(
+                ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"group {group_id} has protocol {group.protocol_type}/{group.protocol_name}"
+            )
+        self._rebalancer.sync(group, member, assignments, reply)
+
+    def heartbeat(self, group_id: str, generation: int, member_id: str, instance_id: str | None) -> int:
+        """Heartbeat; the error code to answer."""
+        group = self._member_group(group_id)
+        return self._rebalancer.heartbeat(group, self._member(group, generation, member_id, instance_id))
+
+    def leave(self, group_id: str, member_id: str, instance_id: str | None) -> None:
+        """One member of a LeaveGroup."""
+        group = self._member_group(group_id)
+        self._rebalancer.leave(group, member_id, instance_id)
+
+    def _member(self, group: Group, generation: int, member_id: str, instance_id: str | None) -> Member:
+        member = group.check_member(member_id, instance_id)
+        if generation != group.generation:
+            raise BrokerError(
+                ErrorCode.ILLEGAL_GENERATION, f"group {group.group_id} is at generation {group.generation}, the member at {generation}"
+            )
+        return member
+
+    # --- Offsets
+
+    def commit(
+        self,
+        group_id: str,
+        generation: int,
+        member_id: str,
+        instance_id: str | None,
+        offsets: Mapping[TopicPartition, CommittedOffset],
+        reply: Callable[[dict[TopicPartition, int]], None],
+    ) -> None:
+        """OffsetCommit; reply(partition → error code) once the offsets are written. Generation -1: not as a member."""
+        shard, group = self._group_to_commit(group_id, generation)
+        self._check_committer(group, generation, member_id, instance_id)
+        self._commit(shard, group, offsets, reply, NO_PRODUCER)
+
+    def commit_in_transaction(
+        self,
+        group_id: str,
+        generation: int,
+        member_id: str,
+        instance_id: str | None,
+        producer: ProducerIdentity,
+        offsets: Mapping[TopicPartition, CommittedOffset],
+        reply: Callable[[dict[TopicPartition, int]], None],
+    ) -> None:
+        """TxnOffsetCommit; reply(partition → error code) once the offsets are written. They count when the transaction is committed.
+
+        A producer that does not say for which member it speaks (before KIP-447) is fenced by its epoch alone.
+        """
+        shard, group = self._group_to_commit(group_id, generation)
+        if generation >= 0 or member_id or instance_id is not None:
+            self._member(group, generation, member_id, instance_id)
+        self._commit(shard, group, offsets, reply, producer)
+
+    def transaction_ended(self, partition: int, producer_id: int, committed: bool) -> None:
+        """The marker of a producer's transaction was written to a partition of offsets led here."""
+        shard = self._shards.led(partition)
+        if shard is None or not shard.loaded:
+            return  # whoever reads the log comes by the marker
+        apply_end(shard, producer_id, committed)
+
+    def _group_to_commit(self, group_id: str, generation: int) -> tuple[Shard, Group]:
+        shard = self._shards.of(group_id)
+        if group_id not in shard.groups and generation >= 0:
+            raise BrokerError(ErrorCode.ILLEGAL_GENERATION, f"there is no group {group_id!r} with a generation {generation}")
+        return shard, shard.group(group_id, self._broker.wall_ms)
+
+    def _commit(
+        self,
+        shard: Shard,
+        group: Group,
+        offsets: Mapping[TopicPartition, CommittedOffset],
+        reply: Callable[[dict[TopicPartition, int]], None],
+        producer: ProducerIdentity,
+    ) -> None:
+        limit_bytes = self._broker.settings["offset.metadata.max.bytes"]
+        errors = {of: ErrorCode.OFFSET_METADATA_TOO_LARGE for of, one in offsets.items() if len(one.metadata.encode()) > limit_bytes}
+        entries: list[Entry] = [(OffsetKey(group.group_id, of), one) for of, one in offsets.items() if of not in errors]
+
+        def written(by_key: dict[Key, int]) -> None:
+            reply(errors | _by_partition(by_key))
+
+        self._log.write(shard, entries, written, producer)
+
+    def _check_committer(self, group: Group, generation: int, member_id: str, instance_id: str | None) -> None:
+        if generation == _ANY_GENERATION and group.state is GroupState.EMPTY:
+            return
+        member = self._member(group, generation, member_id, instance_id)
+        error = COMMIT_ERRORS[group.state]
+        if error:
+            raise BrokerError(error, f"group {group.group_id} is {group.state.value}")
+        self._rebalancer.touch(group, member)
+
+    def fetch(self, group_id: str, partitions: Iterable[TopicPartition] | None) -> dict[TopicPartition, CommittedOffset | None]:
+        """OffsetFetch: committed offsets by partition, None where there is none; `partitions` None: all that there are."""
+        group = self._shards.of(group_id).groups.get(group_id)
+        offsets = group.offsets if group is not None else {}
+        return {of: offsets.get(of) for of in (offsets if partitions is None else partitions)}
+
+    def unstable(self, group_id: str) -> frozenset[TopicPartition]:
+        """Partitions of which an open transaction commits an offset: readers who require stable ones come again (KIP-447)."""
+        group = self._shards.of(group_id).groups.get(group_id)
+        return frozenset(of for offsets in (group.transactional.values() if group is not None else ()) for of in offsets)
+
+    def delete_offsets(
+        self, group_id: str, partitions: Sequence[TopicPartition], reply: Callable[[dict[TopicPartition, int]], None]
+    ) -> None:
+        """OffsetDelete; reply(partition → error code). While the group has members, only of topics that none of them reads."""
+        shard, group = self._existing(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
+        if group.state is not GroupState.EMPTY and group.protocol_type != CONSUMER_PROTOCOL:
+            raise BrokerError(ErrorCode.NON_EMPTY_GROUP, f"group {group_id} has members, and does not say what they read")
+        errors = {of: ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if group.subscribes(of.topic) else ErrorCode.NONE for of in partitions}
+
+        def written(by_key: dict[Key, int]) -> None:
+            reply(errors | _by_partition(by_key))
+
+        self._log.write(shard, tombstones(group, [of for of, error in errors.items() if not error]), written)
+
+    # --- Looking at groups, and deleting them
+
+    def describe(self, group_id: str) -> Group | None:
+        """The group, or None if there is none."""
+        return self._shards.of(group_id).groups.get(group_id)
+
+    def groups(self) -> tuple[list[Group], bool]:
+        """All groups here, by partition, and whether some are still being read."""
+        loading = any(not shard.loaded for shard in self._shards)
+        return [group for shard in self._shards.loaded() for group in shard.groups.values()], loading
+
+    def delete_group(self, group_id: str, reply: Callable[[int], None]) -> None:
+        """DeleteGroups of one group; reply(error code) once its offsets are gone."""
+        shard, group = self._existing(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
+        if group.state is not GroupState.EMPTY:
+            raise BrokerError(ErrorCode.NON_EMPTY_GROUP, f"group {group_id} has members")
+
+        def written(by_key: dict[Key, int]) -> None:
+            self._forget(shard, group)
+            reply(next((error for error in by_key.values() if error), ErrorCode.NONE))
+
+        self._log.write(shard, tombstones(group, group.partitions()) + group_tombstone(group), written)
+
+    def _forget(self, shard: Shard, group: Group) -> None:
+        if group.forgettable() and shard.groups.get(group.group_id) is group:
+            del shard.groups[group.group_id]
+            group.state = GroupState.DEAD
+
+    def _forget_topics(self, shard: Shard, topics: set[str]) -> None:
+        """Topics are gone: so are their offsets, or a new topic of the same name would be read from the old one's position."""
+        if not topics or not self._shards.holds(shard) or not shard.loaded:
+            return
+        entries = [
+            entry for group in shard.groups.values() for entry in tombstones(group, [of for of in group.partitions() if of.topic in topics])
+        ]
+        self._log.write(shard, entries, lambda _errors: None)
+
+    # --- Retention
+
+    def _set_retention_timer(self) -> None:
+        wait_ms = self._broker.settings["offsets.retention.check.interval.ms"]
+        self._retention_timer = self._broker.call_at(self._broker.now_ns + ms_to_ns(wait_ms), self._expire)
+
+    def _expire(self) -> None:
+        """Take back what is past retention, and forget groups of which nothing is left."""
+        retention_ms = self._broker.settings["offsets.retention.minutes"] * _MS_PER_MINUTE
+        for shard in self._shards.loaded():
+            groups = list(shard.groups.values())
+            entries = [entry for group in groups for entry in self._past(group, retention_ms)]
+            entries = [entry for entry in entries if entry[0] not in shard.in_flight]  # a commit under way is news of it
+
+            def written(_errors: dict[Key, int], shard: Shard = shard, groups: list[Group] = groups) -> None:
+                for group in groups:
+                    self._forget(shard, group)
+
+            self._log.write(shard, entries, written)
+        self._set_retention_timer()
+
+    def _past(self, group: Group, retention_ms: int) -> list[Entry]:
+        """What is to be taken back of a group: offsets past retention, and with the last one, if nobody is there, itself."""
+        past = tombstones(group, expired(group, self._broker.wall_ms, retention_ms))
+        nothing_left = len(past) == len(group.partitions()) and not group.pending_writes and not group.pending
+        return past + (group_tombstone(group) if nothing_left and group.state is GroupState.EMPTY else [])
+
+
+def _by_partition(errors: Mapping[Key, int]) -> dict[TopicPartition, int]:
+    return {key.partition: error for key, error in errors.items() if isinstance(key, OffsetKey)}

@@ -1,0 +1,288 @@
+"""A group and its members: data, and questions about them. Nothing here waits, answers or writes."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.broker.coordinator.group_records import GroupRecord, MemberRecord
+from fairlead_kafka.broker.coordinator.states import TRANSITIONS, GroupState
+from fairlead_kafka.broker.timers import Timer
+
+CONSUMER_PROTOCOL = "consumer"
+"""The protocol type of consumers: their metadata says which topics they subscribe to."""
+
+
+@dataclass(slots=True)
+class JoinRequest:
+    """A JoinGroup. `asks_for_id`: the client knows MEMBER_ID_REQUIRED (v4); `can_skip`: it knows skip_assignment (v9)."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    protocol_type: str
+    protocols: list[tuple[str, bytes]]
+    asks_for_id: bool
+    can_skip: bool
+
+
+@dataclass(slots=True)
+class JoinOutcome:
+    """What a JoinGroup is answered. `members` (id, instance id, metadata) is for the leader, who assigns."""
+
+    error_code: int
+    member_id: str
+    generation: int = -1
+    protocol_type: str | None = None
+    protocol_name: str | None = None
+    leader_id: str = ""
+    skip_assignment: bool = False
+    members: list[tuple[str, str | None, bytes]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class SyncOutcome:
+    """What a SyncGroup is answered."""
+
+    error_code: int
+    protocol_type: str | None = None
+    protocol_name: str | None = None
+    assignment: bytes = b""
+
+
+@dataclass(slots=True)
+class Member:
+    """One member. `protocols` in its order of preference; `join_reply` and `sync_reply` are set while it waits for an answer."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    protocols: list[tuple[str, bytes]]
+    assignment: bytes = b""
+    join_reply: Callable[[JoinOutcome], None] | None = None
+    sync_reply: Callable[[SyncOutcome], None] | None = None
+    synced: bool = False
+    """Has asked for its assignment in this generation."""
+    new: bool = True
+    """Has not been answered a join yet, so it sends no heartbeats."""
+    deadline_ns: int = 0
+    """When its session ends unless it is heard of."""
+    timer: Timer | None = None
+
+    def metadata(self, protocol: str) -> bytes:
+        """Its metadata for a protocol; empty if it does not offer it."""
+        return next((metadata for name, metadata in self.protocols if name == protocol), b"")
+
+    def subscribed_topics(self) -> frozenset[str] | None:
+        """The topics a consumer subscribes to; None if its metadata does not say."""
+        topics: set[str] = set()
+        for _, metadata in self.protocols:
+            found = topics_of_subscription(metadata)
+            if found is None:
+                return None
+            topics.update(found)
+        return frozenset(topics)
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedOffset:
+    """A committed position. `position` is the record's offset in the partition of `__consumer_offsets`."""
+
+    offset: int
+    leader_epoch: int
+    metadata: str
+    commit_ms: int
+    position: int = -1
+
+
+@dataclass(slots=True)
+class Group:
+    """One group; `members` in order of joining, `static` maps instance id to member id."""
+
+    group_id: str
+    state: GroupState = GroupState.EMPTY
+    protocol_type: str | None = None
+    protocol_name: str | None = None
+    generation: int = 0
+    leader_id: str | None = None
+    members: dict[str, Member] = field(default_factory=dict)
+    static: dict[str, str] = field(default_factory=dict)
+    pending: dict[str, Timer] = field(default_factory=dict)
+    """Ids given out with MEMBER_ID_REQUIRED, whose owners have not come back yet."""
+    rebalance_timer: Timer | None = None
+    delayed: bool = False
+    """It was empty and waits `group.initial.rebalance.delay.ms` for more members, even if all it has have joined."""
+    grew: bool = False
+    """A member was added since that wait began: it waits once more."""
+    offsets: dict[TopicPartition, CommittedOffset] = field(default_factory=dict)
+    transactional: dict[int, dict[TopicPartition, CommittedOffset]] = field(default_factory=dict)
+    """Producer id → what its open transaction commits: counts once it is committed, and is dropped if it is aborted."""
+    record: GroupRecord | None = None
+    """The generation that the log has; None: the log knows offsets of the group at most."""
+    record_position: int = -1
+    """The offset of that record in the partition of `__consumer_offsets`."""
+    persisting: int = -1
+    """The generation whose assignment is under way to the log."""
+    pending_writes: int = 0
+    """Commits and deletions under way to the log: the group must not be forgotten before they are done."""
+    quiet_since_ms: int = 0
+    """When it lost its last member: retention of offsets counts from here, or from their commit if that was later."""
+
+    def enter(self, state: GroupState) -> None:
+        """Change the state; AssertionError for a change that the table does not have."""
+        if state not in TRANSITIONS[self.state]:
+            raise AssertionError(f"group {self.group_id}: {self.state.value} cannot become {state.value}")
+        self.state = state
+
+    def add(self, member: Member) -> None:
+        """Add a member; the first one leads and decides the protocol type."""
+        self.members[member.member_id] = member
+        if member.instance_id is not None:
+            self.static[member.instance_id] = member.member_id
+        if self.leader_id is None:
+            self.leader_id = member.member_id
+
+    def remove(self, member_id: str) -> Member | None:
+        """Remove a member; another one leads if it did."""
+        member = self.members.pop(member_id, None)
+        if member is None:
+            return None
+        if member.timer is not None:
+            member.timer.cancel()
+        if member.instance_id is not None and self.static.get(member.instance_id) == member_id:
+            del self.static[member.instance_id]
+        if self.leader_id == member_id:
+            self.leader_id = next(iter(self.members), None)
+        return member
+
+    def candidate_protocols(self, without: str = "") -> set[str]:
+        """The protocols that all members, except `without`, offer."""
+        offers = [{name for name, _ in member.protocols} for member in self.members.values() if member.member_id != without]
+        return set.intersection(*offers) if offers else set()
+
+    def accepts(self, member_id: str, protocol_type: str, protocols: Iterable[tuple[str, bytes]]) -> bool:
+        """True if a member with these protocols can be in the group: it shares type and a protocol with all others."""
+        names = {name for name, _ in protocols}
+        others = [other for other in self.members if other != member_id]
+        if not others:
+            return bool(names)
+        return protocol_type == self.protocol_type and bool(names & self.candidate_protocols(member_id))
+
+    def elected_protocol(self) -> str:
+        """The protocol that most members prefer among those all offer; of equals, the one voted for first."""
+        candidates = self.candidate_protocols()
+        votes: dict[str, int] = {}
+        for member in self.members.values():
+            favourite = next(name for name, _ in member.protocols if name in candidates)
+            votes[favourite] = votes.get(favourite, 0) + 1
+        return max(votes, key=lambda name: votes[name])
+
+    def check_member(self, member_id: str, instance_id: str | None) -> Member:
+        """The member who speaks. BrokerError: FENCED_INSTANCE_ID if another took its instance id, UNKNOWN_MEMBER_ID."""
+        if instance_id is not None:
+            owner = self.static.get(instance_id)
+            if owner is None:
+                raise BrokerError(ErrorCode.UNKNOWN_MEMBER_ID, f"group {self.group_id}: no member has the instance id {instance_id!r}")
+            if owner != member_id:
+                raise BrokerError(ErrorCode.FENCED_INSTANCE_ID, f"group {self.group_id}: {instance_id!r} is now another member's")
+        member = self.members.get(member_id)
+        if member is None:
+            raise BrokerError(ErrorCode.UNKNOWN_MEMBER_ID, f"group {self.group_id}: no member {member_id!r}")
+        return member
+
+    def rebalance_timeout_ms(self) -> int:
+        """How long members are waited for: the longest that any of them allows itself."""
+        return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
+
+    def subscribes(self, topic: str) -> bool:
+        """True if a member may be reading `topic`: it says so, or it does not say what it reads."""
+        if self.protocol_type != CONSUMER_PROTOCOL:
+            return False
+        subscriptions = [member.subscribed_topics() for member in self.members.values()]
+        return any(topics is None or topic in topics for topics in subscriptions)
+
+    def forgettable(self) -> bool:
+        """True if nothing would be lost with it."""
+        idle = self.state in (GroupState.EMPTY, GroupState.DEAD) and not self.members and not self.pending
+        return idle and self.record is None and not self.offsets and not self.transactional and not self.pending_writes
+
+    def generation_record(self, assignments: Mapping[str, bytes], since_ms: int) -> GroupRecord:
+        """This generation, with each member's assignment, as the log is to have it."""
+        protocol = self.protocol_name
+        members = [
+            MemberRecord(
+                member.member_id,
+                member.instance_id,
+                member.client_id,
+                member.client_host,
+                member.rebalance_timeout_ms,
+                member.session_timeout_ms,
+                member.metadata(protocol or ""),
+                assignments.get(member.member_id, b""),
+            )
+            for member in self.members.values()
+        ]
+        return GroupRecord(self.protocol_type or "", self.generation, protocol, self.leader_id, since_ms, tuple(members))
+
+    def restore(self) -> None:
+        """Be what the record says: stable with its members, each in its place, or empty. For a group that was just read."""
+        record = self.record
+        if record is None:
+            return
+        self.protocol_type = record.protocol_type or None
+        self.generation, self.protocol_name = record.generation, record.protocol_name
+        self.quiet_since_ms = max(record.since_ms, 0)
+        for one in record.members:
+            protocols = [(record.protocol_name or "", one.metadata)]
+            self.add(
+                Member(
+                    one.member_id,
+                    one.instance_id,
+                    one.client_id,
+                    one.client_host,
+                    one.session_timeout_ms,
+                    one.rebalance_timeout_ms,
+                    protocols,
+                    one.assignment,
+                    synced=True,
+                    new=False,
+                )
+            )
+        if record.leader_id in self.members:
+            self.leader_id = record.leader_id
+        self.state = GroupState.STABLE if self.members else GroupState.EMPTY
+
+    def partitions(self) -> list[TopicPartition]:
+        """Every partition with an offset, one in a transaction included."""
+        return list(dict.fromkeys([*self.offsets, *(of for offsets in self.transactional.values() for of in offsets)]))
+
+    def unstable(self, of: TopicPartition) -> bool:
+        """True if an open transaction commits an offset of this partition."""
+        return any(of in offsets for offsets in self.transactional.values())
+
+
+def topics_of_subscription(metadata: bytes) -> list[str] | None:
+    """The topics in a consumer's join metadata (`ConsumerProtocolSubscription`: int16 version, array of strings, ...); None if garbled."""
+    try:
+        _, count = struct.unpack_from(">hi", metadata, 0)
+        position, topics = 6, []
+        for _ in range(count):
+            (length,) = struct.unpack_from(">h", metadata, position)
+            position += 2
+            if length < 0 or position + length > len(metadata):
+                return None
+            topics.append(metadata[position : position + length].decode())
+            position += length
+    except (struct.error, UnicodeDecodeError):
+        return None
+    return topics

@@ -1,0 +1,133 @@
+"""One partition of `__consumer_offsets` in memory: its groups with their offsets, as the fold of its records (`apply`, `replay`).
+
+An offset committed in a transaction (KIP-98) is kept aside with its group until the transaction's marker comes: then it counts, unless a
+later record has overtaken it, or is dropped. Replay sees the same batches and markers in the same order as life did.
+
+A group's own record only says where whoever coordinates it next goes on from: in life members are what they are, and the record follows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from fairlead_kafka.base.errors import DecodeError
+from fairlead_kafka.broker.coordinator.group import CommittedOffset, Group
+from fairlead_kafka.broker.coordinator.group_records import GroupKey, GroupRecord, decode_group_key, decode_group_value
+from fairlead_kafka.broker.coordinator.offset_records import OffsetKey, decode_key, decode_value
+from fairlead_kafka.records import BatchHeader, decode, end_marker, scan
+
+Key = OffsetKey | GroupKey
+Value = CommittedOffset | GroupRecord
+Entry = tuple[Key, Value | None]
+"""One record: an offset or a group, or None to take it back."""
+
+
+@dataclass(slots=True, eq=False)
+class Shard:
+    """The groups of one partition of `__consumer_offsets` that this broker leads."""
+
+    partition: int
+    loaded: bool = False
+    groups: dict[str, Group] = field(default_factory=dict)
+    in_flight: Counter[Key] = field(default_factory=Counter)
+    """Keys with records appended and not written yet."""
+    in_transaction: dict[int, set[str]] = field(default_factory=dict)
+    """Producer id → the groups that its open transaction commits offsets of."""
+
+    def group(self, group_id: str, wall_ms: int) -> Group:
+        """The group, made if it is not there."""
+        group = self.groups.get(group_id)
+        if group is None:
+            group = self.groups[group_id] = Group(group_id, quiet_since_ms=wall_ms)
+        return group
+
+
+def apply(shard: Shard, key: Key, value: Value | None, position: int, producer_id: int = -1) -> None:
+    """Take the record at offset `position` into memory. Records come in the log's order, live and on replay."""
+    group = shard.groups.get(key.group_id)
+    if group is None:
+        if value is None:
+            return
+        group = shard.groups[key.group_id] = Group(key.group_id)
+    if isinstance(key, GroupKey):
+        assert value is None or isinstance(value, GroupRecord)
+        group.record, group.record_position = value, position
+    else:
+        assert value is None or isinstance(value, CommittedOffset)
+        _apply_offset(shard, group, key, value, position, producer_id)
+
+
+def _apply_offset(shard: Shard, group: Group, key: OffsetKey, committed: CommittedOffset | None, position: int, producer_id: int) -> None:
+    if committed is None:
+        group.offsets.pop(key.partition, None)
+        for offsets in group.transactional.values():
+            offsets.pop(key.partition, None)
+    elif producer_id >= 0:
+        group.transactional.setdefault(producer_id, {})[key.partition] = replace(committed, position=position)
+        shard.in_transaction.setdefault(producer_id, set()).add(key.group_id)
+    else:
+        group.offsets[key.partition] = replace(committed, position=position)
+
+
+def apply_end(shard: Shard, producer_id: int, committed: bool) -> None:
+    """A marker came: what the producer's transaction commits counts now, or is dropped."""
+    for group_id in shard.in_transaction.pop(producer_id, ()):
+        group = shard.groups.get(group_id)
+        offsets = group.transactional.pop(producer_id, {}) if group is not None else {}
+        for of, one in offsets.items() if committed else ():
+            assert group is not None
+            current = group.offsets.get(of)
+            if current is None or current.position < one.position:
+                group.offsets[of] = one
+
+
+def replay(shard: Shard, batches: bytes, from_offset: int) -> None:
+    """Take batches of the log into memory. Records that are not Kafka's are passed over: they are not ours."""
+    view = memoryview(batches)
+    for header, start, stop in _runs(scan(batches)):
+        if header.control:
+            marker = end_marker(batches, header)
+            if marker is not None:
+                apply_end(shard, header.producer_id, marker.committed)
+        else:
+            _replay_records(shard, view[start:stop], from_offset, header.producer_id if header.transactional else -1)
+
+
+def _runs(headers: Sequence[BatchHeader]) -> Iterable[tuple[BatchHeader, int, int]]:
+    """(header, start, stop) of each batch that belongs to a transaction, and of each run of others, which are read in one go."""
+    first: BatchHeader | None = None
+    stop = 0
+    for header in headers:
+        alone = header.transactional or header.control
+        if first is not None and alone:
+            yield first, first.position, stop
+            first = None
+        if alone:
+            yield header, header.position, header.stop
+        else:
+            first = first or header
+        stop = header.stop
+    if first is not None:
+        yield first, first.position, stop
+
+
+def _replay_records(shard: Shard, batches: memoryview, from_offset: int, producer_id: int) -> None:
+    records = decode(batches, from_offset=from_offset, want_headers=False)
+    keys = records.keys.to_list() if records.keys is not None else [None] * records.count
+    for key_bytes, value, position in zip(keys, records.values.to_list(), records.offsets.tolist(), strict=True):
+        try:
+            entry = None if key_bytes is None else _decode(key_bytes, value, position)
+        except DecodeError:
+            continue
+        if entry is not None:
+            apply(shard, *entry, position, producer_id)
+
+
+def _decode(key_bytes: bytes, value: bytes | None, position: int) -> Entry | None:
+    group_key = decode_group_key(key_bytes)
+    if group_key is not None:
+        return group_key, None if value is None else decode_group_value(value)
+    key = decode_key(key_bytes)
+    return None if key is None else (key, None if value is None else decode_value(value, position))

@@ -1,0 +1,170 @@
+"""Writing to a shard: from a change of offsets or groups to records in `__consumer_offsets`, and from there to memory.
+
+An offset is in memory, and so can be fetched, once its record is committed; never before. Records of one partition are committed, and
+their `written` called, in order, so memory is the fold of the log, live and on replay (`shard.apply` serves both).
+
+The log is kept short as any other with `cleanup.policy=compact` is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.base.units import ms_to_ns
+from fairlead_kafka.broker.controller import OFFSETS_TOPIC
+from fairlead_kafka.broker.coordinator.attendance import AttendanceHost
+from fairlead_kafka.broker.coordinator.group import Group
+from fairlead_kafka.broker.coordinator.group_records import GroupKey, GroupRecord, encode_group_key, encode_group_value
+from fairlead_kafka.broker.coordinator.offset_records import OffsetKey, encode_key, encode_value
+from fairlead_kafka.broker.coordinator.shard import Entry, Key, Shard, Value, apply
+from fairlead_kafka.broker.internal import NO_PRODUCER, ProducerIdentity
+from fairlead_kafka.broker.shards import APPEND_ERRORS, CHUNK_MAX_BYTES
+from fairlead_kafka.records import RecordColumns, columns_from_lists
+
+_OFFSET_APPEND_ERRORS: dict[int, int] = APPEND_ERRORS | {
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
+    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
+}
+"""What a client is told whose offsets could not be written (Kafka's `GroupMetadataManager.storeOffsets`)."""
+_GROUP_APPEND_ERRORS: dict[int, int] = APPEND_ERRORS | {ErrorCode.REQUEST_TIMED_OUT: ErrorCode.REBALANCE_IN_PROGRESS}
+"""The same where it was a group's assignment (Kafka's `GroupMetadataManager.storeGroup`)."""
+
+Append = Callable[[str, int, RecordColumns, Callable[[int, int], None], ProducerIdentity], None]
+"""append(topic, partition, columns, done, producer) appends records, then calls done(error code, base offset)."""
+
+
+class ShardLogHost(AttendanceHost, Protocol):
+    """What writing needs of its broker."""
+
+    settings: Mapping[str, Any]
+
+
+class ShardLog:
+    """Writes to all shards of one broker."""
+
+    def __init__(self, host: ShardLogHost, append: Append) -> None:
+        self._host = host
+        self._append_columns = append
+
+    def write(
+        self,
+        shard: Shard,
+        entries: Sequence[Entry],
+        written: Callable[[dict[Key, int]], None],
+        producer: ProducerIdentity = NO_PRODUCER,
+    ) -> None:
+        """Write entries; then written(key → error code for a client, 0 if it stands), exactly once.
+
+        With a `producer` they belong to its transaction. What is not committed within `offsets.commit.timeout.ms`, for want of replicas
+        that take it, is told to have timed out; it may stand all the same, later.
+        """
+        written = self._within(entries, written)
+        errors: dict[Key, int] = {}
+        chunks = list(_chunks(entries))
+        waiting = len(chunks)
+        for key, _ in entries:
+            shard.in_flight[key] += 1
+            group = shard.groups.get(key.group_id)
+            if group is not None:
+                group.pending_writes += 1
+
+        def done(chunk: list[Entry], error: int, base_offset: int) -> None:
+            nonlocal waiting
+            for index, (key, value) in enumerate(chunk):
+                errors[key] = _told(key, error)
+                shard.in_flight[key] -= 1
+                if not shard.in_flight[key]:
+                    del shard.in_flight[key]
+                group = shard.groups.get(key.group_id)
+                if group is not None:
+                    group.pending_writes -= 1
+                if not error:
+                    apply(shard, key, value, base_offset + index, producer.producer_id)
+            waiting -= 1
+            if not waiting:
+                written(errors)
+
+        if not chunks:
+            written({})
+        for chunk in chunks:
+            self._append(shard, chunk, lambda error, base_offset, chunk=chunk: done(chunk, error, base_offset), producer)  # type: ignore[misc]
+
+    def _within(self, entries: Sequence[Entry], written: Callable[[dict[Key, int]], None]) -> Callable[[dict[Key, int]], None]:
+        """`written`, to be called once: with a time-out for every key if time is up first."""
+        deadline_ns = self._host.now_ns + ms_to_ns(self._host.settings["offsets.commit.timeout.ms"])
+        timer = self._host.call_at(deadline_ns, lambda: written({key: _told(key, ErrorCode.REQUEST_TIMED_OUT) for key, _ in entries}))
+
+        def once(errors: dict[Key, int]) -> None:
+            if timer.pending:
+                timer.cancel()
+                written(errors)
+
+        return once
+
+    def _append(self, shard: Shard, chunk: list[Entry], done: Callable[[int, int], None], producer: ProducerIdentity) -> None:
+        keys: list[bytes | None] = [encode_group_key(key) if isinstance(key, GroupKey) else encode_key(key) for key, _ in chunk]
+        values = [_encode(value) for _, value in chunk]
+        self._append_columns(OFFSETS_TOPIC, shard.partition, columns_from_lists(keys, values), done, producer)
+
+
+def _told(key: Key, error: int) -> int:
+    told = _GROUP_APPEND_ERRORS if isinstance(key, GroupKey) else _OFFSET_APPEND_ERRORS
+    return told.get(error, error)
+
+
+def _encode(value: Value | None) -> bytes | None:
+    if isinstance(value, GroupRecord):
+        return encode_group_value(value)
+    return None if value is None else encode_value(value)
+
+
+def tombstones(group: Group, partitions: Iterable[TopicPartition]) -> list[Entry]:
+    """The entries that take back a group's offsets of `partitions`, those of open transactions included."""
+    return [(OffsetKey(group.group_id, of), None) for of in partitions if of in group.offsets or group.unstable(of)]
+
+
+def expired(group: Group, now_ms: int, retention_ms: int) -> list[TopicPartition]:
+    """The partitions whose offset is past retention (KIP-211).
+
+    Counted from the commit, or from when the group lost its last member, whichever is later (Kafka counts from the latter alone, and so
+    soon forgets what an admin set for a group that was empty for long). While it has members, an offset expires only if none of them
+    may be reading the topic.
+    """
+    partitions = []
+    for of, committed in group.offsets.items():
+        since_ms = committed.commit_ms if group.members else max(committed.commit_ms, group.quiet_since_ms)
+        reading = bool(group.members) and (group.protocol_name is None or group.protocol_type != "consumer" or group.subscribes(of.topic))
+        if not reading and not group.unstable(of) and now_ms - since_ms >= retention_ms:
+            partitions.append(of)
+    return partitions
+
+
+def group_tombstone(group: Group) -> list[Entry]:
+    """The entry that takes back the group's own record, if it has one."""
+    return [] if group.record is None else [(GroupKey(group.group_id), None)]
+
+
+def _chunks(entries: Sequence[Entry]) -> Iterable[list[Entry]]:
+    chunk: list[Entry] = []
+    size_bytes = 0
+    for entry in entries:
+        entry_bytes = _size_bytes(*entry)
+        if chunk and size_bytes + entry_bytes > CHUNK_MAX_BYTES:
+            yield chunk
+            chunk, size_bytes = [], 0
+        chunk.append(entry)
+        size_bytes += entry_bytes
+    if chunk:
+        yield chunk
+
+
+def _size_bytes(key: Key, value: Value | None) -> int:
+    """No less than what the record takes."""
+    if isinstance(value, GroupRecord):
+        texts = sum(len(text or "") for member in value.members for text in member[:4])
+        return 256 + 4 * (len(key.group_id) + texts) + sum(32 + len(one.metadata) + len(one.assignment) for one in value.members)
+    topic = key.partition.topic if isinstance(key, OffsetKey) else ""
+    return 64 + 4 * (len(key.group_id) + len(topic) + (len(value.metadata) if value is not None else 0))

@@ -1,0 +1,57 @@
+"""A broker whose disk fails says so, and others lead in its place until it works again (Kafka's LogDirFailureChannel).
+
+    working ──appends fail──▶ telling ──controller──▶ failed ──the log is mended──▶ telling ──controller──▶ working
+                                 └──not heard, or of another life──▶ told again, a little later
+
+Meanwhile it leads only what nobody else in sync can, answers KAFKA_STORAGE_ERROR to who writes there, and serves what was written before.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.broker.controller import DiskReported
+
+if TYPE_CHECKING:
+    from fairlead_kafka.broker.machine import Broker
+
+TELL_AGAIN_MS = 500
+
+_logger = logging.getLogger("fairlead_kafka.broker")
+
+
+class DiskWatch:
+    """Compares what the controller knows of this broker's disk with how it is."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._telling = False
+
+    def look(self) -> None:
+        """Tell the controller if it knows it differently. Called in each step of a broker that takes part."""
+        broker = self._broker
+        known = broker.controller.image.brokers.get(broker.node_id)
+        works = broker.logs.error is None
+        if self._telling or known is None or not known.alive or known.disk_failed is not works:
+            return
+        self._telling = True
+
+        def decided(_result: object, error: BrokerError | None) -> None:
+            if error is None:
+                self._telling = False
+                _logger.warning("broker %d %s", broker.node_id, _SAYS[works])
+            else:
+                broker.call_later(TELL_AGAIN_MS, self._tell_again)
+
+        broker.controller.decide(DiskReported(broker.node_id, known.epoch, works), decided)
+
+    def _tell_again(self) -> None:
+        self._telling = False  # the step that calls this looks again
+
+
+_SAYS = {
+    True: "takes part in full again: its disk works",
+    False: "leads only what nobody else can, until its disk works again",
+}

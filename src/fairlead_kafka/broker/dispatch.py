@@ -1,0 +1,72 @@
+"""Which handler serves which API in which versions: one table, filled by the files in `broker/api`.
+
+What ApiVersions tells clients is derived from this table, so a handler that is not here cannot be advertised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fairlead_kafka.wire import ApiKey, Message, PrivateApi, Request
+
+if TYPE_CHECKING:
+    from fairlead_kafka.broker.machine import Broker
+    from fairlead_kafka.broker.sessions import Session
+
+Reply = Callable[[Message | None], None]
+"""Answers a request: the response, or None for no answer (acks=0). May be called in a later step; the first call counts."""
+Handler = Callable[["Broker", Request, "Session", Reply], None]
+
+
+@dataclass(frozen=True)
+class Api:
+    """One row of the table: `handler` serves versions `low` to `high`, both included."""
+
+    handler: Handler
+    low: int
+    high: int
+    advertised_low: int
+    pipelined: bool
+    """Several of these may be under way on one connection: the next is begun before the one before is answered."""
+
+
+REGISTRY: dict[ApiKey, Api] = {}
+"""Everything the broker serves; `broker.api` imports the files that fill it."""
+PRIVATE: dict[PrivateApi, Api] = {}
+"""What brokers ask each other, which is no part of Kafka's protocol and is told to nobody."""
+
+
+def serves(
+    api_key: ApiKey, versions: tuple[int, int], *, advertised_low: int | None = None, pipelined: bool = False
+) -> Callable[[Handler], Handler]:
+    """Enter a handler into the table.
+
+    `advertised_low` is what ApiVersions says instead of the lowest version served (Produce alone needs it: KAFKA-18659).
+    """
+
+    def enter(handler: Handler) -> Handler:
+        if api_key in REGISTRY:
+            raise AssertionError(f"two handlers for {api_key.name}")
+        low, high = versions
+        REGISTRY[api_key] = Api(handler, low, high, low if advertised_low is None else advertised_low, pipelined)
+        return handler
+
+    return enter
+
+
+def serves_privately(api_key: PrivateApi) -> Callable[[Handler], Handler]:
+    """Enter a handler for what brokers ask each other; one version, 0, since all brokers of a cluster are of one release."""
+
+    def enter(handler: Handler) -> Handler:
+        PRIVATE[api_key] = Api(handler, 0, 0, 0, pipelined=True)
+        return handler
+
+    return enter
+
+
+def api_of(api_key: int) -> Api | None:
+    """The row of an API by its number; None if it is not served."""
+    found = REGISTRY.get(api_key)  # type: ignore[call-overload]
+    return found if found is not None else PRIVATE.get(api_key)  # type: ignore[call-overload, no-any-return]

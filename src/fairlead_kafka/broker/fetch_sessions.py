@@ -1,0 +1,212 @@
+"""Fetch sessions (KIP-227): a consumer names its partitions once, and then only what changes; the answers do the same.
+
+    epoch 0: a new session ──▶ every partition answered ──▶ epoch 1, 2, …: changes named, changes answered ──▶ epoch -1: the end
+
+A session knows of each partition what was told of it last, and which of them could have news: those that were never read to their end,
+had an error, or were heard of since (the session waits in the purgatory for all of its partitions). A fetch looks at these alone, so a
+partition in which nothing happens costs nothing, however many of them a consumer reads.
+
+Sessions belong to no connection, as in Kafka's `FetchManager`. There are `max.incremental.fetch.session.cache.slots` of them. With all
+in use the one that was not used for longest goes, if that is two minutes or more; else who asks for one gets none (id 0) and names
+everything each time. Simpler than Kafka's: no privilege for followers, which use a stream of their own here, nor for large sessions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from typing import TYPE_CHECKING, Any, Protocol
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.base.units import ms_to_ns
+from fairlead_kafka.broker.log import Partition
+from fairlead_kafka.wire import Message
+
+if TYPE_CHECKING:
+    from fairlead_kafka.broker.machine import Broker
+
+SLOTS = "max.incremental.fetch.session.cache.slots"
+NO_SESSION = 0
+FULL_EPOCH, FINAL_EPOCH = 0, -1
+EVICTION_MS = 120_000
+"""How long a session is safe from eviction after each use (Kafka's `MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS`)."""
+_ID_MAX = _EPOCH_MAX = 2**31 - 1
+
+
+class WaitingFetch(Protocol):
+    """A fetch that waits for its session's partitions."""
+
+    def advanced(self, partition: Partition, want: Wanted) -> None:
+        """There may be more to read for `want`."""
+
+    def complete(self) -> None:
+        """Answer with what is there."""
+
+
+class Wanted:
+    """One partition of a fetch. `data` is what the request says of it, `topic` the name or id by which it says so."""
+
+    __slots__ = ("data", "key", "told", "topic", "watched")
+
+    def __init__(self, topic: Hashable, data: Any) -> None:
+        self.topic = topic
+        self.data = data
+        self.key = (topic, data.partition)
+        self.told: tuple[int, int] | None = None
+        """High watermark and log start as they were answered last."""
+        self.watched: Partition | None = None
+        """The partition that the session waits for on its behalf."""
+
+
+def wanted(topics: Any, by_id: bool) -> Iterator[Wanted]:
+    """The partitions in a request's list of topics."""
+    for asked in topics:
+        topic = asked.topic_id if by_id else asked.topic
+        for data in asked.partitions:
+            yield Wanted(topic, data)
+
+
+class FetchSession:
+    """What one consumer wants, over many requests; a fetch without a session is one that is never kept (id 0)."""
+
+    def __init__(self, broker: Broker, session_id: int, by_id: bool, message: Any) -> None:
+        self._broker = broker
+        self.session_id = session_id
+        self.by_id = by_id
+        self.epoch = 1
+        """What the next request must say."""
+        self.used_ns = broker.now_ns
+        self.waiting: WaitingFetch | None = None
+        """The fetch that waits, if one does."""
+        self.wants: dict[Hashable, Wanted] = {want.key: want for want in wanted(message.topics, by_id)}
+        self.ready: dict[Wanted, None] = dict.fromkeys(self.wants.values())
+        """Partitions that may have news, in the order in which they are looked at."""
+        self._isolation_level = message.isolation_level
+        self._watching: dict[Partition, Wanted] = {}
+
+    def go_on(self, message: Any) -> None:
+        """Take the changes that the next request names."""
+        self.used_ns = self._broker.now_ns
+        self.epoch = self.epoch + 1 if self.epoch < _EPOCH_MAX else 1
+        for topic in message.forgotten_topics_data:
+            for number in topic.partitions:
+                self._forget((topic.topic_id if self.by_id else topic.topic, number))
+        for want in wanted(message.topics, self.by_id):
+            known = self.wants.setdefault(want.key, want)
+            known.data = want.data
+            self.ready[known] = None
+        if message.isolation_level != self._isolation_level:
+            self._isolation_level = message.isolation_level
+            self.ready.update(dict.fromkeys(self.wants.values()))
+
+    def answered(self, want: Wanted, row: Message, new: bool, settled: bool) -> bool:
+        """A row is about to be answered: True if it says anything that was not told before.
+
+        `new`: it does, whatever its watermarks; `settled`: its partition has nothing more for now.
+        """
+        told = row.high_watermark, row.log_start_offset
+        new = new or told != want.told
+        want.told = None if row.error_code else told
+        if self.wants.get(want.key) is want:
+            self.ready.pop(want, None)
+            if not settled:
+                self.ready[want] = None  # at the end: who got something lets the others go first
+        return new
+
+    def watch(self, want: Wanted, partition: Partition) -> None:
+        """Hear of `partition` from now on."""
+        if want.watched is not partition:
+            self._unwatch(want)
+            want.watched = partition
+            self._watching[partition] = want
+            self._broker.purgatory.watch(partition, self)
+
+    def advanced(self, partition: Partition) -> None:
+        """More can be read from `partition`, or its log starts later."""
+        want = self._watching.get(partition)
+        if want is not None:
+            self.ready[want] = None
+            if self.waiting is not None:
+                self.waiting.advanced(partition, want)
+
+    def lost(self, partition: Partition) -> None:
+        """`partition` is gone, or led elsewhere."""
+        want = self._watching.get(partition)
+        if want is not None:
+            self.ready[want] = None
+            if self.waiting is not None:
+                self.waiting.complete()
+
+    def end(self) -> None:
+        """Hear of nothing any more."""
+        for want in self.wants.values():
+            self._unwatch(want)
+
+    def _forget(self, key: Hashable) -> None:
+        want = self.wants.pop(key, None)
+        if want is not None:
+            self.ready.pop(want, None)
+            self._unwatch(want)
+
+    def _unwatch(self, want: Wanted) -> None:
+        if want.watched is not None:
+            self._broker.purgatory.forget(want.watched, self)
+            del self._watching[want.watched]
+            want.watched = None
+
+
+class FetchSessions:
+    """The sessions of one broker."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._sessions: dict[int, FetchSession] = {}
+        """By id, the one that was used last at the end."""
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def of(self, message: Any, by_id: bool) -> FetchSession:
+        """The session of a request, with the changes that it names.
+
+        Raises BrokerError: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, or FETCH_SESSION_TOPIC_ID_ERROR if the session
+        was begun by topic names and goes on by ids, or the reverse.
+        """
+        if message.session_epoch in (FULL_EPOCH, FINAL_EPOCH):
+            self._end(message.session_id)
+            session_id = self._free_id() if message.session_epoch == FULL_EPOCH else NO_SESSION
+            session = FetchSession(self._broker, session_id, by_id, message)
+            if session_id != NO_SESSION:
+                self._sessions[session_id] = session
+            return session
+        known = self._sessions.get(message.session_id)
+        if known is None:
+            raise BrokerError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, f"there is no fetch session {message.session_id}")
+        if message.session_epoch != known.epoch:
+            text = f"fetch session {known.session_id} is at epoch {known.epoch}, not {message.session_epoch}"
+            raise BrokerError(ErrorCode.INVALID_FETCH_SESSION_EPOCH, text)
+        if by_id != known.by_id:
+            raise BrokerError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR, "a fetch session keeps to topic names, or to ids")
+        self._sessions[known.session_id] = self._sessions.pop(known.session_id)
+        known.go_on(message)
+        return known
+
+    def _free_id(self) -> int:
+        """An id for a new session; NO_SESSION if there is no room."""
+        slots = self._broker.settings[SLOTS]
+        if len(self._sessions) >= slots:
+            oldest = next(iter(self._sessions.values()), None)
+            if oldest is None or self._broker.now_ns - oldest.used_ns < ms_to_ns(EVICTION_MS):
+                return NO_SESSION
+            self._end(oldest.session_id)
+        while True:
+            session_id = 1 + self._broker.dice.randrange(_ID_MAX)
+            if session_id not in self._sessions:
+                return session_id
+
+    def _end(self, session_id: int) -> None:
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            session.end()
+            if session.waiting is not None:
+                session.waiting.complete()

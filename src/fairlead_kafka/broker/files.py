@@ -1,0 +1,61 @@
+"""File effects with the answer delivered to a function: the broker's log never sees tokens or events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from fairlead_kafka.core.effects import Buffer, Effect, FileAppend, FileDelete, FileList, FileRead, FileReplace, FileSync, FileTruncate
+from fairlead_kafka.core.events import FileDone
+
+Done = Callable[[Any, OSError | None], None]
+
+
+class Files:
+    """Hands file effects to `emit` and remembers who waits for each."""
+
+    def __init__(self, emit: Callable[[Effect], None]) -> None:
+        self._emit = emit
+        self._waiting: dict[int, Done] = {}
+        self._token = 0
+
+    def _expect(self, done: Done) -> int:
+        self._token += 1
+        self._waiting[self._token] = done
+        return self._token
+
+    def append(self, path: str, buffers: Sequence[Buffer], done: Done) -> None:
+        """Append; done(position where it begins, error)."""
+        self._emit(FileAppend(self._expect(done), path, buffers))
+
+    def read(self, path: str, position: int, size_bytes: int, done: Done) -> None:
+        """Read; done(bytes, error)."""
+        self._emit(FileRead(self._expect(done), path, position, size_bytes))
+
+    def sync(self, path: str, done: Done) -> None:
+        """Bring a file to the disk; done(None, error)."""
+        self._emit(FileSync(self._expect(done), path))
+
+    def replace(self, path: str, buffers: Sequence[Buffer], done: Done) -> None:
+        """Write a whole file durably and at once; done(None, error)."""
+        self._emit(FileReplace(self._expect(done), path, buffers))
+
+    def truncate(self, path: str, size_bytes: int, done: Done) -> None:
+        """Cut a file; done(None, error)."""
+        self._emit(FileTruncate(self._expect(done), path, size_bytes))
+
+    def delete(self, path: str, done: Done) -> None:
+        """Delete a file or folder; done(None, error)."""
+        self._emit(FileDelete(self._expect(done), path))
+
+    def list(self, path: str, done: Done) -> None:
+        """The files of a folder; done(list of (name, size in bytes), error)."""
+        self._emit(FileList(self._expect(done), path))
+
+    def finished(self, event: FileDone) -> None:
+        """Deliver one answer."""
+        self._waiting.pop(event.token)(event.value, event.error)
+
+    def idle(self) -> bool:
+        """True if nothing is under way."""
+        return not self._waiting

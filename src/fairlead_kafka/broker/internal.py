@@ -1,0 +1,174 @@
+"""Appending and reading without a client: how coordinators keep what they know in partitions of this broker's log, and end transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.base.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, TopicPartition
+from fairlead_kafka.broker.controller import OFFSETS_TOPIC
+from fairlead_kafka.broker.log import Partition
+from fairlead_kafka.broker.replication import Led
+from fairlead_kafka.core.effects import Buffer
+from fairlead_kafka.records import ControlType, EndMarker, RecordColumns, Slice, control_batch, encode, scan
+
+if TYPE_CHECKING:
+    from fairlead_kafka.broker.machine import Broker
+
+
+class ProducerIdentity(NamedTuple):
+    """A producer id and its epoch."""
+
+    producer_id: int
+    epoch: int
+
+
+NO_PRODUCER = ProducerIdentity(NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
+"""Who writes outside any transaction."""
+
+
+class Marker(NamedTuple):
+    """What ends a transaction in a partition."""
+
+    producer_id: int
+    producer_epoch: int
+    committed: bool
+    coordinator_epoch: int
+
+
+def append_internal(
+    broker: Broker,
+    topic: str,
+    number: int,
+    columns: RecordColumns,
+    done: Callable[[int, int], None],
+    producer: ProducerIdentity = NO_PRODUCER,
+) -> None:
+    """Append records to a partition led here; done(error_code, base_offset) once they are replicated (error 0) or refused.
+
+    As acks=all: NOT_ENOUGH_REPLICAS with too few replicas in sync; NOT_LEADER_OR_FOLLOWER if leadership went while they were replicated,
+    and then nobody knows what becomes of them. There is no time-out, so that what is answered is what is in the log.
+    With a `producer` they belong to its transaction; an older epoch than the partition has seen is INVALID_PRODUCER_EPOCH.
+    """
+    transactional = producer.producer_id >= 0
+    batch = encode(
+        [Slice(columns, 0, columns.count, None)],
+        create_time_ms=broker.wall_ms,
+        producer_id=producer.producer_id,
+        producer_epoch=producer.epoch,
+        base_sequence=0 if transactional else NO_SEQUENCE,  # as Kafka's coordinator: nobody checks these sequences
+        transactional=transactional,
+    ).buffer
+    partition = broker.log_of(topic, number)
+    if isinstance(partition, int):
+        done(partition, -1)
+        return
+    try:
+        if transactional:
+            partition.producers.check_epoch(producer.producer_id, producer.epoch)
+        led = broker.replication.leading(partition)
+        led.check_in_sync()
+        base_offset = broker.logs.append(partition, memoryview(batch), scan(batch)[0], led.epoch, broker.wall_ms)
+    except BrokerError as error:
+        done(error.code, -1)
+        return
+    _when_replicated(broker, led, lambda error: done(error, -1 if error else base_offset))
+
+
+def _when_replicated(broker: Broker, led: Led, done: Callable[[int], None]) -> None:
+    """Call done(0) once all that was appended to a partition so far is replicated, or done(error), once."""
+    told = False
+
+    def tell(error: int) -> None:
+        nonlocal told
+        if not told:
+            told = True
+            # Too few replicas in sync only now: it is replicated, and counts.
+            done(ErrorCode.NONE if error == ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND else error)
+
+    def written(success: bool) -> None:
+        if not success:
+            tell(ErrorCode.KAFKA_STORAGE_ERROR)
+
+    led.when_replicated(led.partition.log_end, tell)
+    if not told:
+        broker.logs.when_written(written)
+
+
+def append_marker(broker: Broker, of: TopicPartition, marker: Marker, done: Callable[[int], None]) -> None:
+    """End a transaction in a partition led here; done(error code) once the marker is replicated (0) or refused, as in `append_internal`.
+
+    The group coordinator hears of the end of transactions in the partitions of committed offsets before `done` is called.
+    """
+    partition = broker.log_of(of.topic, of.partition)
+    if isinstance(partition, int):
+        done(partition)
+        return
+    batch = control_batch(
+        ControlType.commit if marker.committed else ControlType.abort,
+        producer_id=marker.producer_id,
+        producer_epoch=marker.producer_epoch,
+        timestamp_ms=broker.wall_ms,
+        coordinator_epoch=marker.coordinator_epoch,
+    ).buffer
+    end = EndMarker(marker.committed, marker.coordinator_epoch)
+    try:
+        led = broker.replication.leading(partition)
+        led.check_in_sync()
+        partition.producers.check_marker(marker.producer_id, marker.producer_epoch, marker.coordinator_epoch)
+        broker.logs.append(partition, memoryview(batch), scan(batch)[0], led.epoch, broker.wall_ms, end)
+    except BrokerError as error:
+        done(error.code)
+        return
+    broker.verifier.ended(of, marker.producer_id)
+
+    def replicated(error: int) -> None:
+        if not error and of.topic == OFFSETS_TOPIC:
+            broker.coordinator.transaction_ended(of.partition, marker.producer_id, marker.committed)
+        done(error)
+
+    _when_replicated(broker, led, replicated)
+
+
+def read_internal(
+    broker: Broker, topic: str, number: int, offset: int, done: Callable[[int, Sequence[Buffer], int], None], max_bytes: int
+) -> None:
+    """Read whole batches from `offset` on: done(error_code, batches, next_offset); no batches: the end was reached.
+
+    The end is the high watermark. After an election it may lie below what the leader before had acknowledged: reading waits until it has
+    come to where this leader began.
+    """
+    partition = broker.log_of(topic, number)
+    if isinstance(partition, int):
+        done(partition, (), offset)
+        return
+    led = broker.replication.leading(partition)
+    if led.end_known:
+        _read(broker, partition, offset, done, max_bytes)
+        return
+
+    def known(error: int) -> None:
+        if error and error != ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND:
+            done(error, (), offset)
+        else:
+            _read(broker, partition, offset, done, max_bytes)
+
+    led.when_replicated(led.former_end, known)
+
+
+def _read(broker: Broker, partition: Partition, offset: int, done: Callable[[int, Sequence[Buffer], int], None], max_bytes: int) -> None:
+    start = max(offset, partition.log_start)
+    locations = partition.select(start, partition.high_watermark, max_bytes, at_least_one=True)
+    index = partition.index
+    first = index.first_reaching(start)
+    next_offset = index.last_offset(first + len(locations) - 1) + 1 if locations else start
+
+    def read(batches: list[Buffer] | None) -> None:
+        if batches is None:
+            done(ErrorCode.KAFKA_STORAGE_ERROR, (), offset)
+        else:
+            done(ErrorCode.NONE, batches, next_offset)
+
+    broker.logs.read(locations, read)

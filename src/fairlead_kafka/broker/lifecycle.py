@@ -1,0 +1,259 @@
+"""The life of a broker: a table, the operations its launcher submits, and what is done on the way from state to state."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from fairlead_kafka.base.errors import BrokerError, ConnectionFailed, FairleadError, UsageError
+from fairlead_kafka.base.ids import Node
+from fairlead_kafka.broker.controller import BrokerStarted, BrokerStopping, DecisionDone
+from fairlead_kafka.broker.log import RecoveryResult
+from fairlead_kafka.broker.sessions import Faults
+from fairlead_kafka.core.effects import Listen, Resolve, StopListening
+from fairlead_kafka.core.events import Listening, Submitted
+
+if TYPE_CHECKING:
+    from fairlead_kafka.broker.machine import Broker
+
+_logger = logging.getLogger("fairlead_kafka.broker")
+
+LISTENER = 1
+
+
+class BrokerState(Enum):
+    """Where a broker is in its one life; a restart is another machine over the same folder."""
+
+    NEW = "new"
+    ATTACHING = "attaching"
+    RECOVERING = "recovering"
+    OPENING = "opening"
+    JOINING = "joining"
+    RUNNING = "running"
+    STOPPING = "stopping"
+    STOPPED = "stopped"
+
+
+TRANSITIONS: dict[BrokerState, tuple[BrokerState, ...]] = {
+    BrokerState.NEW: (BrokerState.ATTACHING,),
+    BrokerState.ATTACHING: (BrokerState.RECOVERING, BrokerState.STOPPED),
+    BrokerState.RECOVERING: (BrokerState.OPENING, BrokerState.STOPPED),
+    BrokerState.OPENING: (BrokerState.JOINING, BrokerState.STOPPED),
+    BrokerState.JOINING: (BrokerState.RUNNING, BrokerState.STOPPED),
+    BrokerState.RUNNING: (BrokerState.STOPPING, BrokerState.STOPPED),
+    BrokerState.STOPPING: (BrokerState.STOPPED,),
+    BrokerState.STOPPED: (),
+}
+"""The cluster's image is there, the log is read, the port opened, the controller told, requests served, everything written and synced;
+a failed start or a kill ends it at once."""
+
+
+def check_transition(before: BrokerState, after: BrokerState) -> None:
+    """AssertionError for a step that the table has not."""
+    if after not in TRANSITIONS[before]:
+        raise AssertionError(f"a broker cannot go from {before.value} to {after.value}")
+
+
+@dataclass(slots=True)
+class StartBroker:
+    """Recover the log and listen; resolved with the port."""
+
+    completion: Any
+
+
+@dataclass(slots=True)
+class StopBroker:
+    """Leave in good order: connections closed, everything written and synced; then resolved."""
+
+    completion: Any
+
+
+@dataclass(slots=True)
+class KillBroker:
+    """Drop everything, as `kill -9` would; resolved at once."""
+
+    completion: Any
+
+
+@dataclass(slots=True)
+class SetFaults:
+    """Change what the broker does to its answers on purpose."""
+
+    faults: Faults
+    completion: Any
+
+
+class Life:
+    """Carries one broker through its states; it is the only one who changes them."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.state = BrokerState.NEW
+        self._broker = broker
+        self._starting: StartBroker | None = None
+        self._stopping: StopBroker | None = None
+
+    def submitted(self, event: Submitted) -> None:
+        """Take an operation of the launcher."""
+        operation = event.operation
+        if isinstance(operation, SetFaults):
+            self._set_faults(operation)
+        elif isinstance(operation, StartBroker):
+            self._start(operation)
+        elif isinstance(operation, StopBroker):
+            self._stop(operation)
+        elif isinstance(operation, KillBroker):
+            self._kill(operation)
+        else:
+            raise AssertionError(f"a broker knows no operation {operation!r}")
+
+    def crashed(self) -> Sequence[Any]:
+        """The machine is ended by its host: take no part any more. The operations that were begun and not resolved."""
+        broker = self._broker
+        self.state = BrokerState.STOPPED
+        broker.forget()
+        broker.stop_coordinators()
+        broker.controller.detach(broker.node_id)
+        return [operation for operation in (self._starting, self._stopping) if operation is not None]
+
+    def _enter(self, state: BrokerState) -> None:
+        check_transition(self.state, state)
+        self.state = state
+
+    # --- Faults
+
+    def _set_faults(self, operation: SetFaults) -> None:
+        broker = self._broker
+        try:
+            broker.controller.cut(operation.faults.cut_from_controller)
+        except UsageError as error:
+            broker.emit(Resolve(operation.completion, None, error))
+            return
+        broker.faults = operation.faults
+        broker.links.brokers_changed()
+        broker.emit(Resolve(operation.completion))
+
+    # --- Start
+
+    def _start(self, operation: StartBroker) -> None:
+        self._enter(BrokerState.ATTACHING)
+        self._starting = operation
+        self._broker.controller.attach(self._broker, self._attached)
+
+    def _attached(self, error: FairleadError | None) -> None:
+        """The image is up to date: now the log can be read. Or it is so again, after the link was lost: then this is another life."""
+        if self.state is BrokerState.RUNNING:
+            self._register(self._registered_again)
+        if self.state is not BrokerState.ATTACHING:
+            return
+        if error is not None:
+            self._failed(error)
+            return
+        self._enter(BrokerState.RECOVERING)
+        self._broker.follow()
+        self._broker.logs.recover(self._recovered)
+
+    def _recovered(self, result: RecoveryResult) -> None:
+        if self.state is not BrokerState.RECOVERING:
+            return
+        broker = self._broker
+        if result.refused is not None:
+            self._failed(FairleadError(f"broker {broker.node_id} cannot start: {result.refused}"))
+            return
+        self._enter(BrokerState.OPENING)
+        broker.emit(Listen(LISTENER, broker.host, broker.port))
+
+    def listening(self, event: Listening) -> None:
+        """The port is open, or cannot be opened."""
+        if self.state is not BrokerState.OPENING:
+            return
+        broker = self._broker
+        if event.error is not None:
+            where = f"{broker.host}:{broker.port}"
+            self._failed(
+                ConnectionFailed(f"broker {broker.node_id} cannot listen on {where}: {event.error}; give another port, or 0 for any")
+            )
+            return
+        broker.port = event.port
+        self._enter(BrokerState.JOINING)
+        self._register(self._registered)
+
+    def _register(self, done: DecisionDone) -> None:
+        broker = self._broker
+        broker.controller.decide(BrokerStarted(Node(broker.node_id, broker.host, broker.port, broker.rack)), done)
+
+    def _registered(self, _epoch: int | None, error: BrokerError | None) -> None:
+        if self.state is not BrokerState.JOINING:
+            return
+        if error is not None:
+            self._broker.emit(StopListening(LISTENER))
+            self._failed(error)
+            return
+        self._enter(BrokerState.RUNNING)
+        self._broker.begin()
+        operation, self._starting = self._starting, None
+        assert operation is not None
+        self._broker.emit(Resolve(operation.completion, self._broker.port))
+
+    def _registered_again(self, _epoch: int | None, error: BrokerError | None) -> None:
+        if error is not None:
+            _logger.warning("broker %d could not join again, and waits for the next time: %s", self._broker.node_id, error)
+
+    def _failed(self, error: Exception) -> None:
+        self._enter(BrokerState.STOPPED)
+        self._broker.forget()
+        self._broker.controller.detach(self._broker.node_id)
+        operation, self._starting = self._starting, None
+        assert operation is not None
+        self._broker.emit(Resolve(operation.completion, None, error))
+
+    # --- End
+
+    def _stop(self, operation: StopBroker) -> None:
+        broker = self._broker
+        if self.state is not BrokerState.RUNNING:
+            error = UsageError(f"broker {broker.node_id} is {self.state.value}, not running")
+            broker.emit(Resolve(operation.completion, None, error))
+            return
+        self._enter(BrokerState.STOPPING)
+        self._stopping = operation
+        # What it leads goes to others while it still serves, so that no client is kept waiting (controlled shutdown).
+        broker.controller.decide(BrokerStopping(broker.node_id), self._handed_over)
+
+    def _handed_over(self, _result: object, error: BrokerError | None) -> None:
+        if self.state is not BrokerState.STOPPING:
+            return
+        broker = self._broker
+        if error is not None:
+            _logger.warning("broker %d stops without handing over what it leads: %s", broker.node_id, error)
+        self._leave(drain=True)
+
+        def written() -> None:
+            self._enter(BrokerState.STOPPED)
+            operation, self._stopping = self._stopping, None
+            assert operation is not None
+            broker.emit(Resolve(operation.completion))
+
+        broker.logs.close(written)
+
+    def _kill(self, operation: KillBroker) -> None:
+        """As `kill -9`: what is not with the host yet is lost, and nobody is told."""
+        if self.state not in (BrokerState.NEW, BrokerState.STOPPED):
+            self._enter(BrokerState.STOPPED)
+            self._leave(drain=False)
+        self._broker.emit(Resolve(operation.completion))
+
+    def _leave(self, drain: bool) -> None:
+        """Stop taking part: no listener, no connections, no leadership."""
+        broker = self._broker
+        broker.emit(StopListening(LISTENER))
+        if drain:
+            # Whoever waits for a group is told to look elsewhere before the connection closes.
+            broker.stop_coordinators()
+        broker.end_sessions(drain)
+        if not drain:
+            broker.stop_coordinators()
+        broker.forget()
+        broker.controller.detach(broker.node_id)

@@ -1,0 +1,174 @@
+"""Requests of a broker to the other brokers of its cluster, over connections like any client's.
+
+    asked ──connection ready──▶ sent ──answer──▶ done(response)
+      └──the broker is gone, or the connection was lost, or too late──▶ done(error)
+
+A broker asks another for what a transaction needs (WriteTxnMarkers, and AddPartitionsToTxn to verify), and for what it replicates.
+Each goes over a lane of its own, a connection to each broker, for an answer that waits for data holds back whatever comes behind it.
+Brokers of one cluster are of one release, so nothing is negotiated. Whom there is to ask the controller's image says. Nothing is tried
+twice here: who asks knows better what to do.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from enum import Enum
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from fairlead_kafka.base.errors import ConnectionFailed
+from fairlead_kafka.core.connections import NEVER_NS, Connections
+from fairlead_kafka.core.events import Connected, Disconnected, Received
+from fairlead_kafka.core.peers import Peer
+from fairlead_kafka.wire import ApiKey, Message, PrivateApi
+
+if TYPE_CHECKING:
+    from fairlead_kafka.broker.machine import Broker
+
+Done = Callable[[Message | None, Exception | None], None]
+
+IN_FLIGHT_MAX = 1_000
+_SETTINGS: dict[str, Any] = {
+    "bootstrap.servers": (),
+    "request.timeout.ms": 30_000,
+    "reconnect.backoff.ms": 50,
+    "reconnect.backoff.max.ms": 1_000,
+    "socket.connection.setup.timeout.ms": 10_000,
+    "socket.connection.setup.timeout.max.ms": 30_000,
+    "connections.max.idle.ms": 540_000,
+}
+
+
+class Lane(Enum):
+    """What a connection between brokers is for."""
+
+    REQUESTS = "requests"
+    REPLICATION = "replication"
+
+
+class _Asked(NamedTuple):
+    api_key: ApiKey | PrivateApi
+    version: int
+    message: Message
+    done: Done
+    timeout_ms: float | None
+
+
+class Links:
+    """The connections of one broker to the others. `advance` is called in each step, after the events."""
+
+    def __init__(self, broker: Broker) -> None:
+        numbers = itertools.count(1)
+        self._broker = broker
+        self._lanes = {lane: _Lane(broker, numbers) for lane in Lane}
+
+    def ask(
+        self,
+        node_id: int,
+        api_key: ApiKey | PrivateApi,
+        version: int,
+        message: Message,
+        done: Done,
+        lane: Lane = Lane.REQUESTS,
+        timeout_ms: float | None = None,
+    ) -> None:
+        """Send a request to a broker; done(response, None) or done(None, error), once, in this step or a later one.
+
+        Without an answer for `timeout_ms` (30 s if it is not given) the connection is taken for dead, and closed.
+        """
+        self._lanes[lane].ask(node_id, _Asked(api_key, version, message, done, timeout_ms))
+
+    def handle(self, event: Connected | Disconnected | Received) -> None:
+        """Take an event of one of these connections."""
+        for lane in self._lanes.values():
+            lane.handle(event)
+
+    def brokers_changed(self) -> None:
+        """A broker came or went: what was asked of one that is gone is answered with an error in the next `advance`."""
+        for lane in self._lanes.values():
+            lane.connections.changed = True
+
+    def advance(self) -> None:
+        """Send what can be sent, give up what is too late. Cheap if there is nothing to do."""
+        for lane in self._lanes.values():
+            lane.advance()
+
+    def deadline_ns(self) -> int | None:
+        """When `advance` has something to do though nothing happens; None: never."""
+        next_ns = min(lane.connections.next_ns for lane in self._lanes.values())
+        return None if next_ns >= NEVER_NS else next_ns
+
+    def close(self) -> None:
+        """End all connections; nobody is told, for nobody is there any more."""
+        for lane in self._lanes.values():
+            lane.close()
+
+
+class _Lane:
+    """One connection to each broker that was asked for something."""
+
+    def __init__(self, broker: Broker, numbers: Iterator[int]) -> None:
+        self._broker = broker
+        settings = _SETTINGS | {"client.id": f"broker-{broker.node_id}"}
+        self.connections = Connections(settings, broker.dice, IN_FLIGHT_MAX, self._lost, numbers=numbers, negotiates=False)
+        self.connections.next_ns = NEVER_NS
+        self._asked: dict[int, list[_Asked]] = {}
+        self._closed = False
+
+    def ask(self, node_id: int, asked: _Asked) -> None:
+        if self._closed:
+            asked.done(None, ConnectionFailed(f"broker {self._broker.node_id} is stopping"))
+            return
+        self._asked.setdefault(node_id, []).append(asked)
+
+    def handle(self, event: Connected | Disconnected | Received) -> None:
+        self.connections.tick(self._broker.now_ns)
+        self.connections.handle(event)
+
+    def advance(self) -> None:
+        connections, now_ns = self.connections, self._broker.now_ns
+        if not (self._asked or connections.changed or connections.finished or connections.effects) and now_ns < connections.next_ns:
+            return
+        connections.tick(now_ns)
+        if now_ns >= connections.next_ns:
+            connections.expire()
+        brokers, apart = self._broker.controller.image.brokers, {self._broker.node_id, *self._broker.faults.cut_from}
+        connections.sync({node_id: info.node for node_id, info in brokers.items() if info.alive and node_id not in apart})
+        while connections.finished:
+            finished, connections.finished = connections.finished, []
+            for on_done, error in finished:
+                on_done(None, error)
+        connections.changed = False
+        for node_id in list(self._asked):
+            self._send(node_id)
+        connections.plan()
+        for effect in connections.take_effects():
+            self._broker.emit(effect)
+
+    def _send(self, node_id: int) -> None:
+        peer = self.connections.peers.by_id.get(node_id)
+        if peer is None:
+            self._fail(node_id, ConnectionFailed(f"broker {node_id} does not run"))
+            return
+        self.connections.connect(peer)
+        while self._asked.get(node_id) and peer.connection is not None and peer.ready(IN_FLIGHT_MAX):
+            asked = self._asked[node_id].pop(0)
+            self.connections.send(peer.connection, asked.api_key, asked.message, asked.done, asked.timeout_ms, True, asked.version)
+        if not self._asked.get(node_id):
+            self._asked.pop(node_id, None)
+
+    def _lost(self, peer: Peer) -> None:
+        self._fail(peer.node_id, ConnectionFailed(f"{peer} cannot be reached ({peer.reason})"))
+
+    def _fail(self, node_id: int, error: Exception) -> None:
+        for asked in self._asked.pop(node_id, ()):
+            asked.done(None, error)
+
+    def close(self) -> None:
+        self._closed = True
+        self._asked.clear()
+        self.connections.end_all(ConnectionFailed("the broker is stopping"))
+        self.connections.finished.clear()
+        for effect in self.connections.take_effects():
+            self._broker.emit(effect)
+        self.connections.next_ns = NEVER_NS

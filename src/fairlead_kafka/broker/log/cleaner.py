@@ -1,0 +1,272 @@
+"""The work on old files, a piece at a time: compaction of partitions, and rewriting of files in which little is alive.
+
+    idle ──look──> mapping ──all keys known──> judging ──end──> idle        one partition after the other, the dirtiest first
+      │                          (or no room for more)
+      └────nothing to compact──> gathering ──> copying ──end──> idle        the emptiest file; the one written to is closed before
+
+Each piece is one read of about PIECE_BYTES and what follows from it, and other work of the broker comes between two pieces. Whatever
+fails, or is no longer so (the partition was cut, its topic deleted), ends the work at hand: what was done of it stands, and the next look
+begins anew.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from fairlead_kafka.base.errors import DecodeError
+from fairlead_kafka.base.units import KIB
+from fairlead_kafka.broker.log.compaction import Due, Judge, Latest, due, passes_after
+from fairlead_kafka.broker.log.entry import NoteKind, pack_note
+from fairlead_kafka.broker.log.index import FILE, Location
+from fairlead_kafka.broker.log.moving import Move, Mover
+from fairlead_kafka.broker.log.partition import Partition
+from fairlead_kafka.broker.log.reader import Reader
+from fairlead_kafka.broker.log.segments import SegmentFiles
+from fairlead_kafka.broker.log.settings import LogSettings
+from fairlead_kafka.broker.log.table import PartitionTable
+from fairlead_kafka.core.effects import Buffer
+from fairlead_kafka.records import scan
+
+PIECE_BYTES = 256 * KIB
+PARTITIONS_PER_PIECE = 1000
+"""Partitions looked at in one piece where the index of each is searched."""
+ASIDE_MS = 3_600_000
+SPARSE_RATIO = 0.25
+"""A closed file of which less than this share is alive is rewritten: three times its cost comes back at once."""
+ROLL_MIN_BYTES = 1 << 20
+"""The file being written to is closed early if it is so long and as sparse: on an idle topic retention would free nothing otherwise."""
+
+_logger = logging.getLogger("fairlead_kafka.broker")
+
+Later = Callable[[Callable[[], None]], object]
+
+
+class Cleaner:
+    """Compacts and rewrites. `later(function)` calls a function in a step of its own, soon; `wall_ms` is the time of day."""
+
+    def __init__(
+        self,
+        partitions: PartitionTable,
+        segments: SegmentFiles,
+        reader: Reader,
+        mover: Mover,
+        later: Later,
+        wall_ms: Callable[[], int],
+    ) -> None:
+        self._partitions = partitions
+        self._segments = segments
+        self._reader = reader
+        self._mover = mover
+        self.later = later
+        """Has a function called in a step of its own."""
+        self._wall_ms = wall_ms
+        self._settings: LogSettings | None = None
+        self._busy = False
+        self._aside: dict[Partition | int, int] = {}
+        """Partitions and files that could not be read, as Kafka's uncleanable partitions: not looked at again before a time in ms."""
+
+    def look(self, settings: LogSettings) -> None:
+        """Begin what is due, unless something is under way."""
+        self._settings = settings
+        if self._busy:
+            return
+        now_ms = self._wall_ms()
+        found = [one for one in (due(partition, now_ms) for partition in self._partitions if partition.limits.compact) if one]
+        found = [one for one in found if self._aside.get(one.partition, now_ms) <= now_ms]
+        if found and settings.cleaner_enabled:
+            self._busy = True
+            _Compaction(self, max(found, key=lambda one: one.dirtiness)).map_piece()
+            return
+        if self._segments.stale(SPARSE_RATIO, ROLL_MIN_BYTES):
+            self._mover.roll()  # once it is on the disk, a later look empties the file, if it is not dead already
+            return
+        sparse = [file for file in self._segments.sparse(SPARSE_RATIO) if self._aside.get(file, now_ms) <= now_ms]
+        if sparse:
+            self._busy = True
+            _Rewriting(self, sparse[0]).gather_piece()
+
+    def ended(self, again: bool) -> None:
+        """The work at hand is over; look for more if it went well."""
+        self._busy = False
+        if again and self._settings is not None:
+            settings = self._settings
+            self.later(lambda: self.look(settings))
+
+    # --- What the work at hand uses
+
+    @property
+    def settings(self) -> LogSettings:
+        """The settings of the last look."""
+        assert self._settings is not None
+        return self._settings
+
+    def hosted(self) -> list[Partition]:
+        """All partitions."""
+        return list(self._partitions)
+
+    def holds(self, partition: Partition) -> bool:
+        """False if its topic is gone."""
+        return self._partitions.holds(partition)
+
+    def now_ms(self) -> int:
+        """The time of day."""
+        return self._wall_ms()
+
+    def read(self, of: Partition | int, locations: list[Location], done: Callable[[list[Buffer]], None]) -> None:
+        """Read batches of a partition or file; if that fails the work at hand ends."""
+
+        def taken(batches: list[Buffer] | None) -> None:
+            try:
+                if batches is None:
+                    raise DecodeError("it cannot be read", 0)
+                done(batches)
+            except DecodeError as error:
+                name = of if isinstance(of, Partition) else self._segments.path(of)
+                _logger.error("%s: old records cannot be cleaned, and are left as they are for an hour: %s", name, error)
+                self._aside[of] = self._wall_ms() + ASIDE_MS
+                self.ended(again=True)
+
+        self._reader.read(locations, taken)
+
+    def move(self, moves: list[Move], then: Callable[[], None], passed: bytes | None = None) -> None:
+        """Move batches, then go on in a step of its own; if that fails the work at hand ends."""
+
+        def moved(success: bool) -> None:
+            if success:
+                self.later(then)
+            else:
+                self.ended(again=False)
+
+        if moves or passed is not None:
+            self._mover.move(moves, self.settings.file_limit_bytes, moved, passed)
+        else:
+            self.later(then)
+
+
+class _Compaction:
+    """One pass over one partition."""
+
+    def __init__(self, cleaner: Cleaner, what: Due) -> None:
+        self._cleaner = cleaner
+        self._partition = what.partition
+        self._offset = what.dirty_start
+        self._stop = what.stop
+        self._latest = Latest(cleaner.settings.cleaner_keys_limit_bytes)
+        self._judge: Judge | None = None
+
+    def _next_piece(self) -> tuple[list[Location], int] | None:
+        """Where the batches of the next piece lie, and where the piece ends; None if what is being done makes no sense any more."""
+        partition = self._partition
+        if not self._cleaner.holds(partition) or partition.log_end < self._stop or not partition.limits.compact:
+            self._cleaner.ended(again=False)
+            return None
+        self._offset = max(self._offset, partition.log_start)
+        locations = partition.select(self._offset, self._stop, PIECE_BYTES, at_least_one=True)
+        end = self._stop
+        if locations:
+            end = partition.index.last_offset(partition.index.first_reaching(self._offset) + len(locations) - 1) + 1
+        return locations, end
+
+    def map_piece(self) -> None:
+        """Learn the keys of the next piece."""
+        piece = self._next_piece()
+        if piece is None:
+            return
+        locations, end = piece
+        if not locations or self._latest.full:
+            self._stop = min(self._stop, self._offset) if self._latest.full else self._stop
+            self._judge = Judge(self._partition, self._latest, self._stop, self._cleaner.now_ms())
+            self._offset = self._partition.log_start
+            self.judge_piece()
+            return
+        aborted = [(one.producer_id, one.first_offset) for one in self._partition.aborted(self._offset, end)]
+
+        def taken(batches: list[Buffer]) -> None:
+            self._latest.add(b"".join(batches), aborted, self._offset)
+            self._offset = end
+            self._cleaner.later(self.map_piece)
+
+        self._cleaner.read(self._partition, locations, taken)
+
+    def judge_piece(self) -> None:
+        """Say what stays of the next piece, and write it."""
+        piece = self._next_piece()
+        if piece is None:
+            return
+        locations, end = piece
+        if not locations:
+            self._finish()
+            return
+
+        def taken(batches: list[Buffer]) -> None:
+            assert self._judge is not None
+            moves = []
+            for batch in batches:
+                header = scan(batch)[0]
+                verdict = self._judge.batch(batch, header)
+                if verdict is not None:
+                    moves.append(Move(self._partition, *verdict))
+            self._offset = end
+            self._cleaner.move(moves, self.judge_piece)
+
+        self._cleaner.read(self._partition, locations, taken)
+
+    def _finish(self) -> None:
+        partition, end, now_ms = self._partition, self._stop, self._cleaner.now_ms()
+        note = pack_note(partition.topic_id_bytes, partition.partition, NoteKind.cleaned, end, now_ms)
+
+        def noted() -> None:
+            partition.passes = passes_after(partition, end, now_ms)
+            self._cleaner.ended(again=True)
+
+        self._cleaner.move([], noted, note)
+
+
+class _Rewriting:
+    """Copies what is alive in one file to the end of the log, so that the file can go."""
+
+    def __init__(self, cleaner: Cleaner, file: int) -> None:
+        self._cleaner = cleaner
+        self._file = file
+        self._partitions = cleaner.hosted()
+        self._found: list[tuple[Partition, int]] = []
+
+    def gather_piece(self) -> None:
+        """Find the batches in the file that belong to the next partitions."""
+        looked, self._partitions = self._partitions[:PARTITIONS_PER_PIECE], self._partitions[PARTITIONS_PER_PIECE:]
+        for partition in looked:
+            for number in np.flatnonzero(partition.index.column(FILE) == self._file).tolist():
+                self._found.append((partition, partition.index.last_offset(number)))
+        self._cleaner.later(self.gather_piece if self._partitions else self.copy_piece)
+
+    def copy_piece(self) -> None:
+        """Copy the next batches."""
+        piece = list(self._take())
+        if not piece:
+            self._cleaner.ended(again=True)
+            return
+
+        def taken(batches: list[Buffer]) -> None:
+            moves = []
+            for (partition, _location), batch in zip(piece, batches, strict=True):
+                header = scan(batch)[0]
+                number = partition.index.first_reaching(header.last_offset)
+                moves.append(Move(partition, header, batch, partition.index.max_timestamp_ms(number)))
+            self._cleaner.move(moves, self.copy_piece)
+
+        self._cleaner.read(self._file, [location for _partition, location in piece], taken)
+
+    def _take(self) -> Iterator[tuple[Partition, Location]]:
+        size_bytes = 0
+        while self._found and size_bytes < PIECE_BYTES:
+            partition, last_offset = self._found.pop()
+            number = partition.index.first_reaching(last_offset)
+            if not self._cleaner.holds(partition) or number == len(partition.index):
+                continue
+            location = partition.index.location(number)
+            if location.file == self._file:  # not moved or cut meanwhile
+                size_bytes += location.size_bytes
+                yield partition, location

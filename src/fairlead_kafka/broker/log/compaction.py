@@ -1,0 +1,180 @@
+"""Which records of a compacted partition stay: rules without files. Source: Kafka's `Cleaner` and `CleanedTransactionMetadata`.
+
+Of each key the newest record stays; a record without a value (a tombstone) goes as well, once it has been compacted for
+`delete.retention.ms`; records without a key, and those of aborted transactions, go at once. A batch keeps its first and last offset and its
+sequences whatever it loses. One that loses everything goes, save the newest of its producer: from it another replica would learn the
+sequence that comes next. The marker of a transaction goes with tombstones, once nothing of the transaction is left.
+
+Kafka (KIP-534) writes into a batch when its tombstones may go. Here the partition remembers its passes, (offset, time), which says the
+same for all batches at once: what lies below a pass that ended long enough ago may go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple, cast
+
+import numpy as np
+
+from fairlead_kafka.broker.log.index import MARK, MARKER, PRODUCER, SIZE, TIMESTAMP
+from fairlead_kafka.broker.log.partition import CONTROL, TRANSACTIONAL, Partition
+from fairlead_kafka.core.effects import Buffer
+from fairlead_kafka.records import BatchHeader, decode, keep
+
+KEY_OVERHEAD_BYTES = 120
+"""What a key costs in a dictionary beside its bytes, about."""
+PASSES_IN_RETENTION = 8
+"""Passes of compaction told apart within `delete.retention.ms`."""
+
+
+class Due(NamedTuple):
+    """A partition to be compacted: records from `dirty_start` to `stop` are new since the last pass; `dirtiness` is their share."""
+
+    partition: Partition
+    dirty_start: int
+    stop: int
+    dirtiness: float
+
+
+def due(partition: Partition, now_ms: int) -> Due | None:
+    """What there is to compact in a partition now; None if nothing, or not enough.
+
+    The newest batch is never touched: from it another replica learns where the log ends.
+    """
+    index, limits = partition.index, partition.limits
+    if not limits.compact or len(index) < 2:
+        return None
+    passed, newest = partition.passes[-1][0] if partition.passes else 0, index.base_offset(len(index) - 1)
+    if passed >= newest:
+        return None
+    stop = min(partition.last_stable_offset, newest)
+    numbers = index.below(stop)
+    if limits.min_compaction_lag_ms > 0:
+        young = np.flatnonzero(index.column(TIMESTAMP, 0, numbers) > now_ms - limits.min_compaction_lag_ms)
+        if len(young):
+            numbers = int(young[0])
+            stop = index.base_offset(numbers)
+    dirty_start = max(partition.log_start, passed)
+    first = index.first_reaching(dirty_start)
+    if first >= numbers:
+        return None
+    sizes = index.column(SIZE, 0, numbers)
+    dirtiness = float(sizes[first:].sum() / sizes.sum())
+    overdue = now_ms - index.max_timestamp_ms(first) > limits.max_compaction_lag_ms
+    return Due(partition, dirty_start, stop, dirtiness) if overdue or dirtiness > limits.min_cleanable_ratio else None
+
+
+def horizon(partition: Partition, now_ms: int) -> int:
+    """Below it tombstones and markers may go: a pass had come there `delete.retention.ms` ago."""
+    latest_ms = now_ms - partition.limits.delete_retention_ms
+    return max((end for end, at_ms in partition.passes if at_ms <= latest_ms), default=0)
+
+
+def passes_after(partition: Partition, end: int, now_ms: int) -> tuple[tuple[int, int], ...]:
+    """The passes to remember once one has come to `end`.
+
+    Those that still make a difference, and none that came soon after the one before it: what it came to counts as the new one's, so that
+    some tombstones stay a little longer, and the list short however often a partition is compacted.
+    """
+    if partition.passes and partition.passes[-1][0] >= end:
+        return partition.passes
+    past = horizon(partition, now_ms)
+    # A clock that went back must not make a later pass look older than an earlier one.
+    at_ms = max([now_ms, *(at_ms for _end, at_ms in partition.passes)])
+    kept = [one for one in partition.passes if one[0] >= past]
+    while len(kept) > 1 and kept[-1][1] - kept[-2][1] < partition.limits.delete_retention_ms / PASSES_IN_RETENTION:
+        del kept[-1]
+    return (*kept, (end, at_ms))
+
+
+@dataclass
+class Latest:
+    """Key → offset of its newest record, up to `limit_bytes` of memory."""
+
+    limit_bytes: int
+    offsets: dict[bytes, int] = field(default_factory=dict)
+    size_bytes: int = 0
+
+    def add(self, data: bytes, aborted: list[tuple[int, int]], from_offset: int) -> None:
+        """Take the batches in `data`; those of `aborted` transactions (producer id, first offset) count for nothing."""
+        records = decode(data, from_offset=from_offset, aborted=aborted, want_headers=False, check_crcs=False)
+        if records.keys is None or not records.count:
+            return
+        before = len(self.offsets)
+        self.offsets.update(zip(records.keys.to_list(), records.offsets.tolist(), strict=True))  # type: ignore[arg-type]
+        self.offsets.pop(None, None)  # type: ignore[call-overload]
+        # New keys are taken to be as long as those of this piece are on average.
+        added = len(self.offsets) - before
+        self.size_bytes += added * (KEY_OVERHEAD_BYTES + len(records.keys.data) // records.count)
+
+    @property
+    def full(self) -> bool:
+        """No more keys should come."""
+        return self.size_bytes >= self.limit_bytes
+
+
+class Verdict(NamedTuple):
+    """What becomes of a batch: `data` replaces it, with `max_timestamp_ms`; without data it goes."""
+
+    header: BatchHeader
+    data: bytes | None
+    max_timestamp_ms: int
+
+
+class Judge:
+    """Says of each batch below `stop` what stays of it."""
+
+    def __init__(self, partition: Partition, latest: Latest, stop: int, now_ms: int) -> None:
+        self._partition = partition
+        self._latest = latest.offsets
+        self._horizon = horizon(partition, now_ms)
+        self._aborted = partition.aborted(partition.log_start, stop)
+
+    def batch(self, data: Buffer, header: BatchHeader) -> Verdict | None:
+        """None: it stays as it is."""
+        newest_of_producer = header.producer_id >= 0 and self._is_newest(header)
+        if header.control:
+            gone = header.last_offset < self._horizon and not newest_of_producer and self._is_empty_transaction(header)
+            return Verdict(header, None, 0) if gone else None
+        if not header.count:
+            return None if newest_of_producer else Verdict(header, None, 0)
+        if header.transactional and self._is_aborted(header):
+            kept, timestamps_ms = np.zeros(header.count, np.bool_), np.empty(0, np.int64)
+        else:
+            records = decode(bytes(data), want_headers=False, check_crcs=False)
+            assert records.keys is not None
+            newest_of = cast("Callable[[bytes | None, int], int]", self._latest.get)
+            newest = np.fromiter(map(newest_of, records.keys.to_list(), records.offsets.tolist()), np.int64, records.count)
+            kept = newest <= records.offsets
+            if records.keys.valid is not None:
+                kept &= records.keys.valid
+            if header.last_offset < self._horizon and records.values.valid is not None:
+                kept &= records.values.valid
+            timestamps_ms = records.timestamps_ms
+        if kept.all():
+            return None
+        if not kept.any():
+            return Verdict(
+                header, keep(data, header, kept, header.max_timestamp_ms) if newest_of_producer else None, header.max_timestamp_ms
+            )
+        newest_ms = header.max_timestamp_ms if header.timestamp_type else int(timestamps_ms[kept].max())
+        return Verdict(header, keep(data, header, kept, newest_ms), newest_ms)
+
+    def _is_newest(self, header: BatchHeader) -> bool:
+        entry = self._partition.producers.get(header.producer_id)
+        return entry is not None and entry.last_offset == header.last_offset
+
+    def _is_aborted(self, header: BatchHeader) -> bool:
+        return any(
+            one.producer_id == header.producer_id and one.first_offset <= header.base_offset < one.last_offset for one in self._aborted
+        )
+
+    def _is_empty_transaction(self, marker: BatchHeader) -> bool:
+        """True if no batch of the transaction that the marker ends is left."""
+        index = self._partition.index
+        before = index.below(marker.base_offset)
+        marks = index.column(MARK, 0, before)
+        own = (index.column(PRODUCER, 0, before) == marker.producer_id) & ((marks & TRANSACTIONAL) != 0)
+        last = np.flatnonzero(own)
+        return not len(last) or bool(marks[last[-1]] & (MARKER | CONTROL))

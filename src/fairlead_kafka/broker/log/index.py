@@ -1,0 +1,234 @@
+"""Where each batch of one partition lies, and who wrote it: a table, found in by bisection."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from fairlead_kafka.records import BatchHeader, EndMarker
+
+MARKER = 0x2000
+COMMITTED = 0x4000
+"""Bits beside Kafka's attributes: the batch is the marker that ends a transaction, and it was committed."""
+NOBODY = -1
+"""The producer id of batches without one."""
+NO_MARK = -1 << 32
+"""The mark of a batch without a producer id."""
+
+
+class Location(NamedTuple):
+    """One batch on disk: the number of its file, its position there (behind the entry header) and its size in bytes."""
+
+    file: int
+    position: int
+    size_bytes: int
+
+
+class Mark(NamedTuple):
+    """What column MARK packs: base sequence (of a marker: its coordinator's epoch), producer epoch, attributes."""
+
+    sequence: int
+    epoch: int
+    attributes: int
+
+
+def pack_mark(header: BatchHeader, marker: EndMarker | None) -> int:
+    """The mark of a batch with a producer id."""
+    sequence, attributes = header.base_sequence, header.attributes & 0xFF
+    if marker is not None:
+        sequence = marker.coordinator_epoch
+        attributes |= MARKER | COMMITTED if marker.committed else MARKER
+    return (sequence << 32) | ((header.producer_epoch & 0xFFFF) << 16) | attributes
+
+
+def unpack_mark(mark: int) -> Mark:
+    """What `pack_mark` packed."""
+    return Mark(mark >> 32, (mark >> 16) & 0xFFFF, mark & 0xFFFF)
+
+
+BASE, LAST, FILE, POSITION, SIZE, TIMESTAMP, PRODUCER, MARK = range(8)
+"""The columns of the index: base and last offset, file, position and size in bytes, newest timestamp in ms, producer id, mark."""
+WIDTH = 8
+ROW_BYTES = 8 * WIDTH
+
+
+class BatchIndex:
+    """The batches of a partition in order of offset: a table of one row of 64 bytes each, in one array."""
+
+    __slots__ = ("rows",)
+
+    def __init__(self) -> None:
+        self.rows = array("q")
+        """Row after row."""
+
+    def __len__(self) -> int:
+        return len(self.rows) // WIDTH
+
+    def append(
+        self,
+        base_offset: int,
+        last_offset: int,
+        file: int,
+        position: int,
+        size_bytes: int,
+        max_timestamp_ms: int,
+        producer_id: int = NOBODY,
+        mark: int = NO_MARK,
+    ) -> None:
+        """Add a batch behind the last one."""
+        self.rows.extend((base_offset, last_offset, file, position, size_bytes, max_timestamp_ms, producer_id, mark))
+
+    def first_reaching(self, offset: int) -> int:
+        """Number of the first batch whose last record is at `offset` or later; len(self) if there is none."""
+        return self._bisect(LAST, offset)
+
+    def below(self, offset: int) -> int:
+        """How many batches begin before `offset`."""
+        return self._bisect(BASE, offset)
+
+    def _bisect(self, column: int, offset: int) -> int:
+        rows = self.rows
+        low, high = 0, len(rows) // WIDTH
+        if not high or rows[column] >= offset:
+            return 0
+        if rows[column - WIDTH] < offset:
+            return high
+        while low < high:
+            middle = (low + high) >> 1
+            if rows[middle * WIDTH + column] < offset:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def base_offset(self, number: int) -> int:
+        """Where batch `number` begins."""
+        return self.rows[number * WIDTH + BASE]
+
+    def last_offset(self, number: int) -> int:
+        """Offset of the last record of batch `number`, compacted away or not."""
+        return self.rows[number * WIDTH + LAST]
+
+    def size_bytes(self, number: int) -> int:
+        """Size of batch `number`."""
+        return self.rows[number * WIDTH + SIZE]
+
+    def max_timestamp_ms(self, number: int) -> int:
+        """The newest timestamp in batch `number`."""
+        return self.rows[number * WIDTH + TIMESTAMP]
+
+    def row(self, number: int) -> array[int]:
+        """All of batch `number`, as the columns go."""
+        return self.rows[number * WIDTH : (number + 1) * WIDTH]
+
+    def location(self, number: int) -> Location:
+        """Where batch `number` lies."""
+        begin = number * WIDTH
+        return Location(*self.rows[begin + FILE : begin + SIZE + 1])
+
+    def select(self, start: int, stop: int, max_bytes: int, at_least_one: bool) -> list[Location]:
+        """Batches `start` to `stop` (excluded) that fit into `max_bytes` together; the first in any case if `at_least_one`."""
+        chosen: list[Location] = []
+        rows = self.rows
+        for begin in range(start * WIDTH, stop * WIDTH, WIDTH):
+            size_bytes = rows[begin + SIZE]
+            max_bytes -= size_bytes
+            if max_bytes < 0 and not (at_least_one and not chosen):
+                break
+            chosen.append(Location(rows[begin + FILE], rows[begin + POSITION], size_bytes))
+        return chosen
+
+    def column(self, column: int, start: int = 0, stop: int | None = None) -> npt.NDArray[np.int64]:
+        """A copy of one column, of batches `start` to `stop` (excluded)."""
+        # Never a view: an array whose memory is lent out cannot grow.
+        return np.frombuffer(self.rows, np.int64)[column::WIDTH][start:stop].copy()
+
+    def first_with_timestamp(self, timestamp_ms: int, start: int) -> int:
+        """Number of the first batch, from `start` on, whose newest record is at `timestamp_ms` or later; len(self) if none."""
+        if start >= len(self):
+            return len(self)
+        late = self.column(TIMESTAMP, start) >= timestamp_ms
+        number = int(late.argmax())
+        return start + number if late[number] else len(self)
+
+    def newest(self, start: int, stop: int) -> int:
+        """Number of the first batch in `start` to `stop` (excluded) that holds the greatest timestamp; `stop` if empty."""
+        if start >= stop:
+            return stop
+        return start + int(self.column(TIMESTAMP, start, stop).argmax())
+
+    def drop(self, start: int, stop: int) -> list[tuple[int, int]]:
+        """Forget batches `start` to `stop` (excluded); what is forgotten as (file, size in bytes)."""
+        begin, end = start * WIDTH, stop * WIDTH
+        dropped = list(zip(self.rows[begin + FILE : end : WIDTH], self.rows[begin + SIZE : end : WIDTH], strict=True))
+        del self.rows[begin:end]
+        return dropped
+
+    def drop_front(self, count: int) -> list[tuple[int, int]]:
+        """Forget the first `count` batches; what is forgotten as (file, size in bytes)."""
+        return self.drop(0, count)
+
+    def move(self, number: int, to: Location, max_timestamp_ms: int) -> tuple[int, int]:
+        """Batch `number` lies elsewhere now, with fewer records perhaps; where it was as (file, size in bytes)."""
+        begin = number * WIDTH
+        was = self.rows[begin + FILE], self.rows[begin + SIZE]
+        self.rows[begin + FILE : begin + TIMESTAMP + 1] = array("q", (*to, max_timestamp_ms))
+        return was
+
+
+EMPTY_INDEX = BatchIndex()
+"""Shared by all partitions without a batch, and never changed."""
+
+
+class LeaderEpochs:
+    """Which leader epoch began at which offset (Kafka's `LeaderEpochFileCache`), rebuilt from the batches."""
+
+    __slots__ = ("_epochs", "_starts", "latest")
+
+    def __init__(self) -> None:
+        self.latest = -1
+        """The newest epoch known; -1: none."""
+        self._epochs: tuple[int, ...] = ()
+        self._starts: tuple[int, ...] = ()
+
+    def assign(self, epoch: int, start_offset: int) -> None:
+        """Records from `start_offset` on belong to `epoch`; an epoch known already, or an older one, changes nothing."""
+        if not self._epochs or epoch > self._epochs[-1]:
+            self.latest = epoch
+            self._epochs += (epoch,)
+            self._starts += (start_offset,)
+
+    def truncate(self, end_offset: int) -> None:
+        """The log ends at `end_offset` now: epochs that began there or later are unknown."""
+        kept = bisect_left(self._starts, end_offset)
+        self._epochs, self._starts = self._epochs[:kept], self._starts[:kept]
+        self.latest = self._epochs[-1] if kept else -1
+
+    def restore(self, epochs: tuple[int, ...], starts: tuple[int, ...]) -> None:
+        """Take over what a checkpoint kept."""
+        self._epochs, self._starts, self.latest = epochs, starts, epochs[-1]
+
+    def items(self) -> list[tuple[int, int]]:
+        """Every epoch: (epoch, where it began)."""
+        return list(zip(self._epochs, self._starts, strict=True))
+
+    def end_offset(self, epoch: int, current_epoch: int, log_end: int) -> tuple[int, int]:
+        """(epoch, end offset) for OffsetForLeaderEpoch: the greatest epoch <= `epoch`, and where the next one begins.
+
+        (-1, -1) if nothing is known of that epoch, as Kafka answers. `current_epoch` is the leader's own.
+        """
+        if epoch == current_epoch:
+            return epoch, log_end
+        if epoch > current_epoch or epoch < 0 or not self._epochs:
+            return -1, -1
+        number = bisect_right(self._epochs, epoch)
+        if number == len(self._epochs):
+            return self._epochs[-1], log_end
+        if number == 0:
+            # An epoch older than all that is kept ends where the log begins.
+            return epoch, self._starts[0]
+        return self._epochs[number - 1], self._starts[number]

@@ -1,0 +1,87 @@
+"""Gives batches new places in the log: smaller after compaction, or as they are, out of a file in which little else is alive.
+
+The old place counts until the new one is synced; then the index changes, and the old one is dead. A crash in between leaves the one or
+the other, and recovery does what the log says (`entry`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from fairlead_kafka.broker.log.checkpoints import Checkpoints
+from fairlead_kafka.broker.log.entry import ENTRY_HEADER_BYTES, MOVED, NoteKind, pack_entry, pack_note
+from fairlead_kafka.broker.log.index import Location
+from fairlead_kafka.broker.log.partition import Partition
+from fairlead_kafka.broker.log.segments import SegmentFiles
+from fairlead_kafka.broker.log.writer import Writer
+from fairlead_kafka.core.effects import Buffer
+from fairlead_kafka.records import BatchHeader
+
+
+class Move(NamedTuple):
+    """A batch as it is to be from now on; without `data` it goes."""
+
+    partition: Partition
+    header: BatchHeader
+    data: Buffer | None
+    max_timestamp_ms: int
+
+
+class Mover:
+    """Moves batches of one log."""
+
+    def __init__(self, writer: Writer, segments: SegmentFiles, checkpoints: Checkpoints) -> None:
+        self._writer = writer
+        self._segments = segments
+        self._checkpoints = checkpoints
+
+    def roll(self) -> None:
+        """Have the log go on in a new file: what is left in this one can then be moved, and the file deleted."""
+        self._writer.roll()
+        self._checkpoints.new_entries += 1
+        self._checkpoints.released()
+
+    def move(self, moves: Sequence[Move], file_limit_bytes: int, done: Callable[[bool], None], passed: bytes | None = None) -> None:
+        """Write the batches and have the index follow; `done(False)` if that failed and everything is as before.
+
+        `passed` is a note that counts only if all of this does. Batches that are gone meanwhile are passed over.
+        """
+        if self._writer.error is not None:
+            done(False)
+            return
+        places: list[tuple[Move, Location | None]] = []
+        for one in moves:
+            partition, header = one.partition, one.header
+            if one.data is None:
+                note = pack_note(partition.topic_id_bytes, partition.partition, NoteKind.removed, header.base_offset, header.last_offset)
+                self._writer.append_moved(note, file_limit_bytes)
+                places.append((one, None))
+                continue
+            data = memoryview(one.data)
+            entry = pack_entry(
+                partition.topic_id_bytes, partition.partition, header.base_offset, header.partition_leader_epoch, data, MOVED
+            )
+            file, position = self._writer.append_moved(entry, file_limit_bytes)
+            # Alive from now on, or the file might be deleted under it.
+            self._segments.add_live(file, len(data))
+            places.append((one, Location(file, position + ENTRY_HEADER_BYTES, len(data))))
+        if passed is not None:
+            self._writer.append_moved(passed, file_limit_bytes)
+        self._checkpoints.new_entries += len(places)
+        self._writer.when_written(lambda success: self._written(places, success, done))
+
+    def _written(self, places: list[tuple[Move, Location | None]], success: bool, done: Callable[[bool], None]) -> None:
+        released: list[tuple[int, int]] = []
+        for one, place in places:
+            self._checkpoints.take(one.partition)
+            base_offset, last_offset = one.header.base_offset, one.header.last_offset
+            if place is None:
+                released += one.partition.remove(base_offset, last_offset) if success else []
+                continue
+            was = one.partition.move(base_offset, last_offset, place, one.max_timestamp_ms) if success else None
+            released.append((place.file, place.size_bytes) if was is None else was)
+        if released:
+            self._segments.release(released)
+            self._checkpoints.released()
+        done(success)

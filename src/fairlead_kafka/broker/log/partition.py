@@ -1,0 +1,304 @@
+"""One partition's part of the shared log: its offsets, its index, and what it remembers of producers and epochs."""
+
+from __future__ import annotations
+
+import uuid
+
+import numpy as np
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.base.limits import SEQUENCE_MAX
+from fairlead_kafka.broker.log.index import (
+    COMMITTED,
+    EMPTY_INDEX,
+    FILE,
+    MARK,
+    MARKER,
+    NO_MARK,
+    PRODUCER,
+    SIZE,
+    WIDTH,
+    BatchIndex,
+    LeaderEpochs,
+    Location,
+    pack_mark,
+    unpack_mark,
+)
+from fairlead_kafka.broker.log.limits import TopicLimits
+from fairlead_kafka.broker.log.producers import KnownBatch, ProducerStates
+from fairlead_kafka.broker.log.transactions import AbortedRange, PartitionTransactions
+from fairlead_kafka.records import BatchHeader, EndMarker
+
+LOG_APPEND_TIME, TRANSACTIONAL, CONTROL = 0x08, 0x10, 0x20
+"""Attributes of a batch."""
+
+
+class Partition:
+    """A partition hosted by this broker.
+
+    Offsets: log_start <= high_watermark <= written_end <= log_end. `log_end` is the next to be given; below `written_end` all is
+    in the file, and synced where the topic asks for it; `high_watermark` is for replication to set, and with one replica it is
+    `written_end`.
+    """
+
+    __slots__ = (
+        "_unsynced_count",
+        "epochs",
+        "high_watermark",
+        "index",
+        "limits",
+        "log_end",
+        "log_start",
+        "partition",
+        "passes",
+        "producers",
+        "size_bytes",
+        "topic",
+        "topic_id",
+        "topic_id_bytes",
+        "transactions",
+        "written_end",
+    )
+
+    def __init__(self, topic: str, topic_id: uuid.UUID, partition: int, limits: TopicLimits) -> None:
+        self.topic = topic
+        self.topic_id = topic_id
+        self.topic_id_bytes = topic_id.bytes
+        self.partition = partition
+        self.limits = limits
+        self.log_start = 0
+        self.high_watermark = 0
+        self.written_end = 0
+        self.log_end = 0
+        self.size_bytes = 0
+        self.index = EMPTY_INDEX
+        self.epochs = LeaderEpochs()
+        self.producers = ProducerStates()
+        self.transactions: PartitionTransactions | None = None
+        """None: no transaction was ever seen here."""
+        self.passes: tuple[tuple[int, int], ...] = ()
+        """Passes of compaction: (the offset it came to, when in milliseconds since 1970), in order of both."""
+        self._unsynced_count = 0
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+    def record(
+        self,
+        header: BatchHeader,
+        base_offset: int,
+        leader_epoch: int,
+        location: Location,
+        timestamp_ms: int,
+        marker: EndMarker | None,
+        touched_ms: int,
+    ) -> None:
+        """Enter an appended or recovered batch, and what it means for its producer and a transaction.
+
+        `timestamp_ms` is its newest record's, or the time now if it carries none; `marker` is what a control batch says.
+        """
+        last_offset = base_offset + header.last_offset_delta
+        index = self.index
+        if index is EMPTY_INDEX:
+            index = self.index = BatchIndex()
+        producer_id = header.producer_id
+        mark = pack_mark(header, marker) if producer_id >= 0 else NO_MARK
+        index.append(base_offset, last_offset, *location, timestamp_ms, producer_id, mark)
+        if leader_epoch != self.epochs.latest:
+            self.epochs.assign(leader_epoch, base_offset)
+        self.log_end = last_offset + 1
+        self.size_bytes += location.size_bytes
+        if producer_id < 0 or (header.control and marker is None):
+            return
+        if marker is not None:
+            self.producers.record_marker(producer_id, header.producer_epoch, marker.coordinator_epoch, base_offset, touched_ms)
+            if self.transactions is not None:
+                self.transactions.end(producer_id, base_offset, marker.committed)
+            return
+        self.producers.record(header, base_offset, timestamp_ms if header.timestamp_type else -1, touched_ms)
+        if header.transactional:
+            self._begin_transaction(producer_id, base_offset)
+
+    def _begin_transaction(self, producer_id: int, base_offset: int) -> None:
+        if self.transactions is None:
+            self.transactions = PartitionTransactions()
+        self.transactions.begin(producer_id, base_offset)
+
+    def _recall(self, number: int, touched_ms: int, producers: bool, transactions: bool) -> None:
+        """Take what batch `number` of the index means for its producer, or for transactions, once more."""
+        base_offset, last_offset, _file, _position, _size, max_timestamp_ms, producer_id, mark = self.index.row(number)
+        sequence, epoch, attributes = unpack_mark(mark)
+        if attributes & MARKER:
+            if producers:
+                self.producers.record_marker(producer_id, epoch, sequence, base_offset, touched_ms)
+            if transactions and self.transactions is not None:
+                self.transactions.end(producer_id, base_offset, bool(attributes & COMMITTED))
+        elif not attributes & CONTROL:
+            if producers:
+                last_sequence = (sequence + last_offset - base_offset) & SEQUENCE_MAX if sequence >= 0 else -1
+                append_time_ms = max_timestamp_ms if attributes & LOG_APPEND_TIME else -1
+                known = KnownBatch(sequence, last_sequence, base_offset, last_offset, append_time_ms)
+                self.producers.remember(producer_id, epoch, known, touched_ms)
+            if transactions and attributes & TRANSACTIONAL:
+                self._begin_transaction(producer_id, base_offset)
+
+    def recall_transactions(self) -> None:
+        """Rebuild what is known of transactions from the index."""
+        self.transactions = None
+        for number in np.flatnonzero(self.index.column(MARK) & TRANSACTIONAL).tolist():
+            self._recall(number, 0, producers=False, transactions=True)
+
+    def truncate(self, end_offset: int) -> list[tuple[int, int]]:
+        """Take back whatever reaches to `end_offset` or beyond; the batches that are gone, as (file, size in bytes).
+
+        A batch that holds `end_offset` in its midst goes whole, and the log then ends where it began.
+        """
+        index = self.index
+        first = index.first_reaching(end_offset)
+        end = min(end_offset, index.base_offset(first)) if first < len(index) else end_offset
+        self.log_end = end
+        self.written_end = min(self.written_end, end)
+        self.high_watermark = min(self.high_watermark, end)
+        self.log_start = min(self.log_start, end)
+        self.epochs.truncate(end)
+        self.passes = tuple((min(passed, end), at_ms) for passed, at_ms in self.passes)
+        if first == len(index):
+            return []
+        dropped = index.drop(first, len(index))
+        self.size_bytes -= sum(size_bytes for _file, size_bytes in dropped)
+        for producer_id, touched_ms in self.producers.forget_from(end):
+            for number in np.flatnonzero(index.column(PRODUCER) == producer_id).tolist():
+                self._recall(number, touched_ms, producers=True, transactions=False)
+        if self.transactions is not None:
+            self.recall_transactions()
+        return dropped
+
+    def restart(self, start_offset: int) -> list[tuple[int, int]]:
+        """Forget everything; the log begins and ends at `start_offset`. The batches that are gone, as (file, size in bytes)."""
+        dropped = self.drop_all()
+        self.log_start = self.high_watermark = self.written_end = self.log_end = start_offset
+        self.epochs, self.producers, self.transactions, self.passes = LeaderEpochs(), ProducerStates(), None, ()
+        return dropped
+
+    def epoch_end(self, epoch: int) -> tuple[int, int]:
+        """(epoch, end offset) of the greatest leader epoch in this log that is <= `epoch`, as OffsetForLeaderEpoch answers.
+
+        (-1, -1) if the log knows no epoch, or `epoch` is newer than all it knows.
+        """
+        return self.epochs.end_offset(epoch, self.epochs.latest, self.log_end) if self.epochs.latest >= 0 else (-1, -1)
+
+    def check_producer(self, header: BatchHeader) -> KnownBatch | None:
+        """None if a batch with a producer id may be appended; the batch written before if this one is its duplicate.
+
+        Raises BrokerError: see `ProducerStates.check`; INVALID_TXN_STATE for a batch outside the transaction that its producer has open.
+        """
+        duplicate = self.producers.check(header)
+        if duplicate is None and not header.transactional and self.in_transaction(header.producer_id):
+            raise BrokerError(ErrorCode.INVALID_TXN_STATE, f"{self}: producer {header.producer_id} has a transaction open here")
+        return duplicate
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Below it lies nothing of a transaction that is not settled; readers of committed records go no further."""
+        if self.transactions is None:
+            return self.high_watermark
+        return max(self.log_start, self.transactions.stable_offset(self.high_watermark))
+
+    def aborted(self, start: int, stop: int) -> list[AbortedRange]:
+        """The aborted transactions with batches in `start` to `stop` (excluded), by first offset."""
+        return [] if self.transactions is None else self.transactions.aborted(start, stop)
+
+    def in_transaction(self, producer_id: int) -> bool:
+        """True if the producer has an open transaction with batches here."""
+        return self.transactions is not None and producer_id in self.transactions.open
+
+    def needs_sync(self, count: int) -> bool:
+        """Count `count` more records; True if `flush.messages` asks for a sync now (and the count begins anew)."""
+        self._unsynced_count += count
+        if self._unsynced_count < self.limits.flush_messages:
+            return False
+        self._unsynced_count = 0
+        return True
+
+    def select(self, offset: int, limit_offset: int, max_bytes: int, at_least_one: bool) -> list[Location]:
+        """The batches that hold `offset` and what follows below `limit_offset`, within `max_bytes` (one in any case if asked)."""
+        index = self.index
+        return index.select(index.first_reaching(offset), index.below(limit_offset), max_bytes, at_least_one)
+
+    def available_bytes(self, offset: int, limit_offset: int, enough_bytes: int) -> int:
+        """Bytes of batches from `offset` to `limit_offset`; counting ends once `enough_bytes` are there."""
+        if offset >= limit_offset:
+            return 0
+        index = self.index
+        total_bytes = 0
+        for number in range(index.first_reaching(offset), index.below(limit_offset)):
+            total_bytes += index.size_bytes(number)
+            if total_bytes >= enough_bytes:
+                break
+        return total_bytes
+
+    def move_start(self, offset: int) -> list[tuple[int, int]]:
+        """Raise the log's start to `offset`; the batches wholly below it, as (file, size in bytes), are forgotten."""
+        self.log_start = max(self.log_start, offset)
+        self.high_watermark = max(self.high_watermark, self.log_start)
+        if offset > self.log_end:
+            self.log_end = self.written_end = self.high_watermark = offset
+        if self.transactions is not None:
+            self.transactions.trim(self.log_start)
+        count = self.index.first_reaching(self.log_start)
+        if count == 0:
+            return []
+        dropped = self.index.drop_front(count)
+        self.size_bytes -= sum(size_bytes for _file, size_bytes in dropped)
+        return dropped
+
+    def move(self, base_offset: int, last_offset: int, to: Location, max_timestamp_ms: int) -> tuple[int, int] | None:
+        """The batch at these offsets lies elsewhere now, perhaps with fewer records; where it was as (file, size in bytes).
+
+        None if there is no such batch any more, which leaves the new place dead.
+        """
+        number = self.index.first_reaching(last_offset)
+        if number == len(self.index) or (self.index.base_offset(number), self.index.last_offset(number)) != (base_offset, last_offset):
+            return None
+        was = self.index.move(number, to, max_timestamp_ms)
+        self.size_bytes += to.size_bytes - was[1]
+        return was
+
+    def remove(self, base_offset: int, last_offset: int) -> list[tuple[int, int]]:
+        """The batches within these offsets hold nothing any more; what is forgotten as (file, size in bytes)."""
+        first, stop = self.index.below(base_offset), self.index.below(last_offset + 1)
+        if first == stop:
+            return []
+        dropped = self.index.drop(first, stop)
+        self.size_bytes -= sum(size_bytes for _file, size_bytes in dropped)
+        return dropped
+
+    def drop_all(self) -> list[tuple[int, int]]:
+        """Forget every batch (the topic was deleted); what is forgotten as (file, size in bytes)."""
+        self.size_bytes = 0
+        index, self.index = self.index, EMPTY_INDEX
+        return list(zip(index.rows[FILE::WIDTH], index.rows[SIZE::WIDTH], strict=True))
+
+    def expired_start(self, now_ms: int) -> int:
+        """Where the log would start by `retention.ms` and `retention.bytes`; whole batches below the high watermark only.
+
+        As Kafka's `UnifiedLog.deleteOldSegments`, with batches in place of segments: from the front, as long as the oldest
+        one is past its time, or the rest without it still has `retention.bytes`.
+        """
+        index, limits = self.index, self.limits
+        if not limits.delete:
+            return self.log_start
+        stop = index.below(self.high_watermark)
+        number, rest_bytes = 0, self.size_bytes
+        if limits.retention_ms >= 0:
+            while number < stop and now_ms - index.max_timestamp_ms(number) > limits.retention_ms:
+                rest_bytes -= index.size_bytes(number)
+                number += 1
+        if limits.retention_bytes >= 0:
+            while number < stop and rest_bytes - index.size_bytes(number) >= limits.retention_bytes:
+                rest_bytes -= index.size_bytes(number)
+                number += 1
+        if number == 0:
+            return self.log_start
+        return max(self.log_start, index.last_offset(number - 1) + 1)

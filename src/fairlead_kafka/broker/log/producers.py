@@ -1,0 +1,194 @@
+"""What a partition remembers of idempotent and transactional producers: their last five batches, to tell duplicates from gaps (KIP-98).
+
+Rules and their order are those of Kafka's `ProducerStateManager` and `ProducerAppendInfo`. At recovery the state comes from the
+checkpoint and the batches behind it; after a truncation, from the index, which knows who wrote each batch.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Container
+from itertools import islice
+from typing import NamedTuple
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.base.limits import BROKER_BATCH_WINDOW, SEQUENCE_MAX
+from fairlead_kafka.records import BatchHeader
+
+
+class KnownBatch(NamedTuple):
+    """One batch remembered: enough to answer a duplicate with what the first writing was answered."""
+
+    base_sequence: int
+    last_sequence: int
+    base_offset: int
+    last_offset: int
+    log_append_time_ms: int
+
+
+class ProducerEntry:
+    """One producer id in one partition."""
+
+    __slots__ = ("batches", "coordinator_epoch", "epoch", "last_offset", "touched_ms")
+
+    def __init__(self, epoch: int, coordinator_epoch: int = -1) -> None:
+        self.epoch = epoch
+        self.coordinator_epoch = coordinator_epoch
+        """That of the last marker; -1: none came yet."""
+        self.batches: list[KnownBatch] = []
+        """The newest last, BROKER_BATCH_WINDOW at most. No deque: each of those takes 600 bytes."""
+        self.last_offset = -1
+        """Of its newest batch or marker."""
+        self.touched_ms = 0
+
+
+def sequence_after(sequence: int) -> int:
+    """The sequence that follows; 0 after 2**31 - 1."""
+    return 0 if sequence == SEQUENCE_MAX else sequence + 1
+
+
+_ENTRY_WORDS = 6
+_NOBODY: dict[int, ProducerEntry] = {}
+"""Shared by all partitions that no idempotent producer has written to, and never changed."""
+
+
+class ProducerStates:
+    """All producers of one partition, by producer id."""
+
+    __slots__ = ("_entries", "_packed")
+
+    def __init__(self) -> None:
+        self._entries = _NOBODY
+        self._packed = b""
+        """What a checkpoint kept, as long as nobody has asked."""
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    def _all(self) -> dict[int, ProducerEntry]:
+        if self._packed:
+            words, self._packed = iter(array("q", self._packed)), b""
+            self._entries = {}
+            for producer_id in words:
+                epoch, coordinator_epoch, last_offset, touched_ms, count = islice(words, _ENTRY_WORDS - 1)
+                entry = self._entries[producer_id] = ProducerEntry(epoch, coordinator_epoch)
+                entry.last_offset, entry.touched_ms = last_offset, touched_ms
+                entry.batches.extend(KnownBatch(*islice(words, len(KnownBatch._fields))) for _ in range(count))
+        return self._entries
+
+    def packed(self) -> bytes:
+        """All of it as 64-bit integers in the machine's order, for a checkpoint."""
+        if self._packed or not self._entries:
+            return self._packed
+        words = array("q")
+        for producer_id, entry in self._entries.items():
+            words.extend((producer_id, entry.epoch, entry.coordinator_epoch, entry.last_offset, entry.touched_ms, len(entry.batches)))
+            for batch in entry.batches:
+                words.extend(batch)
+        return words.tobytes()
+
+    def restore(self, packed: bytes) -> None:
+        """Take over what `packed` gave; it is looked at when it is needed."""
+        self._packed = packed
+
+    def get(self, producer_id: int) -> ProducerEntry | None:
+        """One producer; None if it is not known here."""
+        return self._all().get(producer_id)
+
+    def items(self) -> list[tuple[int, ProducerEntry]]:
+        """Every producer: (producer id, entry)."""
+        return list(self._all().items())
+
+    def check_epoch(self, producer_id: int, epoch: int) -> ProducerEntry | None:
+        """The producer's entry, None if it is new. BrokerError INVALID_PRODUCER_EPOCH for an older epoch than one seen."""
+        entry = self._all().get(producer_id)
+        if entry is not None and epoch < entry.epoch:
+            raise BrokerError(
+                ErrorCode.INVALID_PRODUCER_EPOCH,
+                f"producer {producer_id} wrote with epoch {epoch}, but epoch {entry.epoch} was seen here",
+            )
+        return entry
+
+    def check_marker(self, producer_id: int, epoch: int, coordinator_epoch: int) -> None:
+        """BrokerError for a marker of the past: INVALID_PRODUCER_EPOCH, or TRANSACTION_COORDINATOR_FENCED for an old coordinator's."""
+        entry = self.check_epoch(producer_id, epoch)
+        if entry is not None and coordinator_epoch < entry.coordinator_epoch:
+            raise BrokerError(
+                ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+                f"a coordinator of epoch {coordinator_epoch} ended a transaction of producer {producer_id}, "
+                f"but one of epoch {entry.coordinator_epoch} was seen here",
+            )
+
+    def check(self, header: BatchHeader) -> KnownBatch | None:
+        """None if the batch may be appended; the batch written before if this one is its duplicate.
+
+        Raises BrokerError: INVALID_PRODUCER_EPOCH (an older epoch than one seen) or OUT_OF_ORDER_SEQUENCE_NUMBER.
+        """
+        entry = self.check_epoch(header.producer_id, header.producer_epoch)
+        if entry is None:
+            return None
+        if header.producer_epoch > entry.epoch:
+            if header.base_sequence != 0:
+                raise BrokerError(
+                    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                    f"producer {header.producer_id} began epoch {header.producer_epoch} with sequence {header.base_sequence}, not 0",
+                )
+            return None
+        last_sequence = header.last_sequence
+        for known in entry.batches:
+            if known.base_sequence == header.base_sequence and known.last_sequence == last_sequence:
+                return known
+        # No batch: a marker came with a new epoch, which begins its sequences anew.
+        expected = sequence_after(entry.batches[-1].last_sequence) if entry.batches else 0
+        if header.base_sequence != expected:
+            raise BrokerError(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"producer {header.producer_id}, epoch {entry.epoch}: sequence {header.base_sequence} came where {expected} was expected",
+            )
+        return None
+
+    def record(self, header: BatchHeader, base_offset: int, log_append_time_ms: int, touched_ms: int) -> None:
+        """Remember a batch that was appended at `base_offset`."""
+        last_offset = base_offset + header.last_offset_delta
+        known = KnownBatch(header.base_sequence, header.last_sequence, base_offset, last_offset, log_append_time_ms)
+        self.remember(header.producer_id, header.producer_epoch, known, touched_ms)
+
+    def remember(self, producer_id: int, epoch: int, batch: KnownBatch, touched_ms: int) -> None:
+        """Remember a batch: the newest of its producer."""
+        entry = self._all().get(producer_id)
+        if entry is None or entry.epoch != epoch:
+            entry = self._enter(producer_id, ProducerEntry(epoch, -1 if entry is None else entry.coordinator_epoch))
+        entry.batches.append(batch)
+        if len(entry.batches) > BROKER_BATCH_WINDOW:
+            del entry.batches[0]
+        entry.last_offset = batch.last_offset
+        entry.touched_ms = touched_ms
+
+    def record_marker(self, producer_id: int, epoch: int, coordinator_epoch: int, offset: int, touched_ms: int) -> None:
+        """Remember a marker that was appended; one of a new epoch fences what the producer wrote before."""
+        entry = self._all().get(producer_id)
+        if entry is None or entry.epoch != epoch:
+            entry = self._enter(producer_id, ProducerEntry(epoch))
+        entry.coordinator_epoch = coordinator_epoch
+        entry.last_offset = offset
+        entry.touched_ms = touched_ms
+
+    def _enter(self, producer_id: int, entry: ProducerEntry) -> ProducerEntry:
+        if self._entries is _NOBODY:
+            self._entries = {}
+        self._entries[producer_id] = entry
+        return entry
+
+    def forget_from(self, offset: int) -> list[tuple[int, int]]:
+        """Forget producers that wrote at `offset` or later, whose batches there are gone: (producer id, when it last wrote in ms)."""
+        past = [(producer_id, entry.touched_ms) for producer_id, entry in self._all().items() if entry.last_offset >= offset]
+        for producer_id, _touched_ms in past:
+            del self._all()[producer_id]
+        return past
+
+    def expire(self, before_ms: int, open_ids: Container[int] = ()) -> None:
+        """Forget producers that wrote nothing since `before_ms` (`producer.id.expiration.ms`), save those with an open transaction."""
+        past = [key for key, entry in self._all().items() if entry.touched_ms < before_ms and key not in open_ids]
+        for producer_id in past:
+            del self._all()[producer_id]

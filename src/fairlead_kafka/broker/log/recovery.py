@@ -1,0 +1,242 @@
+"""Rebuilds what is known of the partitions: from the checkpoint, and from a scan of what was written behind it.
+
+    listing -> checkpoints -> scanning (file after file, chunk after chunk) -> [cutting a torn tail] -> done | refused
+
+There are two checkpoint files, written in turn; the newer sound one counts. Without one everything is scanned, which tells all only if no
+file was ever deleted: else recovery refuses, for records that were deleted would come back.
+
+A write that was cut short can only be the last one: it leaves a torn entry at the end of the last file, of which nothing was
+acknowledged, and which is cut. Damage with sound entries behind it is something else, and so is a file that is shorter than the checkpoint
+saw it synced: guessing would lose acknowledged records. Recovery then refuses, and says where, what is lost, and what can be done.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from fairlead_kafka.base.errors import DecodeError
+from fairlead_kafka.base.units import MIB
+from fairlead_kafka.broker.files import Files
+from fairlead_kafka.broker.log.checkpoint import Checkpoint, Place
+from fairlead_kafka.broker.log.entry import Note
+from fairlead_kafka.broker.log.scan import Found, next_sound_entry, scan_entries
+from fairlead_kafka.broker.log.segments import SegmentFiles
+
+CHUNK_BYTES = 4 * MIB
+CHECKPOINT_NAMES = ("checkpoint-a", "checkpoint-b")
+
+_logger = logging.getLogger("fairlead_kafka.broker")
+
+
+@dataclass
+class RecoveryResult:
+    """How recovery ended: `refused` says what is wrong, or is None. `place` is where the checkpoint stood, all that follows was scanned."""
+
+    place: Place
+    entry_count: int = 0
+    scanned_bytes: int = 0
+    cut_bytes: int = 0
+    refused: str | None = None
+
+
+class Recovery:
+    """One recovery.
+
+    `restore` takes the checkpoint, if there is one; then `batch` hears of every batch behind it and `note` of every note, in order;
+    `done` of the end.
+    """
+
+    def __init__(
+        self,
+        files: Files,
+        segments: SegmentFiles,
+        restore: Callable[[Checkpoint], None],
+        batch: Found,
+        note: Callable[[Note], None],
+        done: Callable[[RecoveryResult], None],
+    ) -> None:
+        self._files = files
+        self._segments = segments
+        self._restore = restore
+        self._batch = batch
+        self._note = note
+        self._done = done
+        self._result = RecoveryResult(Place())
+        self._checkpoints: list[Checkpoint] = []
+        self._damaged_checkpoints: list[str] = []
+        self._numbers: list[int] = []
+        self._sizes: dict[int, int] = {}
+        self._rest: bytes = b""
+        self._rest_position = 0
+
+    def start(self) -> None:
+        """List the folder; everything else follows from the answers."""
+        self._files.list(self._segments.folder, self._listed)
+
+    # --- Checkpoints
+
+    def _listed(self, names: list[tuple[str, int]] | None, error: OSError | None) -> None:
+        if error is not None or names is None:
+            self._refuse(f"{self._segments.folder}: the folder cannot be listed: {error}")
+            return
+        for name, size_bytes in names:
+            number = SegmentFiles.number_of(name)
+            if number is not None:
+                self._numbers.append(number)
+                self._sizes[number] = size_bytes
+        self._numbers.sort()
+        self._read_checkpoints([name for name, _size in names if name in CHECKPOINT_NAMES])
+
+    def _read_checkpoints(self, names: list[str]) -> None:
+        if not names:
+            self._choose()
+            return
+        path = f"{self._segments.folder}/{names[0]}"
+
+        def read(data: bytes | None, error: OSError | None) -> None:
+            try:
+                if error is not None or data is None:
+                    raise DecodeError(f"it cannot be read: {error}", 0)
+                self._checkpoints.append(Checkpoint(data))
+            except DecodeError as wrong:
+                _logger.warning("%s: not used: %s", path, wrong)
+                self._damaged_checkpoints.append(path)
+            self._read_checkpoints(names[1:])
+
+        self._files.read(path, 0, -1, read)
+
+    def _choose(self) -> None:
+        checkpoint = max(self._checkpoints, key=lambda one: one.place.sequence, default=None)
+        wrong = self._missing_without_checkpoint() if checkpoint is None else self._missing_for(checkpoint.place)
+        if wrong is not None:
+            self._refuse(wrong)
+            return
+        place = self._result.place
+        if checkpoint is not None:
+            place = self._result.place = checkpoint.place
+            self._restore(checkpoint)
+        active = max([place.file, *self._numbers])
+        for number in self._numbers:
+            if number != active:
+                self._segments.closed(number, self._sizes[number])
+        self._segments.opened(active, self._sizes.get(active, 0))
+        self._numbers = [number for number in self._numbers if number >= place.file]
+        self._rest_position = place.position
+        self._read_chunk(0) if self._numbers else self._done(self._result)
+
+    def _missing_without_checkpoint(self) -> str | None:
+        if self._numbers == list(range(1, len(self._numbers) + 1)):
+            return None
+        missing = next(number for number in range(1, self._numbers[-1]) if number not in self._sizes)
+        damaged = f" ({', '.join(self._damaged_checkpoints)} cannot be used)" if self._damaged_checkpoints else ""
+        return (
+            f"{self._segments.path(missing)}: missing, and no checkpoint says that it was deleted{damaged}; "
+            f"restore it, or a checkpoint file, from a copy. To go on with what is left, number the log files from 1 without a gap: "
+            f"deleted records will come back, and partitions whose records are gone begin at offset 0"
+        )
+
+    def _missing_for(self, place: Place) -> str | None:
+        """What a checkpoint saw synced has to be there."""
+        expected = dict(place.closed)
+        if place.position:
+            expected[place.file] = place.position
+        for number, size_bytes in expected.items():
+            found = self._sizes.get(number, 0)
+            if found < size_bytes:
+                state = "missing" if number not in self._sizes else f"ends at byte {found}"
+                return (
+                    f"{self._segments.path(number)}: {state}, but {size_bytes} bytes of it were synced when the checkpoint was written, "
+                    f"so {size_bytes - found} bytes of acknowledged records are lost; restore the file from a copy, "
+                    f"or delete {' and '.join(CHECKPOINT_NAMES)} beside it to go on with what is left"
+                )
+        return None
+
+    # --- Scanning
+
+    def _next_file(self, place: int) -> None:
+        if place == len(self._numbers):
+            self._done(self._result)
+            return
+        self._rest, self._rest_position = b"", 0
+        self._read_chunk(place)
+
+    def _read_chunk(self, place: int) -> None:
+        number = self._numbers[place]
+        position = self._rest_position + len(self._rest)
+        if position >= self._sizes[number]:
+            self._file_ended(place)
+            return
+        # A batch longer than a chunk: read at least as much again as is held, so that the copying stays linear.
+        size_bytes = max(CHUNK_BYTES, len(self._rest))
+        self._files.read(self._segments.path(number), position, size_bytes, lambda data, error: self._chunk_read(place, data, error))
+
+    def _chunk_read(self, place: int, data: bytes | None, error: OSError | None) -> None:
+        path = self._segments.path(self._numbers[place])
+        if error is not None or not data:
+            self._refuse(f"{path}: cannot be read at byte {self._rest_position + len(self._rest)}: {error or 'the file ends early'}")
+            return
+        chunk = self._rest + data if self._rest else data
+        scanned = scan_entries(chunk, self._numbers[place], self._rest_position, self._batch, self._note)
+        self._result.entry_count += scanned.entry_count
+        self._result.scanned_bytes += scanned.taken_bytes
+        self._rest = chunk[scanned.taken_bytes :]
+        self._rest_position += scanned.taken_bytes
+        if scanned.sound:
+            self._read_chunk(place)
+        else:
+            self._damaged(place)
+
+    def _file_ended(self, place: int) -> None:
+        if self._rest:
+            self._damaged(place)
+        else:
+            self._next_file(place + 1)
+
+    # --- Damage
+
+    def _damaged(self, place: int) -> None:
+        """The entry at `_rest_position` is not sound: read all that follows it, to see whether anything there is."""
+        position = self._rest_position
+        self._files.read(self._segments.path(self._numbers[place]), position, -1, lambda data, error: self._tail_read(place, data, error))
+
+    def _tail_read(self, place: int, data: bytes | None, error: OSError | None) -> None:
+        number = self._numbers[place]
+        path, position = self._segments.path(number), self._rest_position
+        if error is not None or data is None:
+            self._refuse(f"{path}: cannot be read at byte {position}: {error}")
+            return
+        sound = next_sound_entry(data)
+        if sound is not None or place + 1 < len(self._numbers):
+            self._refuse(self._damage_text(place, sound, len(data)))
+            return
+        self._result.cut_bytes = len(data)
+        _logger.warning("%s: the last write was cut short; the %d bytes from byte %d on are dropped", path, len(data), position)
+        self._sizes[number] = position
+        self._files.truncate(path, position, lambda _value, wrong: self._truncated(place, wrong))
+
+    def _truncated(self, place: int, error: OSError | None) -> None:
+        number = self._numbers[place]
+        if error is not None:
+            self._refuse(f"{self._segments.path(number)}: the torn tail cannot be cut: {error}")
+        else:
+            self._segments.opened(number, self._sizes[number])
+            self._next_file(place + 1)
+
+    def _damage_text(self, place: int, sound: int | None, left_bytes: int) -> str:
+        number, position = self._numbers[place], self._rest_position
+        path = self._segments.path(number)
+        if sound is None:
+            extent = f"up to its end, {left_bytes} bytes, and {self._segments.path(self._numbers[place + 1])} follows"
+        else:
+            extent = f"for {sound} bytes, with sound records behind them from byte {position + sound} on"
+        return (
+            f"{path}: damaged at byte {position} {extent}, so this is no write cut short: records that were acknowledged are lost there. "
+            f"Restore the file from a copy; or, to give up all that was written to this broker since, cut it to {position} bytes and "
+            f"delete the log files with higher numbers"
+        )
+
+    def _refuse(self, reason: str) -> None:
+        self._result.refused = reason
+        self._done(self._result)

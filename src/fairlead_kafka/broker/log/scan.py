@@ -1,0 +1,105 @@
+"""Walks over the entries of a log file and checks every byte of them: the part of recovery that touches each batch."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from fairlead_kafka.base.limits import BATCH_OVERHEAD_BYTES
+from fairlead_kafka.broker.log.entry import (
+    CHECKED,
+    ENTRY_CHECKED_BYTES,
+    ENTRY_HEADER_BYTES,
+    HEAD,
+    MAGIC_PREFIX,
+    MAGICS,
+    MOVED,
+    NOTE,
+    NOTE_BYTES,
+    Note,
+    parse_entry,
+)
+from fairlead_kafka.records import BatchHeader
+from fairlead_kafka.records.crc import batch_crc
+from fairlead_kafka.records.layout import HEADER, LENGTH_PREFIX_BYTES, MAGIC
+
+KEY = slice(HEAD.size, HEAD.size + 20)
+"""Where in an entry its topic id and partition number lie: who they belong to."""
+
+Found = Callable[[bytes, bool, BatchHeader, memoryview, int, int], None]
+"""found(key, moved, header, batch, file, position) is called for each sound batch in order: the 20 bytes that say whose it is, whether it
+takes the place of others, its header (`position` 0), its bytes, its file's number and its position there."""
+
+
+class Scanned(NamedTuple):
+    """How far a scan came: the bytes taken, the entries in them, and whether what follows is the beginning of an entry (or nothing)."""
+
+    taken_bytes: int
+    entry_count: int
+    sound: bool
+
+
+def scan_entries(chunk: bytes, file: int, origin: int, found: Found, note: Callable[[Note], None]) -> Scanned:
+    """Take entries off the front of `chunk`, which lies at byte `origin` of its file."""
+    view, array = memoryview(chunk), np.frombuffer(chunk, np.uint8)
+    position, count, size = 0, 0, len(chunk)
+    crc32, head, checked = zlib.crc32, HEAD.unpack_from, CHECKED.unpack_from
+    while position + ENTRY_CHECKED_BYTES <= size:
+        magic, crc = head(chunk, position)
+        body = position + HEAD.size
+        if magic not in MAGICS or crc32(view[body : position + ENTRY_CHECKED_BYTES]) != crc:
+            return Scanned(position, count, False)
+        if magic == NOTE:
+            entry = parse_entry(chunk, position)
+            if not isinstance(entry, Note):
+                return Scanned(position, count, False)
+            note(entry)
+            position += NOTE_BYTES
+            count += 1
+            continue
+        size_bytes = checked(chunk, body)[3]
+        start = position + ENTRY_HEADER_BYTES
+        stop = start + size_bytes
+        if stop > size:
+            # A length that no batch can have is no torn write.
+            return Scanned(position, count, size_bytes >= BATCH_OVERHEAD_BYTES)
+        header = sound_batch(chunk, array, start, stop)
+        if header is None:
+            return Scanned(position, count, False)
+        found(chunk[position + KEY.start : position + KEY.stop], magic == MOVED, header, view[start:stop], file, origin + start)
+        count += 1
+        position = stop
+    return Scanned(position, count, True)
+
+
+def sound_batch(data: bytes, array: npt.NDArray[np.uint8], start: int, stop: int) -> BatchHeader | None:
+    """The header of the one batch at `data[start:stop]`, of which `array` is a view, if it is whole and its CRC holds; None otherwise.
+
+    What lies here was checked before it was written, so that a CRC that holds says all.
+    """
+    if stop - start < BATCH_OVERHEAD_BYTES or stop > len(data):
+        return None
+    base_offset, length, epoch, magic, crc, *rest = HEADER.unpack_from(data, start)
+    if magic != MAGIC or length + LENGTH_PREFIX_BYTES != stop - start or batch_crc(array, start, stop) != crc:
+        return None
+    return BatchHeader(0, stop - start, base_offset, epoch, crc, *rest)
+
+
+def next_sound_entry(data: bytes) -> int | None:
+    """Where, behind the first byte, a whole and sound entry begins; None if there is none."""
+    array = np.frombuffer(data, np.uint8)
+    position = data.find(MAGIC_PREFIX, 1)
+    while position >= 0:
+        entry = parse_entry(data, position) if position + ENTRY_CHECKED_BYTES <= len(data) else None
+        if isinstance(entry, Note):
+            return position
+        if entry is not None:
+            start = position + ENTRY_HEADER_BYTES
+            if start + entry.size_bytes <= len(data) and sound_batch(data, array, start, start + entry.size_bytes) is not None:
+                return position
+        position = data.find(MAGIC_PREFIX, position + 1)
+    return None

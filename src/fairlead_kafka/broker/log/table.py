@@ -1,0 +1,49 @@
+"""The partitions of one log that were written to or asked for, by topic and number.
+
+Two steps, so that who goes through all partitions of a topic looks it up once: in a large topic that nobody writes to there is nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from uuid import UUID
+
+from fairlead_kafka.broker.log.partition import Partition
+
+_NOTHING: Mapping[int, Partition] = MappingProxyType({})
+
+
+class PartitionTable:
+    """Partitions by topic id and number."""
+
+    __slots__ = ("_topics",)
+
+    def __init__(self) -> None:
+        self._topics: dict[UUID, dict[int, Partition]] = {}
+
+    def __iter__(self) -> Iterator[Partition]:
+        """Every partition."""
+        for partitions in self._topics.values():
+            yield from partitions.values()
+
+    def of_topic(self, topic_id: UUID) -> Mapping[int, Partition]:
+        """Those of one topic, by number; good for as long as nothing is entered."""
+        return self._topics.get(topic_id, _NOTHING)
+
+    def get(self, topic_id: UUID, number: int) -> Partition | None:
+        """One partition."""
+        partitions = self._topics.get(topic_id)
+        return None if partitions is None else partitions.get(number)
+
+    def holds(self, partition: Partition) -> bool:
+        """False if its topic is gone."""
+        return self.get(partition.topic_id, partition.partition) is partition
+
+    def enter(self, partition: Partition) -> None:
+        """Take up a partition."""
+        self._topics.setdefault(partition.topic_id, {})[partition.partition] = partition
+
+    def forget_topic(self, topic_id: UUID) -> list[Partition]:
+        """Let go of a topic's partitions; which those are."""
+        return list(self._topics.pop(topic_id, _NOTHING).values())

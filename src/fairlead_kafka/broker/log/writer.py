@@ -1,0 +1,347 @@
+"""Writes what one step appended, to all partitions together, as one group; and syncs groups together where a sync is asked for.
+
+    gathering --flush--> writing --written--> (syncing --synced-->) complete
+        │                   │                     │
+        └───────────────────┴──── error ──────────┘──> lost, and the log is failed until it is mended
+
+One group is gathered while the one before is being written; several may wait for a sync, and one `fdatasync` serves all that were
+written when it began (group commit). Groups complete in order, so that what a partition calls written never passes a batch that
+still waits for its sync.
+
+A failed write or sync loses its group and those behind it: nobody is told that they are written, their partitions go back to where
+they ended before, and appends are refused. Every second the log is then mended: what the lost groups left in the files is cut off, and
+once that, a sync and a file of about their size have worked, appends are taken again. So a full disk, a read-only folder or a fault of
+the device costs the writes of its time, and no more.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable
+
+from fairlead_kafka.broker.files import Files
+from fairlead_kafka.broker.log.entry import NoteKind, pack_note
+from fairlead_kafka.broker.log.partition import Partition
+from fairlead_kafka.broker.log.segments import SegmentFiles
+from fairlead_kafka.core.effects import Buffer
+
+MEND_AFTER_MS = 1000.0
+"""How long after a failure the log is mended, and after a failed mending again."""
+PROBE = "probe"
+PROBE_MIN_BYTES, PROBE_MAX_BYTES = 1 << 12, 1 << 20
+"""A file as long as what was lost is written and deleted, to see if there is room again: on a full disk a cut and a sync work as ever."""
+
+NOBODYS_NOTE = pack_note(bytes(16), 0, NoteKind.start_moved, 0)
+"""It is about no topic, and recovery passes over it: a new file begins with it, so that there is a file."""
+_NO_LIMIT = 1 << 62
+
+_logger = logging.getLogger("fairlead_kafka.broker")
+
+Written = Callable[[bool], None]
+"""Called once what was appended is written (and synced, where asked): True; or could not be: False."""
+Later = Callable[[float, Callable[[], None]], object]
+"""later(milliseconds, function): call the function in a step of its own, then."""
+
+
+class _Group:
+    __slots__ = ("ends", "notes", "parts", "starts", "wants_sync", "written")
+
+    def __init__(self) -> None:
+        self.parts: list[tuple[int, list[Buffer], int]] = []
+        """(file, buffers, position of the first) in the order of writing."""
+        self.starts: dict[Partition, int] = {}
+        """Where each partition ended before the group, or was cut to in it."""
+        self.ends: dict[Partition, int] = {}
+        self.notes: list[bytes] = []
+        """What was done in memory already, and has to be said in the log whatever happens."""
+        self.written: list[Written] = []
+        self.wants_sync = False
+
+
+class Writer:
+    """The one writer of a broker's log.
+
+    `advanced` hears of each partition of which more is written; `later` is for mending after a failure.
+    """
+
+    def __init__(self, files: Files, segments: SegmentFiles, advanced: Callable[[Partition], None], later: Later) -> None:
+        self._files = files
+        self._segments = segments
+        self._advanced = advanced
+        self._later = later
+        self._open = _Group()
+        self._writing: _Group | None = None
+        self._unsynced: deque[_Group] = deque()
+        self._syncing = 0
+        self._failures = 0
+        self._sync_timers: set[float] = set()
+        """The values of `flush.ms` for which a timer runs: one each, so that none is late."""
+        self._unsynced_since = False
+        self._last_file = 0
+        """The file that was last written to; 0: none yet."""
+        self._idle: list[Callable[[], None]] = []
+        self._doomed: list[int] = []
+        """Files begun by lost groups, to be deleted."""
+        self._probe_bytes = PROBE_MIN_BYTES
+        self.error: OSError | None = None
+        """Why appends are refused now; None: they are not."""
+
+    def append(self, entry: bytes, partition: Partition, end_offset: int, wants_sync: bool, file_limit_bytes: int) -> tuple[int, int]:
+        """Take an entry into the group being gathered; (file, position) where it will lie."""
+        group = self._open
+        group.starts[partition] = min(group.starts.get(partition, partition.log_end), partition.log_end)
+        group.ends[partition] = end_offset
+        group.wants_sync = group.wants_sync or wants_sync
+        return self._take(entry, file_limit_bytes)
+
+    def append_moved(self, entry: bytes, file_limit_bytes: int) -> tuple[int, int]:
+        """Take an entry, or a note that counts only with such entries, into a group that will be synced; (file, position)."""
+        self._open.wants_sync = True
+        return self._take(entry, file_limit_bytes)
+
+    def note(self, note: bytes, file_limit_bytes: int) -> None:
+        """Take a note of what was done in memory; it is written in its place, or, should that fail, once the log is mended."""
+        if self.error is None:
+            self._take(note, file_limit_bytes)
+        self._open.notes.append(note)
+
+    def roll(self) -> None:
+        """Go on in a new file though this one has room, so that it can be emptied. Nothing while the disk fails."""
+        if self.error is None:
+            self._segments.opened(self._segments.active + 1, 0)
+            self._take(NOBODYS_NOTE, _NO_LIMIT)
+
+    def _take(self, entry: bytes, file_limit_bytes: int) -> tuple[int, int]:
+        segments, group = self._segments, self._open
+        if segments.active_size_bytes + len(entry) > file_limit_bytes and segments.active_size_bytes:
+            segments.opened(segments.active + 1, 0)
+        position = segments.appended(len(entry))
+        if not group.parts or group.parts[-1][0] != segments.active:
+            group.parts.append((segments.active, [], position))
+        group.parts[-1][1].append(entry)
+        return segments.active, position
+
+    def truncated(self, partition: Partition, end_offset: int) -> None:
+        """`partition` was cut: what is on its way to be written beyond `end_offset` does not count."""
+        for group in self._groups():
+            for offsets in (group.starts, group.ends):
+                if offsets.get(partition, end_offset) > end_offset:
+                    offsets[partition] = end_offset
+
+    def forget(self, partition: Partition) -> None:
+        """`partition` is gone, or begins anew: nothing that is on its way to be written counts."""
+        for group in self._groups():
+            group.ends.pop(partition, None)
+            group.starts.pop(partition, None)
+
+    def _groups(self) -> list[_Group]:
+        return [*self._unsynced, *([self._writing] if self._writing is not None else []), self._open]
+
+    def when_written(self, done: Written) -> None:
+        """Call `done` once everything appended so far is complete; at once if it is."""
+        if self.error is not None:
+            done(False)
+        elif self._open.parts:
+            self._open.written.append(done)
+        elif self._writing is not None:
+            self._writing.written.append(done)
+        elif self._unsynced:
+            self._unsynced[-1].written.append(done)
+        else:
+            done(True)
+
+    def when_synced(self, done: Written) -> None:
+        """Call `done` once everything appended so far is written and synced, whether it was asked for or not."""
+        if self.error is not None:
+            done(False)
+            return
+        last = self._open if self._open.parts else self._writing
+        if last is None and not self._last_file and not self._segments.active_size_bytes:
+            done(True)
+            return
+        if last is None:
+            last = _Group()
+            self._unsynced.append(last)
+        last.wants_sync = True
+        last.written.append(done)
+        if self._writing is None and not self._syncing:
+            self._complete_or_sync()
+
+    def sync_within(self, milliseconds: float) -> None:
+        """See to it that what is appended now is synced before so much time has passed (`flush.ms`); nobody waits for it."""
+        self._unsynced_since = True
+        if milliseconds not in self._sync_timers:
+            self._sync_timers.add(milliseconds)
+            self._later(milliseconds, lambda: self._sync_if_due(milliseconds))
+
+    def _sync_if_due(self, milliseconds: float) -> None:
+        self._sync_timers.discard(milliseconds)
+        if self._unsynced_since:
+            self._unsynced_since = False
+            self.when_synced(lambda _success: None)
+
+    def when_idle(self, done: Callable[[], None]) -> None:
+        """Call `done` once nothing is being written or synced; the last file is then synced too."""
+        self._idle.append(done)
+        self._check_idle()
+
+    def flush(self) -> None:
+        """Begin to write the gathered group, unless another is being written. Called at the end of each step."""
+        if self._writing is not None or not self._open.parts or self.error is not None:
+            return
+        self._writing, self._open = self._open, _Group()
+        self._write_part(0)
+
+    def _write_part(self, number: int) -> None:
+        """Write part `number` of the group; a new file is begun only after the one before it was synced."""
+        group, failures = self._writing, self._failures
+        assert group is not None
+        if number == len(group.parts):
+            self._group_written(group)
+            return
+        file, buffers, position = group.parts[number]
+
+        def appended(value: int, error: OSError | None) -> None:
+            if failures != self._failures:
+                return  # a sync failed meanwhile, and the group is lost
+            if error is None and value != position:
+                error = OSError(f"{self._segments.path(file)}: written at byte {value}, not {position}; something else writes to this file")
+            if error is not None:
+                self._fail(error, ())
+            else:
+                self._write_part(number + 1)
+
+        def begin(_value: object = None, error: OSError | None = None) -> None:
+            if failures != self._failures:
+                return
+            if error is not None:
+                self._fail(error, ())
+            else:
+                self._files.append(self._segments.path(file), buffers, appended)
+
+        if position == 0 and self._segments.is_closed(file - 1):
+            self._files.sync(self._segments.path(file - 1), begin)
+        else:
+            begin()
+
+    def _group_written(self, group: _Group) -> None:
+        self._writing = None
+        self._last_file = group.parts[-1][0]
+        self._unsynced.append(group)
+        if not self._syncing:
+            self._complete_or_sync()
+        self._check_idle()
+
+    def _complete_or_sync(self) -> None:
+        """Complete groups from the front that need no sync; begin a sync for the rest."""
+        while self._unsynced and not self._unsynced[0].wants_sync:
+            self._complete(self._unsynced.popleft())
+        if self._unsynced:
+            self._syncing = len(self._unsynced)
+            self._files.sync(self._segments.path(self._last_file or self._segments.active), self._synced)
+
+    def _synced(self, _value: object, error: OSError | None) -> None:
+        covered, self._syncing = self._syncing, 0
+        if error is not None:
+            lost = list(self._unsynced)
+            self._unsynced.clear()
+            self._fail(error, lost)
+            return
+        for _ in range(covered):
+            self._complete(self._unsynced.popleft())
+        self._complete_or_sync()
+        self._check_idle()
+
+    def _complete(self, group: _Group) -> None:
+        for partition, end_offset in group.ends.items():
+            partition.written_end = max(partition.written_end, end_offset)
+        for partition in group.ends:
+            self._advanced(partition)
+        for written in group.written:
+            written(True)
+
+    # --- Failures
+
+    def _fail(self, error: OSError, lost: Iterable[_Group]) -> None:
+        """Groups that are not complete are lost: those given, the one being written, the one being gathered."""
+        lost = [*lost, *([self._writing] if self._writing is not None else []), self._open]
+        self._writing, self._open = None, _Group()
+        self._failures += 1
+        failing, self.error = self.error is not None, error
+        lost_bytes = sum(len(buffer) for group in lost for _file, buffers, _position in group.parts for buffer in buffers)
+        self._probe_bytes = min(max(lost_bytes, PROBE_MIN_BYTES), PROBE_MAX_BYTES)
+        self._take_back(lost)
+        if not failing:
+            _logger.error("%s: appends are refused until this works again: %s", self._segments.folder, error)
+            self._later(MEND_AFTER_MS, self._mend)
+        for group in lost:
+            self._open.notes += group.notes
+            for written in group.written:
+                written(False)
+        self._check_idle()
+
+    def _take_back(self, lost: list[_Group]) -> None:
+        starts: dict[Partition, int] = {}
+        for group in lost:
+            for partition, start in group.starts.items():
+                starts[partition] = min(start, starts.get(partition, start))
+        for partition, start in starts.items():
+            if partition.log_end > start:
+                self._segments.release(partition.truncate(start))
+        begun = next(((file, position) for group in lost for file, _buffers, position in group.parts), None)
+        if begun is not None:
+            self._doomed += self._segments.rewind(*begun)
+
+    def _mend(self) -> None:
+        """Cut off what lost groups left in the files, and see whether the disk takes a sync, and some bytes."""
+        segments = self._segments
+        path, size_bytes = segments.path(segments.active), segments.active_size_bytes
+        doomed, self._doomed = self._doomed, []
+        for number in doomed:
+            self._files.delete(segments.path(number), lambda _value, _error: None)
+
+        def cut(_value: object, error: OSError | None) -> None:
+            if error is None:
+                self._files.sync(path, lambda _value, error: self._probe(error))
+            else:
+                # A file that is not there has nothing to be cut.
+                self._probe(None if isinstance(error, FileNotFoundError) and size_bytes == 0 else error)
+
+        self._files.truncate(path, size_bytes, cut)
+
+    def _probe(self, error: OSError | None) -> None:
+        if error is not None:
+            self._mended(error)
+            return
+        path = f"{self._segments.folder}/{PROBE}"
+
+        def probed(_value: object, error: OSError | None) -> None:
+            self._files.delete(path, lambda _value, _error: None)
+            self._mended(error)
+
+        self._files.replace(path, [bytes(self._probe_bytes)], probed)
+
+    def _mended(self, error: OSError | None) -> None:
+        if error is not None:
+            self.error = error
+            self._later(MEND_AFTER_MS, self._mend)
+            return
+        self.error = None
+        _logger.warning("%s: the disk works again, appends are taken", self._segments.folder)
+        for note in self._open.notes:
+            self._take(note, _NO_LIMIT)
+
+    def _check_idle(self) -> None:
+        if not self._idle or self._writing is not None or self._unsynced or (self._open.parts and self.error is None):
+            return
+        waiting, self._idle = self._idle, []
+
+        def synced(_value: object, error: OSError | None) -> None:
+            for done in waiting:
+                done()
+
+        if self._segments.active_size_bytes and self.error is None:
+            self._files.sync(self._segments.path(self._segments.active), synced)
+        else:
+            synced(None, None)

@@ -1,0 +1,299 @@
+"""One broker as a machine: events to sessions, timers, files and handlers; effects back to the host."""
+
+from __future__ import annotations
+
+import errno
+import logging
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from fairlead_kafka.base.units import ms_to_ns
+from fairlead_kafka.broker import api as _api  # noqa: F401  (fills the registry)
+from fairlead_kafka.broker.control import FIRST_CONNECTION, ProducerIds
+from fairlead_kafka.broker.controller import BrokerConfigsChanged, BrokersChanged, Change, ClusterView
+from fairlead_kafka.broker.coordinator import GroupCoordinator
+from fairlead_kafka.broker.disk_watch import DiskWatch
+from fairlead_kafka.broker.fetch_sessions import FetchSessions
+from fairlead_kafka.broker.files import Files
+from fairlead_kafka.broker.internal import NO_PRODUCER, ProducerIdentity, append_internal, read_internal
+from fairlead_kafka.broker.lifecycle import BrokerState, Life
+from fairlead_kafka.broker.links import Links
+from fairlead_kafka.broker.log import Logs, LogSettings, Partition
+from fairlead_kafka.broker.partitions import HostedPartitions
+from fairlead_kafka.broker.purgatory import Deadlines, Purgatory
+from fairlead_kafka.broker.replication import Replication
+from fairlead_kafka.broker.sessions import Faults, Session
+from fairlead_kafka.broker.timers import Timer, Timers
+from fairlead_kafka.broker.transactions import TransactionCoordinator, Verifier
+from fairlead_kafka.core.effects import Buffer, Close, Effect, FileAppend, FileReplace, Resolve
+from fairlead_kafka.core.events import Accepted, Connected, Disconnected, Event, FileDone, Listening, Received, Submitted
+from fairlead_kafka.core.machine import Dice
+
+if TYPE_CHECKING:
+    from fairlead_kafka.records import RecordColumns
+
+_logger = logging.getLogger("fairlead_kafka.broker")
+
+DISK_FULL = "no space left on the device (as the script of faults has it)"
+
+
+class Broker:
+    """The machine of one broker, from one start to its stop or death. `folder` is where its log lives.
+
+    `port` 0 takes any free one; after the start `port` is the one taken. Hosted by any host. `controller` is the cluster as
+    this broker sees it: the controller itself where all run on one thread, else a copy that follows it.
+    """
+
+    def __init__(self, node_id: int, controller: ClusterView, folder: str, dice: Dice, host: str = "127.0.0.1", port: int = 0) -> None:
+        self.node_id = node_id
+        self.controller = controller
+        self.dice = dice
+        self.folder = folder
+        self.host = host
+        self.port = port
+        self.rack: str | None = None
+        """Where it stands, for placement and `replica.selector.class`; set by the launcher before the start."""
+        self.now_ns = 0
+        self.wall_ms = 0
+        self.faults = Faults()
+        self.life = Life(self)
+        self.settings: Mapping[str, Any] = controller.broker_settings(node_id)
+        self.files = Files(self._emit_file)
+        self.purgatory = Purgatory()
+        self.fetch_sessions = FetchSessions(self)
+        self.deadlines = Deadlines(self.call_at)
+        self.partitions = HostedPartitions(self)
+        log_settings = LogSettings.of(self.settings)
+        self.logs = Logs(self.files, f"{folder}/log", self.partitions.topic_of, self.partitions.written, self, log_settings)
+        self.disk_watch = DiskWatch(self)
+        self.links = Links(self)
+        self.replication = Replication(self)
+        self.coordinator = GroupCoordinator(self)
+        self.transactions = TransactionCoordinator(self)
+        self.verifier = Verifier(self)
+        self.producer_ids = ProducerIds(controller, node_id)
+        self._inbox: deque[Event] = deque()
+        self._outbox: list[Effect] = []
+        self._timers = Timers()
+        self._sessions: dict[int, Session] = {}
+        self.serving: Session | None = None
+        """Whose request is being handled right now."""
+        self._stepping = False
+        self.wake: Callable[[], None] = lambda: None
+        """Set by the launcher: has the host step this machine soon. Needed when another broker's step changes something here."""
+        self._unsubscribe: Callable[[], None] = lambda: None
+
+    # --- The machine protocol
+
+    def receive(self, event: Event) -> None:
+        """Queue an event."""
+        self._inbox.append(event)
+
+    def step(self, now_ns: int, wall_ms: int) -> Sequence[Effect]:
+        """Serve what arrived and what is due, then begin the writing that it asked for."""
+        self.now_ns, self.wall_ms = now_ns, wall_ms
+        self._stepping = True
+        for _ in range(len(self._inbox)):
+            event = self._inbox[0]
+            _ON_EVENT[type(event)](self, event)
+            self._inbox.popleft()  # only now: `crashed` tells those whose operation was begun, too
+        self._timers.run_due(now_ns)
+        if self.state is BrokerState.RUNNING:
+            self.disk_watch.look()
+        self.replication.advance()
+        self.links.advance()
+        if self.state is not BrokerState.STOPPED:
+            self.logs.flush()
+        effects, self._outbox = self._outbox, []
+        self._stepping = False
+        return effects
+
+    def deadline_ns(self) -> int | None:
+        """The next timer's, or the links'."""
+        if self._inbox:
+            return self.now_ns  # what it was told by itself
+        timer_ns, links_ns = self._timers.deadline_ns(), self.links.deadline_ns()
+        if timer_ns is None or links_ns is None:
+            return links_ns if timer_ns is None else timer_ns
+        return min(timer_ns, links_ns)
+
+    def crashed(self, error: Exception) -> Sequence[Effect]:
+        """The host will not step this machine any more: give up leadership, and fail what the launcher waits for.
+
+        Whoever else waits hears of it from the connections, which the host closes.
+        """
+        operations = [*self.life.crashed(), *(event.operation for event in self._inbox if isinstance(event, Submitted))]
+        return [Resolve(operation.completion, None, error) for operation in operations]
+
+    # --- For handlers and the coordinator
+
+    def call_at(self, deadline_ns: int, function: Callable[[], None]) -> Timer:
+        """Run `function` inside a step at `deadline_ns` or soon after; `Timer.cancel()` prevents it."""
+        return self._timers.call_at(deadline_ns, function)
+
+    def call_later(self, milliseconds: float, function: Callable[[], None]) -> Timer:
+        """Likewise, so many milliseconds from now."""
+        return self.call_at(self.now_ns + ms_to_ns(milliseconds), function)
+
+    def emit(self, effect: Effect) -> None:
+        """Ask the host for `effect` at the end of this step."""
+        self._outbox.append(effect)
+
+    def _emit_file(self, effect: Effect) -> None:
+        if self.faults.disk_full and isinstance(effect, FileAppend | FileReplace):
+            self._inbox.append(FileDone(effect.token, None, OSError(errno.ENOSPC, DISK_FULL, effect.path)))
+            self.wake()
+        else:
+            self.emit(effect)
+
+    def append_internal(
+        self,
+        topic: str,
+        partition: int,
+        columns: RecordColumns,
+        done: Callable[[int, int], None],
+        producer: ProducerIdentity = NO_PRODUCER,
+    ) -> None:
+        """Append records to a partition led here; done(error_code, base_offset) once they are replicated (error 0) or refused."""
+        append_internal(self, topic, partition, columns, done, producer)
+
+    def read_internal(
+        self, topic: str, partition: int, offset: int, done: Callable[[int, Sequence[Buffer], int], None], max_bytes: int = 1 << 20
+    ) -> None:
+        """Read whole batches from `offset` on: done(error_code, batches, next_offset); no batches: the end was reached."""
+        read_internal(self, topic, partition, offset, done, max_bytes)
+
+    def guard(self, function: Callable[..., None]) -> Callable[..., None]:
+        """`function`, to be called in a later step on behalf of whose request is handled now: its failure ends that connection only."""
+        session = self.serving
+
+        def guarded(*arguments: Any) -> None:
+            try:
+                function(*arguments)
+            except Exception:
+                _logger.exception("broker %d failed to go on with what it had begun", self.node_id)
+                if session is not None:
+                    session.close("the request could not be served")
+
+        return guarded
+
+    def session_ended(self, session: Session) -> None:
+        """A session closed itself."""
+        self._sessions.pop(session.connection, None)
+
+    # --- Connections
+
+    def _accepted(self, event: Accepted) -> None:
+        if self.state is BrokerState.RUNNING:
+            self._sessions[event.connection] = Session(self, event.connection, event.peer)
+        else:
+            self.emit(Close(event.connection))
+
+    def _connected(self, event: Connected) -> None:
+        self._outgoing(event)
+
+    def _outgoing(self, event: Connected | Received | Disconnected) -> None:
+        if event.connection >= FIRST_CONNECTION:
+            self.controller.handle(event)
+        else:
+            self.links.handle(event)
+
+    def _received(self, event: Received) -> None:
+        if event.connection > 0:
+            self._outgoing(event)
+            return
+        session = self._sessions.get(event.connection)
+        if session is not None:
+            session.received(event.data)
+
+    def _disconnected(self, event: Disconnected) -> None:
+        if event.connection > 0:
+            self._outgoing(event)
+            return
+        session = self._sessions.pop(event.connection, None)
+        if session is not None:
+            session.ended()
+
+    def end_sessions(self, drain: bool) -> None:
+        """Close all connections of clients; after what they are owed was sent, if `drain`."""
+        for session in list(self._sessions.values()):
+            session.close(drain=drain)
+
+    # --- Beginning and end, called by `life`
+
+    @property
+    def state(self) -> BrokerState:
+        """Where the broker is in its life."""
+        return self.life.state
+
+    def follow(self) -> None:
+        """Hear of what changes in the cluster from now on."""
+        self.settings = self.controller.broker_settings(self.node_id)
+        self._unsubscribe = self.controller.subscribe(self._changed)
+
+    def begin(self) -> None:
+        """The broker takes part: coordinate groups and transactions, and look after the log from time to time."""
+        self.replication.start()
+        self.coordinator.start()
+        self.transactions.start()
+        self._retain_later()
+        self._tick()
+
+    def stop_coordinators(self) -> None:
+        """Whoever waits for a group or a transaction is told to look elsewhere, and nothing more is asked of other brokers."""
+        self.coordinator.stop()
+        self.transactions.stop()
+        self.replication.stop()
+        self.links.close()
+
+    def forget(self) -> None:
+        """Hear of nothing more, and do nothing more by itself."""
+        self._unsubscribe()
+        self._timers = Timers()
+
+    # --- What changes, and what comes round
+
+    def _changed(self, change: Change) -> None:
+        if isinstance(change, BrokerConfigsChanged):
+            self.settings = self.controller.broker_settings(self.node_id)
+            self.logs.configure(LogSettings.of(self.settings))
+        elif isinstance(change, BrokersChanged):
+            self.links.brokers_changed()
+        self.partitions.changed(change)
+        self.replication.changed(change)
+        if not self._stepping:
+            self.wake()
+
+    def _tick(self) -> None:
+        """On the controller's own thread its clock is its brokers'."""
+        self.controller.tick(self.now_ns)
+        deadline_ns = self.controller.deadline_ns()
+        if deadline_ns is not None:
+            self.call_at(deadline_ns, self._tick)
+
+    def _retain_later(self) -> None:
+        self.call_at(self.now_ns + ms_to_ns(self.settings["log.retention.check.interval.ms"]), self._retain)
+
+    def _retain(self) -> None:
+        self.logs.retain(self.wall_ms, self.settings["producer.id.expiration.ms"])
+        self._retain_later()
+
+    def log_of(self, topic: str, number: int) -> Partition | int:
+        """A partition led here, by topic name, or the error code to answer."""
+        return self.partitions.find(self.controller.image.topics.get(topic), number)
+
+    def _file_done(self, event: FileDone) -> None:
+        if self.state is not BrokerState.STOPPED:
+            self.files.finished(event)
+
+
+_ON_EVENT: dict[type, Callable[[Broker, Any], None]] = {
+    Accepted: Broker._accepted,
+    Connected: Broker._connected,
+    Received: Broker._received,
+    Disconnected: Broker._disconnected,
+    Submitted: lambda broker, event: broker.life.submitted(event),
+    Listening: lambda broker, event: broker.life.listening(event),
+    FileDone: Broker._file_done,
+}

@@ -1,0 +1,109 @@
+"""Which partitions this broker leads: requests name a topic and a number, here they become a partition of the log or an error."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.broker.controller import (
+    BrokerConfigsChanged,
+    Change,
+    LeadersChanged,
+    TopicConfigsChanged,
+    TopicDeleted,
+    TopicImage,
+)
+from fairlead_kafka.broker.log import Partition, TopicLimits
+from fairlead_kafka.wire import Message
+
+if TYPE_CHECKING:
+    from fairlead_kafka.broker.machine import Broker
+
+
+class HostedPartitions:
+    """The partitions of one broker, as the controller's image has them."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._limits: dict[UUID, TopicLimits] = {}
+
+    def topic_of(self, topic_id: UUID) -> tuple[str, TopicLimits] | None:
+        """Name and limits of a topic; None if it is gone. The limits object is kept up to date."""
+        topic = self._broker.controller.image.topics_by_id.get(topic_id)
+        if topic is None:
+            return None
+        limits = self._limits.get(topic_id)
+        if limits is None:
+            limits = TopicLimits.of(self._broker.controller.topic_settings(topic.name, self._broker.node_id))
+            self._limits[topic_id] = limits
+        return topic.name, limits
+
+    def written(self, partition: Partition) -> None:
+        """More of `partition` is in the log file."""
+        self._broker.replication.written(partition)
+
+    def find(self, topic: TopicImage | None, number: int, claimed_epoch: int = -1) -> Partition | int:
+        """The partition if it is led here, else the error code that Kafka's `Partition.getLocalLog` gives.
+
+        `claimed_epoch` is the leader epoch the client believes in; -1: it does not say.
+        """
+        if topic is None or not 0 <= number < len(topic.partitions):
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        image = topic.partitions[number]
+        if claimed_epoch >= 0 and claimed_epoch != image.leader_epoch:
+            return ErrorCode.FENCED_LEADER_EPOCH if claimed_epoch < image.leader_epoch else ErrorCode.UNKNOWN_LEADER_EPOCH
+        if image.leader != self._broker.node_id:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        partition = self._broker.logs.partition(topic.topic_id, number)
+        self._broker.replication.lead(topic, number, partition)
+        return partition
+
+    def find_followed(self, topic: TopicImage, number: int) -> Partition | int:
+        """The partition if it is followed here, else NOT_LEADER_OR_FOLLOWER. `find` has looked at number and epoch."""
+        if self._broker.node_id not in topic.partitions[number].replicas:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return self._broker.logs.partition(topic.topic_id, number)
+
+    def leader_epoch(self, partition: Partition) -> int:
+        """The partition's present leader epoch; -1 if its topic is gone."""
+        topic = self._broker.controller.image.topics_by_id.get(partition.topic_id)
+        return topic.partitions[partition.partition].leader_epoch if topic is not None else -1
+
+    def leader_hint(self, topic: TopicImage | None, number: int) -> Message:
+        """Who leads a partition, for an answer that says this broker does not (KIP-951)."""
+        if topic is None or not 0 <= number < len(topic.partitions):
+            return Message(leader_id=-1, leader_epoch=-1)
+        image = topic.partitions[number]
+        return Message(leader_id=image.leader, leader_epoch=image.leader_epoch)
+
+    def endpoints(self, hints: list[Message]) -> list[Message]:
+        """Where the leaders named in `hints` listen (KIP-951)."""
+        brokers = self._broker.controller.image.brokers
+        nodes = {hint.leader_id: brokers[hint.leader_id].node for hint in hints if hint.leader_id in brokers}
+        return [Message(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack) for node in nodes.values()]
+
+    def changed(self, change: Change) -> None:
+        """Follow the controller."""
+        broker = self._broker
+        if isinstance(change, TopicDeleted):
+            self._limits.pop(change.topic.topic_id, None)
+            for partition in broker.logs.forget_topic(change.topic.topic_id):
+                broker.purgatory.wake(partition)
+                broker.replication.gone(partition)
+        elif isinstance(change, LeadersChanged):
+            for topic, numbers in change.by_topic():
+                hosted = broker.logs.known_of(topic.topic_id)
+                for number in numbers if hosted else ():
+                    if number in hosted:
+                        broker.purgatory.wake(hosted[number])
+        elif isinstance(change, TopicConfigsChanged):
+            self._refresh(change.topic)
+        elif isinstance(change, BrokerConfigsChanged):
+            for topic_id in list(self._limits):
+                self._refresh(broker.controller.image.topics_by_id[topic_id])
+
+    def _refresh(self, topic: TopicImage) -> None:
+        limits = self._limits.get(topic.topic_id)
+        if limits is not None:
+            limits.update(self._broker.controller.topic_settings(topic.name, self._broker.node_id))

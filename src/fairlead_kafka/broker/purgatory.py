@@ -1,0 +1,98 @@
+"""Requests that wait: fetches for data, found again by the partition that got some, and any request for its time to be over.
+
+Kafka's `DelayedOperationPurgatory`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from fairlead_kafka.broker.log import Partition
+from fairlead_kafka.broker.timers import Timer
+
+
+class Waiter(Protocol):
+    """Who waits for partitions: a fetch, or its session."""
+
+    def advanced(self, partition: Partition) -> None:
+        """More can be read from `partition` now."""
+
+    def lost(self, partition: Partition) -> None:
+        """`partition` is gone, or no longer led here."""
+
+
+class Purgatory:
+    """Waiters by partition."""
+
+    def __init__(self) -> None:
+        self._waiters: dict[Partition, dict[Waiter, None]] = {}
+
+    def watch(self, partition: Partition, waiter: Waiter) -> None:
+        """Let `waiter` hear of `partition`."""
+        self._waiters.setdefault(partition, {})[waiter] = None
+
+    def forget(self, partition: Partition, waiter: Waiter) -> None:
+        """No longer."""
+        waiters = self._waiters.get(partition)
+        if waiters is not None:
+            waiters.pop(waiter, None)
+            if not waiters:
+                del self._waiters[partition]
+
+    def advanced(self, partition: Partition) -> None:
+        """The high watermark of `partition` rose."""
+        waiters = self._waiters.get(partition)
+        if waiters is not None:
+            for waiter in list(waiters):
+                waiter.advanced(partition)
+
+    def wake(self, partition: Partition) -> None:
+        """`partition` is gone, or no longer led here: whoever waits for it is told."""
+        for waiter in list(self._waiters.get(partition, ())):
+            waiter.lost(partition)
+
+    def __len__(self) -> int:
+        return len(self._waiters)
+
+
+class Deadlines:
+    """Times at which something is given up that nearly always is over long before: a dictionary, and one timer for the earliest.
+
+    A timer of its own for each request would stay among the timers until its time, long after the request.
+    """
+
+    def __init__(self, call_at: Callable[[int, Callable[[], None]], Timer]) -> None:
+        self._call_at = call_at
+        self._due: dict[int, tuple[int, Callable[[], None]]] = {}
+        self._count = 0
+        self._looking_ns: int | None = None
+        """When the next look is due; None: nobody waits."""
+
+    def add(self, deadline_ns: int, function: Callable[[], None]) -> int:
+        """Have `function` called at the deadline or soon after, unless `cancel` is called with the number returned."""
+        self._count += 1
+        self._due[self._count] = deadline_ns, function
+        self._look_at(deadline_ns)
+        return self._count
+
+    def cancel(self, number: int) -> None:
+        """Not needed any more; no harm if it was called."""
+        self._due.pop(number, None)
+
+    def _look_at(self, deadline_ns: int) -> None:
+        if self._looking_ns is None or deadline_ns < self._looking_ns:
+            self._looking_ns = deadline_ns
+            self._call_at(deadline_ns, lambda: self._look(deadline_ns))
+
+    def _look(self, now_ns: int) -> None:
+        if self._looking_ns != now_ns:
+            return  # an earlier look took its place
+        self._looking_ns = None
+        over = [number for number, (deadline_ns, _function) in self._due.items() if deadline_ns <= now_ns]
+        for number in over:
+            found = self._due.pop(number, None)
+            if found is not None:
+                found[1]()
+        if self._due:
+            self._look_at(min(deadline_ns for deadline_ns, _function in self._due.values()))

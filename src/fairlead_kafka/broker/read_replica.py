@@ -1,0 +1,35 @@
+"""Which replica a consumer had better read from: one in its own rack (KIP-392, Kafka's `RackAwareReplicaSelector`)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairlead_kafka.broker.log import Partition
+
+if TYPE_CHECKING:
+    from fairlead_kafka.broker.machine import Broker
+
+SELECTOR = "replica.selector.class"
+RACK_AWARE = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+THIS_ONE = -1
+
+
+def preferred_replica(broker: Broker, partition: Partition, rack: str, offset: int) -> int:
+    """The broker to fetch from `offset` at, for a consumer in `rack`; THIS_ONE: no other is better.
+
+    Asked of a leader that the config `replica.selector.class` lets send consumers away. A follower must be in sync, alive and in the
+    consumer's rack, and must have come to `offset`; the one that has come furthest is taken. A leader in that rack keeps its consumers.
+    """
+    led = broker.replication.led(partition)
+    if not rack or led is None or broker.settings[SELECTOR] != RACK_AWARE:
+        return THIS_ONE
+    image = broker.controller.image
+    rack_of = {info.node.node_id: info.node.rack for info in image.alive()}
+    if rack_of.get(broker.node_id) == rack:
+        return THIS_ONE
+    able = [
+        (follower.end, -node_id)
+        for node_id, follower in led.followers.items()
+        if node_id in led.image.isr and rack_of.get(node_id) == rack and follower.end >= offset
+    ]
+    return -max(able)[1] if able else THIS_ONE

@@ -1,0 +1,162 @@
+"""What this cluster does not serve, and why: the other half of `dispatch.REGISTRY`.
+
+`REFUSED_APIS` and the registry together name every API of Kafka exactly once (a test holds them against each other), and the
+documentation prints both. A refused API is not in ApiVersions, and a request for it ends the connection, as in Kafka.
+`REFUSED_VERSIONS` are the versions of served APIs that a current Kafka (4.2) has and this cluster has not. `REFUSED_OPTIONS` are
+parts of served APIs that are answered with an error; configs have their own list (`base.config_broker.UNSUPPORTED`).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.wire import ApiKey
+
+_TRANSACTION_VERSION = "it needs transaction.version 2 (the second part of KIP-890), and this cluster is at 0"
+_SECURITY = "connections are PLAINTEXT and everyone may do everything in this release"
+_QUORUM = "the controller is one object, called directly, not a quorum of servers"
+_QUOTAS = "there are no quotas in this release"
+_GROUPS = "groups use the classic protocol; that of KIP-848 is not part of this release"
+_LOG_DIRS = "a broker has one log directory, which the launcher chooses"
+_TELEMETRY = "clients that are offered telemetry push it without being asked; nobody would read it"
+_TOKENS = "delegation tokens need authentication, and connections are PLAINTEXT in this release"
+
+REFUSED_APIS: dict[ApiKey, str] = {
+    ApiKey.SASL_HANDSHAKE: _SECURITY,
+    ApiKey.DESCRIBE_ACLS: _SECURITY,
+    ApiKey.CREATE_ACLS: _SECURITY,
+    ApiKey.DELETE_ACLS: _SECURITY,
+    ApiKey.ALTER_REPLICA_LOG_DIRS: _LOG_DIRS,
+    ApiKey.SASL_AUTHENTICATE: _SECURITY,
+    ApiKey.CREATE_DELEGATION_TOKEN: _TOKENS,
+    ApiKey.RENEW_DELEGATION_TOKEN: _TOKENS,
+    ApiKey.EXPIRE_DELEGATION_TOKEN: _TOKENS,
+    ApiKey.DESCRIBE_DELEGATION_TOKEN: _TOKENS,
+    ApiKey.DESCRIBE_CLIENT_QUOTAS: _QUOTAS,
+    ApiKey.ALTER_CLIENT_QUOTAS: _QUOTAS,
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: _SECURITY,
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: _SECURITY,
+    ApiKey.VOTE: _QUORUM,
+    ApiKey.BEGIN_QUORUM_EPOCH: _QUORUM,
+    ApiKey.END_QUORUM_EPOCH: _QUORUM,
+    ApiKey.DESCRIBE_QUORUM: _QUORUM,
+    ApiKey.ALTER_PARTITION: _QUORUM,
+    ApiKey.UPDATE_FEATURES: "there are no feature levels: the cluster is of one release, always",
+    ApiKey.ENVELOPE: _QUORUM,
+    ApiKey.FETCH_SNAPSHOT: _QUORUM,
+    ApiKey.BROKER_REGISTRATION: _QUORUM,
+    ApiKey.BROKER_HEARTBEAT: _QUORUM,
+    ApiKey.UNREGISTER_BROKER: "brokers belong to the launcher, which starts as many as it is told",
+    ApiKey.ALLOCATE_PRODUCER_IDS: _QUORUM,
+    ApiKey.CONSUMER_GROUP_DESCRIBE: _GROUPS,
+    ApiKey.CONTROLLER_REGISTRATION: _QUORUM,
+    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: _TELEMETRY,
+    ApiKey.PUSH_TELEMETRY: _TELEMETRY,
+    ApiKey.ASSIGN_REPLICAS_TO_DIRS: _LOG_DIRS,
+    ApiKey.LIST_CONFIG_RESOURCES: "only topics and brokers have configs, and both are listed by Metadata",
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS: "Metadata says the same; clients fall back on it",
+}
+"""API → why it is not served."""
+
+KAFKA_VERSIONS: dict[ApiKey, tuple[int, int]] = {
+    ApiKey.PRODUCE: (3, 13),
+    ApiKey.FETCH: (4, 18),
+    ApiKey.LIST_OFFSETS: (1, 11),
+    ApiKey.METADATA: (0, 13),
+    ApiKey.OFFSET_COMMIT: (2, 10),
+    ApiKey.OFFSET_FETCH: (1, 10),
+    ApiKey.FIND_COORDINATOR: (0, 6),
+    ApiKey.JOIN_GROUP: (0, 9),
+    ApiKey.HEARTBEAT: (0, 4),
+    ApiKey.LEAVE_GROUP: (0, 5),
+    ApiKey.SYNC_GROUP: (0, 5),
+    ApiKey.DESCRIBE_GROUPS: (0, 6),
+    ApiKey.LIST_GROUPS: (0, 5),
+    ApiKey.API_VERSIONS: (0, 4),
+    ApiKey.CREATE_TOPICS: (2, 7),
+    ApiKey.DELETE_TOPICS: (1, 6),
+    ApiKey.DELETE_RECORDS: (0, 2),
+    ApiKey.INIT_PRODUCER_ID: (0, 6),
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: (2, 4),
+    ApiKey.ADD_PARTITIONS_TO_TXN: (0, 5),
+    ApiKey.ADD_OFFSETS_TO_TXN: (0, 4),
+    ApiKey.END_TXN: (0, 5),
+    ApiKey.WRITE_TXN_MARKERS: (1, 2),
+    ApiKey.TXN_OFFSET_COMMIT: (0, 5),
+    ApiKey.DESCRIBE_CONFIGS: (1, 4),
+    ApiKey.ALTER_CONFIGS: (0, 2),
+    ApiKey.DESCRIBE_LOG_DIRS: (1, 5),
+    ApiKey.CREATE_PARTITIONS: (0, 3),
+    ApiKey.DELETE_GROUPS: (0, 2),
+    ApiKey.ELECT_LEADERS: (0, 2),
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: (0, 1),
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: (0, 1),
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: (0, 0),
+    ApiKey.OFFSET_DELETE: (0, 0),
+    ApiKey.DESCRIBE_CLUSTER: (0, 2),
+    ApiKey.DESCRIBE_PRODUCERS: (0, 0),
+    ApiKey.DESCRIBE_TRANSACTIONS: (0, 0),
+    ApiKey.LIST_TRANSACTIONS: (0, 2),
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: (0, 1),
+}
+"""Served API → lowest and highest version that a Kafka 4.2 broker serves."""
+
+
+class RefusedVersions(NamedTuple):
+    """Versions `low` to `high` of a served API that are not served."""
+
+    api_key: ApiKey
+    low: int
+    high: int
+    reason: str
+
+
+REFUSED_VERSIONS: tuple[RefusedVersions, ...] = (
+    RefusedVersions(ApiKey.PRODUCE, 13, 13, "topics are named by name when producing"),
+    RefusedVersions(ApiKey.LIST_OFFSETS, 11, 11, "it adds the earliest offset pending upload, and there is no tiered storage"),
+    RefusedVersions(ApiKey.INIT_PRODUCER_ID, 6, 6, "two-phase commit (KIP-939) is not part of this release"),
+    RefusedVersions(ApiKey.END_TXN, 5, 5, _TRANSACTION_VERSION),
+    RefusedVersions(ApiKey.WRITE_TXN_MARKERS, 2, 2, _TRANSACTION_VERSION),
+    RefusedVersions(ApiKey.TXN_OFFSET_COMMIT, 5, 5, _TRANSACTION_VERSION),
+    RefusedVersions(ApiKey.LIST_TRANSACTIONS, 2, 2, "its patterns are of a kind (RE2) that Python has not, and others may run for ever"),
+)
+
+
+class RefusedOption(NamedTuple):
+    """A part of a served API that is answered with `error_code`."""
+
+    api_key: ApiKey
+    option: str
+    error_code: int
+    reason: str
+
+
+REFUSED_OPTIONS: tuple[RefusedOption, ...] = (
+    RefusedOption(ApiKey.PRODUCE, "internal topics", ErrorCode.INVALID_TOPIC_EXCEPTION, "coordinators keep what they know there"),
+    RefusedOption(ApiKey.OFFSET_COMMIT, "retention_time_ms", ErrorCode.INVALID_REQUEST, "offsets are kept by offsets.retention.minutes"),
+    RefusedOption(
+        ApiKey.FIND_COORDINATOR, "key type 2 (share group)", ErrorCode.INVALID_REQUEST, "share groups are not part of this release"
+    ),
+    RefusedOption(ApiKey.CREATE_TOPICS, "configs in UNSUPPORTED", ErrorCode.INVALID_CONFIG, "each with its own reason"),
+    RefusedOption(ApiKey.DELETE_TOPICS, "internal topics", ErrorCode.INVALID_TOPIC_EXCEPTION, "groups would lose their offsets"),
+    RefusedOption(ApiKey.CREATE_PARTITIONS, "internal topics", ErrorCode.INVALID_TOPIC_EXCEPTION, "groups would lose their home"),
+    RefusedOption(ApiKey.DELETE_RECORDS, "internal topics", ErrorCode.INVALID_TOPIC_EXCEPTION, "groups would lose their offsets"),
+    RefusedOption(
+        ApiKey.DESCRIBE_CONFIGS, "resources but topics and brokers", ErrorCode.INVALID_REQUEST, "nothing else has configs in this release"
+    ),
+    RefusedOption(
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
+        "resources but topics and brokers",
+        ErrorCode.INVALID_REQUEST,
+        "nothing else has configs in this release",
+    ),
+    RefusedOption(
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
+        "broker configs that are not dynamic",
+        ErrorCode.INVALID_CONFIG,
+        "they are read when a broker starts",
+    ),
+    RefusedOption(ApiKey.CONSUMER_GROUP_HEARTBEAT, "all of it (group.protocol=consumer)", ErrorCode.UNSUPPORTED_VERSION, _GROUPS),
+    RefusedOption(ApiKey.DESCRIBE_CLUSTER, "endpoint type 2 (controllers)", ErrorCode.MISMATCHED_ENDPOINT_TYPE, _QUORUM),
+)

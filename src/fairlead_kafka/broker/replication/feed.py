@@ -1,0 +1,346 @@
+"""The leader's end of a replication stream: one follower broker, all the partitions it follows here.
+
+    pull ──▶ dropped ──▶ meetings: verdicts ──▶ what the last answer brought is written there: ends, high watermarks
+                                                    │
+         answer ◀── batches not sent yet, marks that moved ◀── at once if there are any, else when there are, or the wait is over
+
+The stream is the connection: a new connection begins with nothing met. One answer is on its way at a time, and the next pull says that
+it is written, so no position is kept for any partition but where it was sent to. What is new is found by partition (`_fresh`), in order
+of arrival, and read from the index: a partition in which nothing happens costs nothing, and one that is far behind is no special case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+from uuid import UUID
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.units import ms_to_ns
+from fairlead_kafka.broker.controller import PartitionImage, TopicImage
+from fairlead_kafka.broker.dispatch import Reply
+from fairlead_kafka.broker.log import Location, Partition
+from fairlead_kafka.broker.replication.led import Follower, Led
+from fairlead_kafka.broker.replication.rules import FOLLOW, LeaderLog, Step, Verdict, judge
+from fairlead_kafka.broker.replication.stream import Key, Mark, Meeting, Pull, Told, encode_answer, number_of
+from fairlead_kafka.core.effects import Buffer
+from fairlead_kafka.wire import Message
+
+if TYPE_CHECKING:
+    from fairlead_kafka.broker.machine import Broker
+    from fairlead_kafka.broker.replication.replication import Replication
+
+MARK_DELAY_MS = 5
+"""High watermarks that moved wait so long for records to travel with. Nobody who produces waits for them, only readers from followers."""
+
+
+LONG_AGO_NS = -(1 << 62)
+"""Since when a replica is behind that nobody waits for."""
+
+
+NOT_THIS_STREAM = Message(body=encode_answer(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, 0, (), (), (), ()))
+"""The answer to a follower that counts on another stream than this one: it begins anew."""
+
+
+class _Sent(NamedTuple):
+    """One partition's part of an answer. `end` is the follower's once it is written; `whole`: there was no more at that time."""
+
+    led: Led
+    follower: Follower
+    batch_count: int
+    end: int
+    whole: bool
+
+
+class Feed:
+    """One follower's stream, from its first pull to the end of its connection."""
+
+    def __init__(self, broker: Broker, replication: Replication, node_id: int) -> None:
+        self.node_id = node_id
+        self.broker_epoch = -1
+        self.met: dict[Key, Follower | None] = {}
+        """Every partition that is followed on this stream; None: nothing was ever written to it, and nobody has looked at it."""
+        self._broker = broker
+        self._replication = replication
+        self._number = 0
+        self._unwritten: list[_Sent] = []
+        """What the last answer brought."""
+        self._unmoved: list[tuple[Led, Follower, int]] = []
+        """And where it said that logs start now."""
+        self._answered_ns = 0
+        self._fresh: dict[Led, None] = {}
+        self._marks: dict[Led, None] = {}
+        self._told: list[Told] = []
+        self._reply: Reply | None = None
+        self._max_bytes = 0
+        self._deadline_ns = 0
+        self._timer_set = self._mark_timer_set = self._reading = self._ended = False
+
+    # --- What happens in the partitions
+
+    def grown(self, led: Led) -> None:
+        """There is more in the log of a partition that is followed here."""
+        self._fresh[led] = None
+        self.wake()
+
+    def mark_moved(self, led: Led) -> None:
+        """High watermark or log start of a partition that is followed here moved."""
+        self._marks[led] = None
+        if self._reply is not None and not self._mark_timer_set:
+            self._mark_timer_set = True
+            self._broker.call_at(self._broker.now_ns + ms_to_ns(MARK_DELAY_MS), self._marks_due)
+
+    def touched(self, key: Key, led: Led) -> None:
+        """Somebody looks at a partition for the first time in this epoch: who follows it here has as little as its leader."""
+        if self.met.pop(key, self) is None:  # one that was more than this was met in an epoch before
+            self._meet(led, key, 0)
+
+    def forget(self, key: Key) -> None:
+        """The partition is not led here any more, or in another epoch: it must be met again."""
+        self.met.pop(key, None)
+
+    def wake(self) -> None:
+        """Answer at the end of this step, if there is somebody to answer."""
+        if self._reply is not None:
+            self._replication.awake[self] = None
+
+    def end(self) -> None:
+        """The connection or its broker is gone. What was written there counts on, as Kafka's leader keeps what it knows of a replica.
+
+        A broker that lives, and was only thought to be gone, is told to begin anew.
+        """
+        self._ended = True
+        reply, self._reply = self._reply, None
+        if reply is not None:
+            reply(NOT_THIS_STREAM)
+        for follower in self.met.values():
+            if follower is not None:
+                follower.feed = None
+        self.met.clear()
+
+    # --- Being asked
+
+    def pulled(self, pull: Pull, reply: Reply) -> None:
+        """Serve one pull; it is answered in this step or later."""
+        if pull.written != self._number or self._reply is not None or self._reading or self._ended:
+            reply(NOT_THIS_STREAM)
+            return
+        if self.broker_epoch not in (-1, pull.broker_epoch):
+            # It lost the controller and was let in again: whatever it follows must be met in its new life, or it never joins again.
+            reply(NOT_THIS_STREAM)
+            return
+        if pull.broker_epoch != self.broker_epoch:
+            self._renewed(pull.broker_epoch)
+        self._reply, self._max_bytes = reply, pull.max_bytes
+        self._deadline_ns = self._broker.now_ns + ms_to_ns(pull.wait_ms)
+        for key in pull.dropped:
+            self.met.pop(key, None)
+        self._take_written({key for key, *_ in pull.meetings} if self._unwritten else ())
+        if pull.meetings:
+            self._meet_all(pull.meetings)
+        if self._told or self._fresh or pull.meetings:
+            self.wake()
+        else:
+            self._wait()
+
+    def _renewed(self, broker_epoch: int) -> None:
+        """The follower was counted as gone for a while, and is the same all the same: it speaks on the same stream."""
+        self.broker_epoch = broker_epoch
+        for follower in self.met.values():
+            if follower is not None:
+                follower.broker_epoch = broker_epoch
+        self._replication.may_join(self.node_id)
+
+    def nudged(self) -> None:
+        """The follower has something to say, and waits for an answer first."""
+        self.wake()
+
+    def _take_written(self, renewed: Container[Key]) -> None:
+        """The last answer is written there, save for what is met anew in this very pull: of that the follower may have taken nothing."""
+        unwritten, self._unwritten = self._unwritten, []
+        for led, follower, _count, end, whole in unwritten:
+            if self.met.get(led.key) is not follower or led.key in renewed:
+                continue
+            follower.end = end
+            if end >= led.partition.written_end:
+                follower.behind_since_ns = None
+            elif whole:
+                follower.behind_since_ns = self._answered_ns
+            self._replication.follower_moved(led, follower)
+        unmoved, self._unmoved = self._unmoved, []
+        for led, follower, start in unmoved:
+            if self.met.get(led.key) is follower and led.key not in renewed and start <= follower.end:
+                follower.start = start
+                self._replication.starts_moved(led)
+
+    # --- Meetings
+
+    def _meet_all(self, meetings: Iterable[tuple[Key, int, int, int]]) -> None:
+        """Most partitions of a large cluster hold nothing, so that what is the same for a topic's partitions is looked up once."""
+        met, node_id = self.met, self.node_id
+        looked_up: dict[bytes, tuple[TopicImage | None, Mapping[int, Partition]]] = {}
+        for key, leader_epoch, log_end, last_epoch in meetings:
+            raw_id = key[:16]
+            found = looked_up.get(raw_id)
+            if found is None:
+                found = looked_up[raw_id] = self._look_up(raw_id)
+            topic, hosted = found
+            met.pop(key, None)
+            number = number_of(key)
+            if topic is None or not 0 <= number < len(topic.partitions):
+                self._told.append(Told(key, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, FOLLOW))
+                continue
+            image = topic.partitions[number]
+            error = self._misled(image, leader_epoch)
+            if error:
+                self._told.append(Told(key, error, FOLLOW))
+            elif log_end == 0 and number not in hosted and node_id in image.isr:
+                met[key] = None
+            else:
+                self._judge_and_meet(topic, number, Meeting(key, leader_epoch, log_end, last_epoch))
+
+    def _look_up(self, raw_id: bytes) -> tuple[TopicImage | None, Mapping[int, Partition]]:
+        """A topic, and what lies here of it."""
+        topic_id = UUID(bytes=raw_id)
+        return self._broker.controller.image.topics_by_id.get(topic_id), self._broker.logs.known_of(topic_id)
+
+    def _judge_and_meet(self, topic: TopicImage, number: int, meeting: Meeting) -> None:
+        led = self._replication.lead(topic, number, self._broker.logs.partition(topic.topic_id, number))
+        verdict = self._judged(led, meeting)
+        if verdict.step is Step.FOLLOW:
+            self._meet(led, meeting.key, meeting.log_end)
+        else:
+            self._told.append(Told(meeting.key, ErrorCode.NONE, verdict))
+
+    def _misled(self, image: PartitionImage, claimed_epoch: int) -> int:
+        """The error for a follower that takes this broker for a leader, or in an epoch, that it is not."""
+        if claimed_epoch != image.leader_epoch:
+            return ErrorCode.FENCED_LEADER_EPOCH if claimed_epoch < image.leader_epoch else ErrorCode.UNKNOWN_LEADER_EPOCH
+        if image.leader != self._broker.node_id or self.node_id not in image.replicas:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return ErrorCode.NONE
+
+    def _judged(self, led: Led, meeting: Meeting) -> Verdict:
+        partition = led.partition
+        epoch, epoch_end = partition.epochs.end_offset(meeting.last_epoch, led.epoch, partition.log_end)
+        index = partition.index
+        first = min(index.base_offset(0), partition.log_start) if len(index) else partition.log_start
+        return judge(LeaderLog(partition.log_start, first, partition.log_end, epoch, epoch_end), meeting.log_end, meeting.last_epoch)
+
+    def _meet(self, led: Led, key: Key, log_end: int) -> None:
+        partition, before = led.partition, led.followers.get(self.node_id)
+        follower = Follower(self.node_id, self.broker_epoch, self, log_end)
+        self.met[key] = led.followers[self.node_id] = follower
+        if log_end < partition.written_end:
+            follower.behind_since_ns = self._behind_since(led, before)
+            self._fresh[led] = None
+        if partition.high_watermark or partition.log_start:
+            self._marks[led] = None
+        self._replication.follower_moved(led, follower)
+
+    def _behind_since(self, led: Led, before: Follower | None) -> int:
+        """Since when a follower is behind that comes (again) with less than there is: coming again and again is not catching up."""
+        if self.node_id not in led.image.isr:
+            return LONG_AGO_NS
+        if before is None:
+            return led.since_ns
+        return self._broker.now_ns if before.behind_since_ns is None else before.behind_since_ns
+
+    # --- Answering
+
+    def _wait(self) -> None:
+        if self._marks:
+            self.mark_moved(next(iter(self._marks)))
+        if not self._timer_set:
+            self._timer_set = True
+            self._broker.call_at(self._deadline_ns, self._waited)
+
+    def _waited(self) -> None:
+        """The one timer of a stream: it looks whether the pull it was set for is still the one that waits."""
+        self._timer_set = False
+        if self._reply is None or self._ended:
+            return
+        if self._broker.now_ns >= self._deadline_ns:
+            self.wake()
+        else:
+            self._timer_set = True
+            self._broker.call_at(self._deadline_ns, self._waited)
+
+    def _marks_due(self) -> None:
+        self._mark_timer_set = False
+        if self._marks:
+            self.wake()
+
+    def answer(self) -> None:
+        """Give what there is."""
+        if self._reply is None:
+            return
+        reply, self._reply = self._reply, None
+        chosen, locations = self._choose()
+
+        def read(batches: list[Buffer] | None) -> None:
+            self._reading = False
+            if self._ended or batches is None:
+                reply(NOT_THIS_STREAM)
+            else:
+                self._send(reply, chosen, batches)
+
+        self._reading = True
+        self._broker.logs.read(locations, read)
+
+    def _choose(self) -> tuple[list[_Sent], list[Location]]:
+        """What is to be sent, and where it lies."""
+        chosen: list[_Sent] = []
+        locations: list[Location] = []
+        room_bytes = self._max_bytes
+        partition_max_bytes: int = self._broker.settings["replica.fetch.max.bytes"]
+        for led in list(self._fresh):
+            if locations and room_bytes <= 0:
+                break
+            del self._fresh[led]
+            follower = self.met.get(led.key)
+            if follower is None or led.followers.get(self.node_id) is not follower:
+                continue
+            partition, index = led.partition, led.partition.index
+            first, stop = index.first_reaching(follower.sent), index.below(partition.written_end)
+            found = index.select(first, stop, min(room_bytes, partition_max_bytes), at_least_one=not locations)
+            whole = first + len(found) >= stop
+            if not whole:
+                self._fresh[led] = None
+            if not found:
+                if follower.sent < partition.log_start:  # all that was still to come is deleted
+                    del self.met[led.key]
+                    self._told.append(Told(led.key, ErrorCode.NONE, Verdict(Step.RESTART, offset=partition.log_start)))
+                continue
+            if index.base_offset(first) > follower.sent:
+                self._marks[led] = None  # what was between is gone here, and its log should not begin before that either
+            follower.sent = index.last_offset(first + len(found) - 1) + 1
+            chosen.append(_Sent(led, follower, len(found), follower.sent, whole))
+            locations += found
+            room_bytes -= sum(location.size_bytes for location in found)
+        return chosen, locations
+
+    def _send(self, reply: Reply, chosen: list[_Sent], batches: list[Buffer]) -> None:
+        runs: list[tuple[Key, int]] = []
+        kept: list[Buffer] = []
+        position = 0
+        for sent in chosen:
+            own = batches[position : position + sent.batch_count]
+            position += sent.batch_count
+            key = sent.led.key
+            if self.met.get(key) is sent.follower:  # it may have been led away while the disk was read
+                runs.append((key, sum(map(len, own))))
+                kept += own
+                self._unwritten.append(sent)
+        marks = []
+        for led in self._marks:
+            follower, partition = self.met.get(led.key), led.partition
+            if follower is not None:
+                marks.append(Mark(led.key, partition.high_watermark, partition.log_start))
+                if partition.log_start > follower.start:
+                    self._unmoved.append((led, follower, partition.log_start))
+        told, self._told = self._told, []
+        self._marks.clear()
+        self._number += 1
+        self._answered_ns = self._broker.now_ns
+        reply(Message(body=encode_answer(ErrorCode.NONE, self._number, told, marks, runs, kept)))

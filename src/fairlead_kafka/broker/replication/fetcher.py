@@ -1,0 +1,306 @@
+"""The follower's end of a replication stream: one leader broker, all the partitions that are followed there.
+
+    resting ──a partition to follow──▶ asking ──answer──▶ writing ──written──▶ asking ...
+                                         └──refused, or the connection was lost──▶ pausing ──▶ asking, with everything to be met anew
+
+A partition is first met: the pull says where its log ends and in which leader epoch it is followed, and the answer says nothing (it may
+be followed), or how to cut it. Until then, and again from the moment its leader epoch changes, batches that come for it are let fall,
+and the next pull names it again, so that its leader does not take them for written. An answer is asked for only when the one before
+is written, and synced where the topic asks for it: asking is acknowledging.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from fairlead_kafka.base.errors import BrokerError, DecodeError
+from fairlead_kafka.base.units import ms_to_ns
+from fairlead_kafka.broker.controller import TopicImage
+from fairlead_kafka.broker.links import Done, Lane
+from fairlead_kafka.broker.log import Partition
+from fairlead_kafka.broker.replication.rules import UNKNOWN_EPOCH, Step, Verdict, truncation_point
+from fairlead_kafka.broker.replication.stream import Answer, Key, Mark, Pull, Told, decode_answer, encode_nudge, encode_pull
+from fairlead_kafka.records import scan
+from fairlead_kafka.wire import Message, PrivateApi
+
+if TYPE_CHECKING:
+    from fairlead_kafka.broker.machine import Broker
+
+_logger = logging.getLogger("fairlead_kafka.broker")
+
+SILENCE_MIN_MS = 1_000
+"""A leader may be busy for so long, whatever the configs say."""
+MEET_AGAIN_MS = 10
+"""Brokers in processes of their own hear of a new epoch some milliseconds apart: who came too early comes again soon."""
+
+
+class FetcherState(Enum):
+    """What a fetcher is at."""
+
+    RESTING = "resting"
+    ASKING = "asking"
+    WRITING = "writing"
+    PAUSING = "pausing"
+
+
+class Followed:
+    """One partition that is followed, in one leader epoch."""
+
+    __slots__ = ("epoch", "key", "number", "partition", "topic")
+
+    def __init__(self, topic: TopicImage, number: int, key: Key, epoch: int, partition: Partition | None) -> None:
+        self.topic = topic
+        self.number = number
+        self.key = key
+        self.epoch = epoch
+        self.partition = partition
+        """None until something is written to it."""
+
+    def meeting(self) -> tuple[Key, int, int, int]:
+        """Where its log ends, for its leader to judge: a `Meeting`."""
+        partition = self.partition
+        if partition is None:
+            return self.key, self.epoch, 0, UNKNOWN_EPOCH
+        return self.key, self.epoch, partition.log_end, partition.epochs.latest
+
+
+class Fetcher:
+    """One stream from a leader to this broker."""
+
+    def __init__(self, broker: Broker, leader: int) -> None:
+        self._broker = broker
+        self._leader = leader
+        self.state = FetcherState.RESTING
+        self._followed: dict[Key, Followed] = {}
+        self._unmet: dict[Key, Followed] = {}
+        """To be met in the next pull."""
+        self._meeting: dict[Key, Followed] = {}
+        """Met in the pull that is under way."""
+        self._dropped: dict[Key, None] = {}
+        """Not followed here any more, which the leader is to be told."""
+        self._written = 0
+        self._later: dict[Key, Followed] = {}
+        """Leader and follower do not agree on these: they meet again a little later."""
+        self._disagreements = 0
+        """In a row."""
+        self._nudging = False
+        self._complaint = ""
+        self._round = 0
+        """Counts what is begun, so that answers to what was given up are known."""
+
+    # --- What is followed
+
+    def follow(self, followed: Followed) -> None:
+        """Follow a partition from now on, or in another epoch than before."""
+        key = followed.key
+        self._followed[key] = followed
+        self._unmet[key] = followed
+        self._meeting.pop(key, None)
+        self._dropped.pop(key, None)
+
+    def drop(self, key: Key) -> None:
+        """Follow a partition no more."""
+        if self._followed.pop(key, None) is not None:
+            self._unmet.pop(key, None)
+            self._meeting.pop(key, None)
+            self._dropped[key] = None
+
+    def go_on(self) -> None:
+        """Begin, or have the leader answer now: there is something to tell it."""
+        if self.state is FetcherState.RESTING:
+            self._ask()
+        elif self.state is FetcherState.ASKING and (self._unmet or self._dropped) and not self._nudging:
+            self._nudging = True
+
+            def nudged(_response: Message | None, _error: Exception | None) -> None:
+                self._nudging = False
+
+            self._send(Message(body=encode_nudge(self._broker.node_id)), nudged)
+
+    def _send(self, message: Message, done: Done) -> None:
+        self._broker.links.ask(self._leader, PrivateApi.REPLICATE, 0, message, done, Lane.REPLICATION, self._patience_ms())
+
+    def _patience_ms(self) -> float:
+        """How long an answer may take. A leader that has nothing to say says so after replica.fetch.wait.max.ms: that is the stream's
+        heartbeat, and silence well beyond it means a dead connection. A new one is tried while this replica still counts as in sync."""
+        settings = self._broker.settings
+        silence_ms = min(settings["replica.lag.time.max.ms"] / 2, settings["broker.session.timeout.ms"])
+        return float(settings["replica.fetch.wait.max.ms"] + max(SILENCE_MIN_MS, silence_ms))
+
+    # --- Asking
+
+    def _ask(self) -> None:
+        if not self._followed and not self._dropped:
+            self.state = FetcherState.RESTING
+            return
+        broker, image = self._broker, self._broker.controller.image
+        if not image.is_alive(self._leader):
+            self._begin_anew(FetcherState.RESTING)
+            return
+        self.state = FetcherState.ASKING
+        self._meeting, self._unmet = self._unmet, {}
+        dropped, self._dropped = self._dropped, {}
+        own = image.brokers.get(broker.node_id)
+        pull = Pull(
+            broker.node_id,
+            -1 if own is None else own.epoch,
+            self._written,
+            broker.settings["replica.fetch.wait.max.ms"],
+            broker.settings["replica.fetch.response.max.bytes"],
+            list(dropped),
+            [followed.meeting() for followed in self._meeting.values()],
+        )
+        self._round += 1
+        number = self._round
+
+        def done(response: Message | None, error: Exception | None) -> None:
+            if number == self._round and self.state is FetcherState.ASKING:
+                self._answered(response, error)
+
+        self._send(Message(body=encode_pull(pull)), done)
+
+    def _answered(self, response: Message | None, error: Exception | None) -> None:
+        if response is None:
+            if self._written:
+                _logger.info("broker %d follows broker %d no more for now: %s", self._broker.node_id, self._leader, error)
+            self._pause()
+            return
+        try:
+            answer = decode_answer(response.body)
+        except DecodeError as wrong:
+            self._complain(wrong)
+            self._pause()
+            return
+        if answer.error:
+            self._pause()
+            return
+        self._take(answer)
+
+    def _take(self, answer: Answer) -> None:
+        meeting, self._meeting = self._meeting, {}
+        if meeting and not any(told.error for told in answer.told):
+            self._disagreements = 0
+        for told in answer.told:
+            followed = self._followed.get(told.key)
+            if followed is not None and told.key not in self._unmet:
+                self._told(followed, told)
+        try:
+            for key, batches in answer.runs:
+                self._append(key, batches)
+        except (BrokerError, DecodeError) as error:
+            self._complain(error)
+            self._pause()
+            return
+        self.state = FetcherState.WRITING
+        number = self._round
+
+        def written(success: bool) -> None:
+            if number != self._round or self.state is not FetcherState.WRITING:
+                return
+            if not success:
+                self._pause()
+                return
+            self._written = answer.number
+            self._take_marks(answer.marks)
+            self._ask()
+
+        if answer.runs:
+            self._broker.logs.when_written(written)
+        else:
+            written(True)
+
+    def _append(self, key: Key, batches: memoryview) -> None:
+        followed = self._followed.get(key)
+        if followed is None:
+            self._dropped[key] = None
+            return
+        if key in self._unmet:
+            return
+        partition = followed.partition
+        broker = self._broker
+        if partition is None:
+            partition = followed.partition = broker.logs.partition(followed.topic.topic_id, followed.number)
+        append = broker.logs.append_replica
+        for header in scan(batches):
+            append(partition, batches, header, followed.epoch, broker.wall_ms)
+
+    def _take_marks(self, marks: Sequence[Mark]) -> None:
+        for mark in marks:
+            followed = self._followed.get(mark.key)
+            if followed is None or followed.partition is None or mark.key in self._unmet:
+                continue
+            partition = followed.partition
+            reached = min(mark.high_watermark, partition.written_end)
+            if reached > partition.high_watermark:
+                partition.high_watermark = reached
+                self._broker.purgatory.advanced(partition)
+            if partition.log_start < mark.log_start <= partition.high_watermark:
+                self._broker.logs.move_start(partition, mark.log_start)
+
+    # --- Meetings
+
+    def _told(self, followed: Followed, told: Told) -> None:
+        """A partition cannot be followed as it is: cut it and meet again, or meet again a little later."""
+        if told.error:
+            self._meet_later(followed)
+            return
+        partition = followed.partition
+        if partition is None:
+            partition = followed.partition = self._broker.logs.partition(followed.topic.topic_id, followed.number)
+        self._cut(partition, told.verdict)
+        self._unmet[followed.key] = followed
+
+    def _cut(self, partition: Partition, verdict: Verdict) -> None:
+        broker = self._broker
+        if verdict.step is Step.RESTART:
+            text = "%s: broker %d begins anew at offset %d, where its leader's log begins"
+            _logger.warning(text, partition, broker.node_id, verdict.offset)
+            broker.logs.restart(partition, verdict.offset)
+            return
+        own_epoch, own_end = partition.epoch_end(verdict.epoch)
+        offset = truncation_point(verdict, own_epoch, own_end, partition.log_end)
+        _logger.info("%s: broker %d cuts its log from offset %d to %d", partition, broker.node_id, partition.log_end, offset)
+        broker.logs.truncate(partition, offset)
+
+    def _meet_later(self, followed: Followed) -> None:
+        """Leader and follower do not agree on who leads in which epoch; one of them will hear of it, mostly very soon."""
+        if not self._later:
+            wait_ms = min(MEET_AGAIN_MS << self._disagreements, self._broker.settings["replica.fetch.backoff.ms"])
+            self._disagreements = min(self._disagreements + 1, 16)
+            self._broker.call_later(wait_ms, self._meet_again)
+        self._later[followed.key] = followed
+
+    def _meet_again(self) -> None:
+        later, self._later = self._later, {}
+        for key, followed in later.items():
+            if self._followed.get(key) is followed:
+                self._unmet[key] = followed
+        self.go_on()
+
+    # --- Trouble
+
+    def _complain(self, error: Exception) -> None:
+        """Once for each reason, not at every try."""
+        if str(error) != self._complaint:
+            self._complaint = str(error)
+            _logger.warning("broker %d cannot follow broker %d: %s", self._broker.node_id, self._leader, error)
+
+    def _begin_anew(self, state: FetcherState) -> None:
+        self._round += 1
+        self.state = state
+        self._written = 0
+        self._meeting, self._unmet = {}, dict(self._followed)
+        self._dropped.clear()
+
+    def _pause(self) -> None:
+        self._begin_anew(FetcherState.PAUSING)
+        number = self._round
+
+        def again() -> None:
+            if number == self._round:
+                self._ask()
+
+        self._broker.call_at(self._broker.now_ns + ms_to_ns(self._broker.settings["replica.fetch.backoff.ms"]), again)

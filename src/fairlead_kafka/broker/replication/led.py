@@ -1,0 +1,176 @@
+"""A partition as its leader keeps it for one leader epoch: who follows, how far, and who waits for them."""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.broker.controller import PartitionImage, TopicImage
+from fairlead_kafka.broker.log import Partition
+from fairlead_kafka.broker.replication.rules import effective_min_isr, in_time, replicated_end
+from fairlead_kafka.broker.replication.stream import Key
+
+if TYPE_CHECKING:
+    from fairlead_kafka.broker.replication.feed import Feed
+
+UNKNOWN_END = -1
+"""Of a replica in sync that was not heard of in this leader epoch: nothing is replicated to it."""
+
+Replicated = Callable[[int], None]
+"""Called once with an error code: 0, the high watermark has passed."""
+
+
+class Proposal(Protocol):
+    """A change of the replicas in sync that the controller was asked for."""
+
+    @property
+    def isr(self) -> tuple[int, ...]:
+        """The replicas in sync that were proposed."""
+
+
+class Follower:
+    """A remote replica that has met its leader in this leader epoch."""
+
+    __slots__ = ("behind_since_ns", "broker_epoch", "end", "feed", "node_id", "sent", "start")
+
+    def __init__(self, node_id: int, broker_epoch: int, feed: Feed, end: int) -> None:
+        self.node_id = node_id
+        self.broker_epoch = broker_epoch
+        """Which of the broker's lives it is."""
+        self.feed: Feed | None = feed
+        """The stream it is fed by; None: that has ended."""
+        self.end = end
+        """Everything below is written there."""
+        self.sent = end
+        """Everything below was sent."""
+        self.start = 0
+        """Everything below is deleted there."""
+        self.behind_since_ns: int | None = None
+        """Until when it had everything; None: it has."""
+
+
+class Led:
+    """One partition led here, in one leader epoch. `image` is the controller's and changes under it."""
+
+    __slots__ = (
+        "deleting",
+        "epoch",
+        "epoch_start",
+        "followers",
+        "image",
+        "key",
+        "number",
+        "partition",
+        "proposal",
+        "since_ns",
+        "topic",
+        "waiting",
+    )
+
+    def __init__(self, topic: TopicImage, number: int, key: Key, partition: Partition, now_ns: int) -> None:
+        self.topic = topic
+        self.number = number
+        self.key = key
+        self.partition = partition
+        self.image: PartitionImage = topic.partitions[number]
+        self.epoch = self.image.leader_epoch
+        self.epoch_start = partition.log_end
+        """Where this epoch's records begin. Before the high watermark has come here nobody can say where the partition ends (KIP-207)."""
+        self.since_ns = now_ns
+        self.followers: dict[int, Follower] = {}
+        self.proposal: Proposal | None = None
+        """At most one is under way (KIP-497)."""
+        self.waiting: list[tuple[int, Replicated]] = []
+        """(offset that the high watermark must reach, whom to tell), by offset."""
+        self.deleting: list[tuple[int, Replicated]] = []
+        """(offset that the low watermark must reach, whom to tell)."""
+
+    @property
+    def min_isr(self) -> int:
+        """`min.insync.replicas` as it counts here."""
+        return effective_min_isr(self.partition.limits.min_insync_replicas, len(self.image.replicas))
+
+    @property
+    def below_min_isr(self) -> bool:
+        """True if too few replicas are in sync to acknowledge anything to acks=all."""
+        return len(self.image.isr) < self.min_isr
+
+    def check_in_sync(self) -> None:
+        """BrokerError NOT_ENOUGH_REPLICAS if acks=all cannot be given."""
+        if self.below_min_isr:
+            text = f"{self.partition}: {len(self.image.isr)} replicas are in sync, and min.insync.replicas asks for {self.min_isr}"
+            raise BrokerError(ErrorCode.NOT_ENOUGH_REPLICAS, text)
+
+    @property
+    def end_known(self) -> bool:
+        """True once the high watermark has come to this epoch's start: until then records that were acknowledged may lie above it."""
+        return self.partition.high_watermark >= self.former_end
+
+    @property
+    def former_end(self) -> int:
+        """Where all ends that was there before this epoch. It is less than it was if the disk failed to take the last of it."""
+        return min(self.epoch_start, self.partition.log_end)
+
+    def maximal_isr(self) -> tuple[int, ...]:
+        """The replicas in sync, and those that will be if the controller agrees (KIP-497): none of them may be left behind."""
+        isr = self.image.isr
+        return isr if self.proposal is None else (*isr, *(node_id for node_id in self.proposal.isr if node_id not in isr))
+
+    def reachable_mark(self, now_ns: int, lag_max_ns: int) -> int:
+        """The high watermark by the replicas' ends (Kafka's `Partition.maybeIncrementLeaderHW`); it never goes back.
+
+        It stays while fewer than `min.insync.replicas` are in sync (KIP-966), and waits for those that are catching up in time: else they
+        might run after it for ever.
+        """
+        partition, followers, leader = self.partition, self.followers, self.image.leader
+        if self.below_min_isr:
+            return partition.high_watermark
+        required = self.maximal_isr()
+        ends = [followers[node_id].end if node_id in followers else UNKNOWN_END for node_id in required if node_id != leader]
+        if len(followers) >= len(required):  # at least one of them is out of sync
+            ends += [
+                follower.end
+                for node_id, follower in followers.items()
+                if node_id not in required and follower.feed is not None and in_time(follower.behind_since_ns, now_ns, lag_max_ns)
+            ]
+        return max(partition.high_watermark, replicated_end(partition.written_end, ends))
+
+    def laggards(self, now_ns: int, lag_max_ns: int) -> list[int]:
+        """The replicas in sync that have been behind for too long (Kafka's `Partition.getOutOfSyncReplicas`)."""
+        found = []
+        for node_id in self.image.isr:
+            if node_id == self.image.leader:
+                continue
+            follower = self.followers.get(node_id)
+            behind_since_ns = self.since_ns if follower is None else follower.behind_since_ns
+            if not in_time(behind_since_ns, now_ns, lag_max_ns):
+                found.append(node_id)
+        return found
+
+    def when_replicated(self, offset: int, done: Replicated) -> None:
+        """Call done(0) once the high watermark has reached `offset`, perhaps at once; done(error) if this broker leads no more."""
+        if self.partition.high_watermark >= offset:
+            done(self.replicated_code())
+        else:
+            insort(self.waiting, (offset, done), key=_offset)
+
+    def take_replicated(self) -> list[Replicated]:
+        """Those whose wait the high watermark has ended; they are forgotten here."""
+        waiting, mark = self.waiting, self.partition.high_watermark
+        count = 0
+        while count < len(waiting) and waiting[count][0] <= mark:
+            count += 1
+        taken = [done for _offset, done in waiting[:count]]
+        del waiting[:count]
+        return taken
+
+    def replicated_code(self) -> int:
+        """What is told when the high watermark has passed (Kafka's `Partition.checkEnoughReplicasReachOffset`)."""
+        return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND if self.below_min_isr else ErrorCode.NONE
+
+
+def _offset(waiting: tuple[int, Replicated]) -> int:
+    return waiting[0]

@@ -1,0 +1,378 @@
+"""Replication in one broker: what it leads, what it follows, and the streams between it and the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.base.ids import NO_LEADER
+from fairlead_kafka.base.units import ms_to_ns
+from fairlead_kafka.broker.controller import (
+    BrokerConfigsChanged,
+    BrokersChanged,
+    Change,
+    LeadersChanged,
+    PartitionsAdded,
+    PartitionsChanged,
+    TopicConfigsChanged,
+    TopicCreated,
+    TopicDeleted,
+    TopicImage,
+)
+from fairlead_kafka.broker.dispatch import Reply, serves_privately
+from fairlead_kafka.broker.log import Partition
+from fairlead_kafka.broker.replication.feed import NOT_THIS_STREAM, Feed
+from fairlead_kafka.broker.replication.fetcher import Fetcher, Followed
+from fairlead_kafka.broker.replication.in_sync import InSyncReplicas
+from fairlead_kafka.broker.replication.led import Follower, Led, Replicated
+from fairlead_kafka.broker.replication.stream import Key, decode_pull, encode_answer, key_of
+from fairlead_kafka.wire import Message, PrivateApi, Request
+
+if TYPE_CHECKING:
+    from fairlead_kafka.broker.machine import Broker
+    from fairlead_kafka.broker.sessions import Session
+
+
+class Replication:
+    """The replicas of one broker. `advance` is called in each step, after the events."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self.awake: dict[Feed, None] = {}
+        """Streams to be answered at the end of this step."""
+        self._led: dict[Partition, Led] = {}
+        """What is led here and was ever looked at; a partition that nobody wrote to costs nothing."""
+        self._feeds: dict[int, Feed] = {}
+        self._by_session: dict[Session, Feed] = {}
+        self._fetchers: dict[int, Fetcher] = {}
+        self._following: dict[Key, int] = {}
+        self._stirred: dict[Fetcher, None] = {}
+        """Fetchers that have something to tell their leaders."""
+        self._in_sync = InSyncReplicas(broker, self)
+        self._running = False
+
+    def start(self) -> None:
+        """Take up what the controller's image says. Called when the broker has joined the cluster."""
+        self._running = True
+        for topic in self._broker.controller.image.topics.values():
+            self._assign_all(topic, range(len(topic.partitions)))
+        self._look_for_laggards_later()
+
+    def stop(self) -> None:
+        """Take no part any more. Nobody is told: of a good end the controller told before, and of another one nobody can be."""
+        self._running = False
+        self._led.clear()
+        self._feeds.clear()
+        self._by_session.clear()
+        self._fetchers.clear()
+        self._following.clear()
+        self.awake.clear()
+        self._stirred.clear()
+
+    def advance(self) -> None:
+        """Send what this step brought about: proposals, answers, questions."""
+        self._in_sync.flush()
+        awake, self.awake = self.awake, {}
+        for feed in awake:
+            feed.answer()
+        stirred, self._stirred = self._stirred, {}
+        for fetcher in stirred:
+            fetcher.go_on()
+
+    # --- Leading
+
+    def lead(self, topic: TopicImage, number: int, partition: Partition) -> Led:
+        """What is kept of a partition that the image says is led here, in its present leader epoch."""
+        led = self._led.get(partition)
+        if led is not None and led.epoch == topic.partitions[number].leader_epoch:
+            return led
+        if led is not None:
+            self._depose(led, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        key = key_of(partition.topic_id_bytes, number)
+        led = self._led[partition] = Led(topic, number, key, partition, self._broker.now_ns)
+        for feed in self._feeds.values():
+            feed.touched(key, led)
+        self.advance_mark(led)
+        return led
+
+    def leading(self, partition: Partition) -> Led:
+        """What is kept of a partition that `HostedPartitions.find` found in this step. BrokerError NOT_LEADER_OR_FOLLOWER if it was not."""
+        led = self._led.get(partition)
+        if led is None:
+            raise BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{partition} is not led by broker {self._broker.node_id}")
+        return led
+
+    def led(self, partition: Partition) -> Led | None:
+        """What is kept of a partition if it is led here and was looked at in this leader epoch."""
+        return self._led.get(partition)
+
+    def holds(self, led: Led) -> bool:
+        """True as long as the partition is led here in that epoch."""
+        return self._led.get(led.partition) is led
+
+    def written(self, partition: Partition) -> None:
+        """More of a partition is in the log file: followers may have it."""
+        led = self._led.get(partition)
+        if led is None:
+            return
+        for follower in led.followers.values():
+            if follower.behind_since_ns is None:
+                follower.behind_since_ns = self._broker.now_ns
+            if follower.feed is not None:
+                follower.feed.grown(led)
+        if len(led.image.isr) == 1:  # else it is for the others to say
+            self.advance_mark(led)
+
+    def start_moved(self, partition: Partition) -> None:
+        """A partition's log starts later than before; its followers' logs are to as well."""
+        led = self._led.get(partition)
+        if led is not None:
+            self._tell_followers(led)
+
+    def low_watermark(self, led: Led) -> int:
+        """Below it everything is deleted on all replicas whose broker is alive (Kafka's `Partition.lowWatermarkIfLeader`)."""
+        image, starts = self._broker.controller.image, [led.partition.log_start]
+        for node_id in led.image.replicas:
+            if node_id != self._broker.node_id and image.is_alive(node_id):
+                follower = led.followers.get(node_id)
+                starts.append(0 if follower is None else follower.start)
+        return min(starts)
+
+    def when_deleted(self, led: Led, offset: int, done: Replicated) -> None:
+        """Call done(0) once the low watermark has reached `offset`, perhaps at once; done(error) if this broker leads no more."""
+        led.deleting.append((offset, done))
+        self.starts_moved(led)
+
+    def starts_moved(self, led: Led) -> None:
+        """A follower has deleted what it was told to, or is not waited for any more."""
+        if not led.deleting:
+            return
+        low_watermark = self.low_watermark(led)
+        deleting, led.deleting = led.deleting, []
+        for offset, done in deleting:
+            if offset <= low_watermark:
+                done(ErrorCode.NONE)
+            else:
+                led.deleting.append((offset, done))
+
+    def follower_moved(self, led: Led, follower: Follower) -> None:
+        """A follower has written more, or was met."""
+        self.advance_mark(led)
+        self._in_sync.consider_joining(led, follower.node_id)
+
+    def may_join(self, node_id: int) -> None:
+        """More is known of a broker than when its replicas were looked at last."""
+        for led in self._led.values():
+            if node_id in led.followers:
+                self._in_sync.consider_joining(led, node_id)
+
+    def advance_mark(self, led: Led) -> None:
+        """Raise the high watermark as far as the replicas allow, and tell who waits for it."""
+        partition = led.partition
+        if partition.high_watermark >= partition.written_end:
+            return
+        mark = led.reachable_mark(self._broker.now_ns, ms_to_ns(self._broker.settings["replica.lag.time.max.ms"]))
+        if mark <= partition.high_watermark:
+            return
+        partition.high_watermark = mark
+        self._tell_followers(led)
+        code = led.replicated_code() if led.waiting else ErrorCode.NONE
+        for done in led.take_replicated():
+            done(code)
+        self._broker.purgatory.advanced(partition)
+
+    def _tell_followers(self, led: Led) -> None:
+        for follower in led.followers.values():
+            if follower.feed is not None:
+                follower.feed.mark_moved(led)
+
+    def _depose(self, led: Led, code: int) -> None:
+        """Lead a partition no more, in this epoch at least."""
+        if self._led.get(led.partition) is led:
+            del self._led[led.partition]
+        waiting, led.waiting, led.deleting = [*led.waiting, *led.deleting], [], []
+        for _offset, done in waiting:
+            done(code)
+
+    def gone(self, partition: Partition) -> None:
+        """The partition's topic was deleted."""
+        led = self._led.get(partition)
+        if led is not None:
+            self._depose(led, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+    def _look_for_laggards_later(self) -> None:
+        """Twice within the time that a replica may be behind, as Kafka's `ReplicaManager.startup`."""
+        interval_ms = self._broker.settings["replica.lag.time.max.ms"] / 2
+        self._broker.call_at(self._broker.now_ns + ms_to_ns(interval_ms), self._look_for_laggards)
+
+    def _look_for_laggards(self) -> None:
+        lag_max_ns = ms_to_ns(self._broker.settings["replica.lag.time.max.ms"])
+        for led in self._led.values():
+            if len(led.image.isr) > 1:
+                self._in_sync.consider_leaving(led, lag_max_ns)
+            if len(led.image.isr) < len(led.image.replicas):
+                for node_id in list(led.followers):  # it may have come up before this image knew of its new life
+                    self._in_sync.consider_joining(led, node_id)
+        self._advance_all()  # somebody who was catching up may take too long for it
+        self._look_for_laggards_later()
+
+    # --- Streams of followers
+
+    def pull(self, request: Request, session: Session, reply: Reply) -> None:
+        """Serve one request on a stream."""
+        pull = decode_pull(request.message.body)
+        feed = self._by_session.get(session)
+        if pull is None:
+            if feed is not None:
+                feed.nudged()
+            reply(Message(body=encode_answer(ErrorCode.NONE, 0, (), (), (), ())))
+            return
+        if not self._running:
+            session.close()
+            return
+        if not pull.written and self._broker.controller.image.is_alive(pull.node_id):
+            feed = self._open_feed(session, pull.node_id)
+        if feed is None:
+            reply(NOT_THIS_STREAM)
+        else:
+            feed.pulled(pull, reply)
+
+    def _open_feed(self, session: Session, node_id: int) -> Feed:
+        self._end_feed(node_id)
+        feed = self._feeds[node_id] = self._by_session[session] = Feed(self._broker, self, node_id)
+        session.on_close(lambda: self._close_feed(session, feed))
+        return feed
+
+    def _end_feed(self, node_id: int) -> None:
+        feed = self._feeds.pop(node_id, None)
+        if feed is not None:
+            feed.end()
+            self._advance_all()  # nobody waits for it any more
+
+    def _close_feed(self, session: Session, feed: Feed) -> None:
+        if self._by_session.get(session) is feed:
+            del self._by_session[session]
+        if self._feeds.get(feed.node_id) is feed:
+            self._end_feed(feed.node_id)
+
+    # --- Following the controller
+
+    def changed(self, change: Change) -> None:
+        """Follow the controller. Partitions that are gone were told by `gone`."""
+        if not self._running:
+            return
+        if isinstance(change, TopicCreated):
+            self._assign_all(change.topic, range(len(change.topic.partitions)))
+        elif isinstance(change, PartitionsAdded):
+            self._assign_all(change.topic, range(change.first, len(change.topic.partitions)))
+        elif isinstance(change, TopicDeleted):
+            self._forget(change.topic)
+        elif isinstance(change, LeadersChanged):
+            for topic, numbers in change.by_topic():
+                self._assign_all(topic, numbers, met_anew=True)
+        elif isinstance(change, PartitionsChanged):
+            for topic, number in change.partitions:
+                self._reassign(topic, number)
+        elif isinstance(change, TopicConfigsChanged | BrokerConfigsChanged):
+            self._advance_all()  # min.insync.replicas may be another
+        elif isinstance(change, BrokersChanged):
+            self._broker_changed(change.node_id, change.alive)
+
+    def _broker_changed(self, node_id: int, alive: bool) -> None:
+        if not alive:
+            self._end_feed(node_id)
+            for led in list(self._led.values()):
+                self.starts_moved(led)
+            return
+        if node_id in self._fetchers:
+            self._stirred[self._fetchers[node_id]] = None
+        self.may_join(node_id)  # it may have met its leaders before the image knew of its new life
+
+    def _assign_all(self, topic: TopicImage, numbers: Iterable[int], met_anew: bool = False) -> None:
+        """Partitions are new, or have a new leader or leader epoch, in which who followed them here must meet them anew."""
+        raw_id, hosted = topic.topic_id.bytes, self._broker.logs.known_of(topic.topic_id)
+        for number in numbers:
+            key = key_of(raw_id, number)
+            if met_anew:
+                for feed in self._feeds.values():
+                    feed.forget(key)
+            self._assign(topic, number, key, hosted.get(number))
+
+    def _assign(self, topic: TopicImage, number: int, key: Key, partition: Partition | None) -> None:
+        """Lead a partition, follow it, or neither; `partition` is what lies here of it."""
+        image, own_id = topic.partitions[number], self._broker.node_id
+        leader = image.leader
+        follows = leader != own_id and leader != NO_LEADER and own_id in image.replicas
+        before = self._following.get(key)
+        if before is not None and not (follows and before == leader):
+            self._leave(key, before)
+        if partition is not None:
+            self._assign_log(topic, number, partition)
+        if follows:
+            fetcher = self._fetchers.get(leader)
+            if fetcher is None:
+                fetcher = self._fetchers[leader] = Fetcher(self._broker, leader)
+            self._following[key] = leader
+            fetcher.follow(Followed(topic, number, key, image.leader_epoch, partition))
+            self._stirred[fetcher] = None
+
+    def _assign_log(self, topic: TopicImage, number: int, partition: Partition) -> None:
+        """Likewise, as to what lies here of it."""
+        image, own_id = topic.partitions[number], self._broker.node_id
+        if partition.log_end and own_id not in image.replicas:
+            self._broker.logs.restart(partition, 0)  # it was moved elsewhere, and takes no room here any more
+        if image.leader == own_id:
+            self.lead(topic, number, partition)
+            return
+        led = self._led.get(partition)
+        if led is not None:
+            self._depose(led, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    def _leave(self, key: Key, leader: int) -> None:
+        """Follow a partition at `leader` no more."""
+        del self._following[key]
+        self._fetchers[leader].drop(key)
+        self._stirred[self._fetchers[leader]] = None
+
+    def _reassign(self, topic: TopicImage, number: int) -> None:
+        """Replicas, or those in sync, changed under the same leader."""
+        image = topic.partitions[number]
+        if image.leader == self._broker.node_id:
+            partition = self._broker.logs.known(topic.topic_id, number)
+            led = self._led.get(partition) if partition is not None else None
+            if led is not None:
+                self._drop_strangers(led)
+                self.advance_mark(led)
+                self.starts_moved(led)
+            return
+        key = key_of(topic.topic_id.bytes, number)
+        if (self._broker.node_id in image.replicas) != (key in self._following):
+            self._assign(topic, number, key, self._broker.logs.known(topic.topic_id, number))
+
+    def _drop_strangers(self, led: Led) -> None:
+        for node_id in [node_id for node_id in led.followers if node_id not in led.image.replicas]:
+            follower = led.followers.pop(node_id)
+            if follower.feed is not None:
+                follower.feed.forget(led.key)
+
+    def _forget(self, topic: TopicImage) -> None:
+        topic_id_bytes = topic.topic_id.bytes
+        for number in range(len(topic.partitions)):
+            key = key_of(topic_id_bytes, number)
+            leader = self._following.get(key)
+            if leader is not None:
+                self._leave(key, leader)
+            for feed in self._feeds.values():
+                feed.forget(key)
+
+    def _advance_all(self) -> None:
+        for led in list(self._led.values()):
+            self.advance_mark(led)
+
+
+@serves_privately(PrivateApi.REPLICATE)
+def replicate(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+    """A follower's pull or nudge."""
+    broker.replication.pull(request, session, reply)

@@ -1,0 +1,193 @@
+"""The partitions of an internal topic that a broker leads: each is read into a shard when its leadership comes, and dropped when it goes.
+
+    led ──read to its end──▶ loaded ──led no more, or for another epoch, or the broker stops──▶ dropped
+      └──a read failed──▶ begun anew, a little later
+
+A shard belongs to one reign: a topic id and a leader epoch. A broker that loses a partition and gets it back may hear of both at once,
+and what others wrote in between is in the log alone.
+
+What a shard is, and what its records mean, is its owner's affair: the group coordinator keeps offsets in them, the transaction
+coordinator transactions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Generic, Protocol, TypeVar
+from uuid import UUID
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.base.ids import NO_LEADER_EPOCH
+from fairlead_kafka.base.units import ms_to_ns
+from fairlead_kafka.broker.controller import Change, ClusterView, LeadersChanged, TopicCreated, TopicDeleted
+from fairlead_kafka.broker.home import home_partition
+from fairlead_kafka.broker.timers import Timer
+from fairlead_kafka.core.effects import Buffer
+
+CHUNK_MAX_BYTES = 256 * 1024
+"""Bytes of keys and values written as one batch: well below any topic's max.message.bytes default."""
+APPEND_ERRORS: dict[int, int] = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+}
+"""Why a shard's log could not be written → what a client is told (Kafka's `TransactionStateManager.appendTransactionToLog`)."""
+_LOAD_RETRY_MS = 1_000
+"""Wait before a partition that could not be read is tried again."""
+
+
+class Shard(Protocol):
+    """What `Shards` must know of a shard."""
+
+    partition: int
+    loaded: bool
+
+
+AnyShard = TypeVar("AnyShard", bound=Shard)
+
+
+class ShardHost(Protocol):
+    """What `Shards` needs of its broker."""
+
+    node_id: int
+    now_ns: int
+    controller: ClusterView
+
+    def call_at(self, deadline_ns: int, function: Callable[[], None]) -> Timer:
+        """Run `function` at the deadline."""
+
+    def read_internal(self, topic: str, partition: int, offset: int, done: Callable[[int, Sequence[Buffer], int], None]) -> None:
+        """Read batches; done(error_code, batches, next_offset)."""
+
+
+class ShardKeeper(Protocol[AnyShard]):
+    """The owner of the shards of one topic."""
+
+    def new_shard(self, partition: int) -> AnyShard:
+        """An empty one, not loaded."""
+
+    def replay(self, shard: AnyShard, batches: bytes, from_offset: int) -> None:
+        """Take batches of the partition's log into the shard, in order."""
+
+    def shard_loaded(self, shard: AnyShard) -> None:
+        """The log was read to its end."""
+
+    def shard_dropped(self, shard: AnyShard) -> None:
+        """The partition is led by somebody else, or by nobody: whoever waits is to look elsewhere."""
+
+
+class Shards(Generic[AnyShard]):
+    """The shards of one broker for one internal topic; `what` names what is kept in it, for errors."""
+
+    def __init__(self, host: ShardHost, topic: str, what: str, keeper: ShardKeeper[AnyShard]) -> None:
+        self._host = host
+        self._topic = topic
+        self._what = what
+        self._keeper = keeper
+        self._led: dict[int, AnyShard] = {}
+        self._reigns: dict[int, tuple[UUID, int]] = {}
+        """Topic id and leader epoch that each shard is of."""
+        self._unsubscribe: Callable[[], None] = lambda: None
+
+    def __iter__(self) -> Iterator[AnyShard]:
+        return iter(list(self._led.values()))
+
+    def loaded(self) -> list[AnyShard]:
+        """Those that were read to their end."""
+        return [shard for shard in self._led.values() if shard.loaded]
+
+    def start(self) -> None:
+        """Begin: read what is led here."""
+        self._unsubscribe = self._host.controller.subscribe(self._changed)
+        self._follow(fresh=False)
+
+    def stop(self) -> None:
+        """End: everything is dropped."""
+        self._unsubscribe()
+        for partition in list(self._led):
+            self._drop(partition)
+
+    def led(self, partition: int) -> AnyShard | None:
+        """The shard of a partition led here."""
+        return self._led.get(partition)
+
+    def holds(self, shard: AnyShard) -> bool:
+        """True as long as the shard is in use."""
+        return self._led.get(shard.partition) is shard
+
+    def of(self, key: str) -> AnyShard:
+        """The shard that `key` is at home in. BrokerError: NOT_COORDINATOR, or COORDINATOR_LOAD_IN_PROGRESS while it is being read."""
+        topic = self._host.controller.image.topics.get(self._topic)
+        shard = None if topic is None else self._led.get(home_partition(key, len(topic.partitions)))
+        if shard is None:
+            raise BrokerError(ErrorCode.NOT_COORDINATOR, f"{self._what} {key!r} is not at home on broker {self._host.node_id}")
+        if not shard.loaded:
+            raise BrokerError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"what is known of {self._what} {key!r} is being read")
+        return shard
+
+    def _changed(self, change: Change) -> None:
+        """Follow the controller. It calls in the step of the broker that asked for the change: files are for a step of our own."""
+        if isinstance(change, TopicCreated) and change.topic.name == self._topic:
+            self._follow(fresh=True)
+        elif _concerns(change, self._topic):
+            self._host.call_at(self._host.now_ns, lambda: self._follow(fresh=False))
+
+    def _follow(self, fresh: bool) -> None:
+        topic = self._host.controller.image.topics.get(self._topic)
+        reigns: dict[int, tuple[UUID, int]] = {}
+        if topic is not None:
+            mine = ((number, one) for number, one in enumerate(topic.partitions) if one.leader == self._host.node_id)
+            reigns = {number: (topic.topic_id, one.leader_epoch) for number, one in mine}
+        for number in [number for number, reign in self._reigns.items() if reigns.get(number) != reign]:
+            self._drop(number)
+        for number in [number for number in reigns if number not in self._led]:
+            shard = self._led[number] = self._keeper.new_shard(number)
+            self._reigns[number] = reigns[number]
+            if fresh:
+                shard.loaded = True
+            else:
+                self._load(shard, 0)
+
+    def _load(self, shard: AnyShard, offset: int) -> None:
+        def read(error: int, batches: Sequence[Buffer], next_offset: int) -> None:
+            if not self.holds(shard):
+                return
+            if error:
+                self._host.call_at(self._host.now_ns + ms_to_ns(_LOAD_RETRY_MS), lambda: self._load_again(shard))
+            elif batches:
+                self._keeper.replay(shard, b"".join(batches), offset)
+                self._load(shard, next_offset)
+            else:
+                shard.loaded = True
+                self._keeper.shard_loaded(shard)
+
+        self._host.read_internal(self._topic, shard.partition, offset, read)
+
+    def _load_again(self, shard: AnyShard) -> None:
+        if self.holds(shard):
+            fresh = self._led[shard.partition] = self._keeper.new_shard(shard.partition)
+            self._load(fresh, 0)
+
+    def _drop(self, partition: int) -> None:
+        shard = self._led.pop(partition, None)
+        self._reigns.pop(partition, None)
+        if shard is not None:
+            self._keeper.shard_dropped(shard)
+
+
+def _concerns(change: Change, topic: str) -> bool:
+    if isinstance(change, LeadersChanged):
+        return any(one.name == topic for one, _ in change.partitions)
+    return isinstance(change, TopicDeleted) and change.topic.name == topic
+
+
+def epoch_of(controller: ClusterView, topic: str, partition: int) -> int:
+    """The leader epoch of a partition, which is its coordinator's epoch; -1 if there is no such partition."""
+    image = controller.image.partition(topic, partition)
+    return NO_LEADER_EPOCH if image is None else image.leader_epoch

@@ -1,0 +1,297 @@
+"""The transaction coordinator of one broker: every transactional request's first and last word."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from typing import TYPE_CHECKING
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.base.ids import NO_PRODUCER_EPOCH, TopicPartition
+from fairlead_kafka.base.units import ms_to_ns
+from fairlead_kafka.broker.controller import TRANSACTIONS_TOPIC
+from fairlead_kafka.broker.internal import NO_PRODUCER, Marker, ProducerIdentity
+from fairlead_kafka.broker.shards import Shards, epoch_of
+from fairlead_kafka.broker.timers import Timer
+from fairlead_kafka.broker.transactions.image import TransactionImage
+from fairlead_kafka.broker.transactions.log import Transaction, TransactionLog, TransactionShard, replay
+from fairlead_kafka.broker.transactions.markers import RETRY_MS, Ending, Markers
+from fairlead_kafka.broker.transactions.states import ADD_ERRORS, END_ERRORS, ENDING, EXPIRING, INIT_ERRORS, TransactionState
+
+if TYPE_CHECKING:
+    from fairlead_kafka.broker.machine import Broker
+
+ABORT_INTERVAL = "transaction.abort.timed.out.transaction.cleanup.interval.ms"
+EXPIRY_INTERVAL = "transaction.remove.expired.transaction.cleanup.interval.ms"
+ADD_WAIT_MS = 100
+"""How long AddPartitionsToTxn waits for the end of the transaction before."""
+
+Initialized = Callable[[int, ProducerIdentity], None]
+"""Called once with an error code and, if that is 0, the producer's id and epoch."""
+Done = Callable[[int], None]
+
+
+class TransactionCoordinator:
+    """Transactional ids whose partition of `__transaction_state` is led here. Methods raise `BrokerError` with what the client is told."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._shards: Shards[TransactionShard] = Shards(broker, TRANSACTIONS_TOPIC, "transactional id", self)
+        self._log = TransactionLog(broker.append_internal)
+        self._markers = Markers(broker)
+        self._timers: dict[str, Timer] = {}
+
+    # --- Which transactions are here
+
+    def start(self) -> None:
+        """Begin: read the transactional ids that are at home here."""
+        self._shards.start()
+        self._repeat(ABORT_INTERVAL, self._abort_overdue)
+        self._repeat(EXPIRY_INTERVAL, self._expire)
+
+    def stop(self) -> None:
+        """End: transactions that are ending are ended by whoever reads the log next."""
+        for timer in self._timers.values():
+            timer.cancel()
+        self._shards.stop()
+
+    def _repeat(self, interval_key: str, function: Callable[[], None]) -> None:
+        def due() -> None:
+            function()
+            self._repeat(interval_key, function)
+
+        wait_ns = ms_to_ns(self._broker.settings[interval_key])
+        self._timers[interval_key] = self._broker.call_at(self._broker.now_ns + wait_ns, due)
+
+    def new_shard(self, partition: int) -> TransactionShard:
+        """An empty one."""
+        return TransactionShard(partition)
+
+    def replay(self, shard: TransactionShard, batches: bytes, from_offset: int) -> None:
+        """Take batches of the log into memory."""
+        replay(shard, batches, from_offset)
+
+    def shard_loaded(self, shard: TransactionShard) -> None:
+        """Ends that were decided are brought about now."""
+        for transaction in list(shard.transactions.values()):
+            if transaction.image.state in ENDING:
+                self._bring_markers(shard, transaction)
+
+    def shard_dropped(self, shard: TransactionShard) -> None:
+        """Nobody waits for a shard: every answer is given when a record is written, or not."""
+
+    def _find(self, transactional_id: str) -> tuple[TransactionShard, Transaction | None]:
+        if not transactional_id:
+            raise BrokerError(ErrorCode.INVALID_REQUEST, "a transactional id cannot be empty")
+        shard = self._shards.of(transactional_id)
+        return shard, shard.transactions.get(transactional_id)
+
+    def _of_producer(self, transactional_id: str, producer: ProducerIdentity) -> tuple[TransactionShard, Transaction]:
+        """The producer's transaction. BrokerError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED."""
+        shard, transaction = self._find(transactional_id)
+        if transaction is None or transaction.image.producer_id != producer.producer_id:
+            raise BrokerError(
+                ErrorCode.INVALID_PRODUCER_ID_MAPPING, f"{transactional_id!r} does not have producer id {producer.producer_id}"
+            )
+        if transaction.image.epoch != producer.epoch:
+            text = f"{transactional_id!r} is at epoch {transaction.image.epoch}, the producer at {producer.epoch}"
+            raise BrokerError(ErrorCode.PRODUCER_FENCED, text)
+        return shard, transaction
+
+    # --- InitProducerId
+
+    def init_producer_id(self, transactional_id: str, timeout_ms: int, expected: ProducerIdentity | None, done: Initialized) -> None:
+        """A producer begins, or goes on after an error with what it `expected` to have (KIP-360); whoever had the id before is fenced."""
+        if not transactional_id:
+            raise BrokerError(ErrorCode.INVALID_REQUEST, "a transactional id cannot be empty")
+        longest_ms = self._broker.settings["transaction.max.timeout.ms"]
+        if not 0 < timeout_ms <= longest_ms:
+            text = f"transaction.timeout.ms is {timeout_ms}; the brokers' transaction.max.timeout.ms allows 1 to {longest_ms}"
+            raise BrokerError(ErrorCode.INVALID_TRANSACTION_TIMEOUT, text)
+
+        def at_hand(error: BrokerError | None) -> None:
+            # With an id at hand, what is found is acted on in one go, whether it needs one or not.
+            try:
+                if error is not None:
+                    raise error
+                self._initialize(transactional_id, timeout_ms, expected, done)
+            except BrokerError as refused:
+                done(refused.code, NO_PRODUCER)
+
+        self._broker.producer_ids.when_at_hand(at_hand)
+
+    def _initialize(self, transactional_id: str, timeout_ms: int, expected: ProducerIdentity | None, done: Initialized) -> None:
+        shard, transaction = self._find(transactional_id)
+        if transaction is None:
+            image = TransactionImage(self._broker.producer_ids.take(), NO_PRODUCER_EPOCH, timeout_ms, TransactionState.EMPTY)
+            transaction = shard.transactions[transactional_id] = Transaction(transactional_id, image)
+        image = transaction.image
+        if transaction.pending is not None:
+            raise BrokerError(ErrorCode.CONCURRENT_TRANSACTIONS, _being_changed(transaction))
+        image.check_expected(expected)
+        error = INIT_ERRORS[image.state]
+        if image.state is TransactionState.ONGOING:
+            self._fence(shard, transaction, lambda failed: done(failed or error, NO_PRODUCER))
+            return
+        if error:
+            raise BrokerError(error, f"the transaction of {transactional_id!r} is {image.state.value}")
+        now_ms = self._broker.wall_ms
+        if image.wants_new_id(expected):
+            following = image.rotated(self._broker.producer_ids.take(), timeout_ms, expected, now_ms)
+        else:
+            following = image.bumped(timeout_ms, expected, now_ms)
+        identity = ProducerIdentity(following.producer_id, following.epoch)
+        self._write(shard, transaction, following, lambda failed: done(failed, identity))
+
+    # --- The transaction's life
+
+    def add_partitions(self, transactional_id: str, producer: ProducerIdentity, partitions: Collection[TopicPartition], done: Done) -> None:
+        """Partitions the producer is going to write to; the first ones begin a transaction.
+
+        One that comes while the markers of the transaction before are being brought waits for them a little: they are not far, and
+        a client that is told CONCURRENT_TRANSACTIONS comes back only after its back-off.
+        """
+        _, transaction = self._of_producer(transactional_id, producer)
+        if transaction.image.state not in ENDING:
+            self._add(transactional_id, producer, partitions, done)
+            return
+
+        def go_on() -> None:
+            timer.cancel()
+            transaction.on_complete.remove(go_on)
+            try:
+                self._add(transactional_id, producer, partitions, done)
+            except BrokerError as error:
+                done(error.code)
+
+        transaction.on_complete.append(go_on)
+        timer = self._broker.call_at(self._broker.now_ns + ms_to_ns(ADD_WAIT_MS), go_on)
+
+    def _add(self, transactional_id: str, producer: ProducerIdentity, partitions: Collection[TopicPartition], done: Done) -> None:
+        shard, transaction = self._of_producer(transactional_id, producer)
+        image = transaction.image
+        error = ErrorCode.CONCURRENT_TRANSACTIONS if transaction.pending is not None else ADD_ERRORS[image.state]
+        if error:
+            raise BrokerError(error, _being_changed(transaction))
+        if image.state is TransactionState.ONGOING and image.partitions.issuperset(partitions):
+            done(ErrorCode.NONE)
+            return
+        self._write(shard, transaction, image.with_partitions(partitions, self._broker.wall_ms), done)
+
+    def verify(self, transactional_id: str, producer: ProducerIdentity, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Whether partitions are in the producer's open transaction: error codes, TRANSACTION_ABORTABLE for one that is not (KIP-890)."""
+        try:
+            _, transaction = self._of_producer(transactional_id, producer)
+            if transaction.image.state in ENDING:
+                raise BrokerError(ErrorCode.CONCURRENT_TRANSACTIONS, _being_changed(transaction))
+        except BrokerError as error:
+            return dict.fromkeys(partitions, error.code)
+        added = transaction.image.partitions
+        return {of: ErrorCode.NONE if of in added else ErrorCode.TRANSACTION_ABORTABLE for of in partitions}
+
+    def end(self, transactional_id: str, producer: ProducerIdentity, committed: bool, done: Done) -> None:
+        """Commit or abort: done(0) once that is decided and in the log; the markers follow."""
+        shard, transaction = self._of_producer(transactional_id, producer)
+        image = transaction.image
+        error = ErrorCode.CONCURRENT_TRANSACTIONS if transaction.pending is not None else END_ERRORS[image.state, committed]
+        if error:
+            text = f"{transactional_id!r} is {image.state.value}: it cannot be {'committed' if committed else 'aborted'} now"
+            raise BrokerError(error, text)
+        if image.state is not TransactionState.ONGOING:
+            done(ErrorCode.NONE)
+            return
+        self._end(shard, transaction, image.prepared(committed, self._broker.wall_ms), done)
+
+    def _fence(self, shard: TransactionShard, transaction: Transaction, done: Done) -> None:
+        """Abort an ongoing transaction with an epoch that its producer does not have."""
+        fenced = transaction.image.fenced(self._broker.wall_ms)
+        self._end(shard, transaction, fenced, done, through=TransactionState.PREPARE_EPOCH_FENCE)
+
+    def _end(
+        self,
+        shard: TransactionShard,
+        transaction: Transaction,
+        prepared: TransactionImage,
+        done: Done,
+        through: TransactionState | None = None,
+    ) -> None:
+        def written(error: int) -> None:
+            done(error)
+            if not error:
+                self._bring_markers(shard, transaction)
+
+        self._write(shard, transaction, prepared, written, through)
+
+    def _bring_markers(self, shard: TransactionShard, transaction: Transaction) -> None:
+        image = transaction.image
+        epoch = epoch_of(self._broker.controller, TRANSACTIONS_TOPIC, shard.partition)
+        marker = Marker(image.producer_id, image.epoch, ENDING[image.state], epoch)
+
+        def completed(error: int) -> None:
+            if error:
+                # All markers are there; only the note of it is not, as when too few replicas are in sync for a while.
+                self._broker.call_at(self._broker.now_ns + ms_to_ns(RETRY_MS), complete)
+                return
+            for go_on in list(transaction.on_complete):
+                go_on()
+
+        def complete() -> None:
+            if self._shards.holds(shard) and transaction.image is image and transaction.pending is None:
+                self._write(shard, transaction, image.completed(self._broker.wall_ms), completed)
+
+        self._markers.bring(Ending(marker, set(image.partitions), lambda: self._shards.holds(shard), complete))
+
+    def _write(
+        self,
+        shard: TransactionShard,
+        transaction: Transaction,
+        image: TransactionImage,
+        done: Done,
+        through: TransactionState | None = None,
+    ) -> None:
+        def written(error: int) -> None:
+            done(error if self._shards.holds(shard) else ErrorCode.NOT_COORDINATOR)
+
+        self._log.write(shard, transaction, image, written, through)
+
+    # --- Looking at transactions
+
+    def describe(self, transactional_id: str) -> Transaction:
+        """One transactional id. BrokerError: TRANSACTIONAL_ID_NOT_FOUND."""
+        _, transaction = self._find(transactional_id)
+        if transaction is None or transaction.pending is TransactionState.DEAD:
+            raise BrokerError(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, f"there is no transactional id {transactional_id!r}")
+        return transaction
+
+    def transactions(self) -> tuple[list[Transaction], bool]:
+        """All transactional ids here, and whether some are still being read."""
+        loading = any(not shard.loaded for shard in self._shards)
+        return [one for shard in self._shards.loaded() for one in shard.transactions.values()], loading
+
+    # --- Time
+
+    def _abort_overdue(self) -> None:
+        """Abort what is open for longer than its time-out, and fence its producer."""
+        for shard in self._shards.loaded():
+            for transaction in list(shard.transactions.values()):
+                image = transaction.image
+                overdue = image.state is TransactionState.ONGOING and image.start_ms + image.timeout_ms < self._broker.wall_ms
+                if overdue and transaction.pending is None:
+                    self._fence(shard, transaction, lambda _error: None)
+
+    def _expire(self) -> None:
+        """Forget transactional ids that nobody used for `transactional.id.expiration.ms`."""
+        before_ms = self._broker.wall_ms - self._broker.settings["transactional.id.expiration.ms"]
+        for shard in self._shards.loaded():
+            past = [
+                one
+                for one in shard.transactions.values()
+                if one.pending is None and one.position >= 0 and one.image.state in EXPIRING and one.image.updated_ms <= before_ms
+            ]
+            if past:
+                self._log.forget(shard, past)
+
+
+def _being_changed(transaction: Transaction) -> str:
+    state = transaction.pending or transaction.image.state
+    return f"the transaction of {transaction.transactional_id!r} is going to {state.value}; ask again a little later"

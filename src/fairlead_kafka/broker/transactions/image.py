@@ -1,0 +1,107 @@
+"""A transactional id as the coordinator's log has it: an immutable value, and what may become of it.
+
+Every change is a function from one image to the next; the next one counts once its record is written. The rules of ids and epochs
+are those of Kafka's `TransactionMetadata` (KIP-98, KIP-360).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.base.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, TopicPartition
+from fairlead_kafka.broker.internal import ProducerIdentity
+from fairlead_kafka.broker.transactions.states import ENDING, TRANSITIONS, TransactionState
+
+EPOCH_MAX = 2**15 - 1
+"""Never given to a producer: it is kept to fence one with."""
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionImage:
+    """One transactional id. Epoch -1: made just now, nobody has an epoch yet; `start_ms` -1: no transaction so far."""
+
+    producer_id: int
+    epoch: int
+    timeout_ms: int
+    state: TransactionState
+    partitions: frozenset[TopicPartition] = frozenset()
+    start_ms: int = -1
+    updated_ms: int = -1
+    last_epoch: int = NO_PRODUCER_EPOCH
+    """The epoch that was raised at its own producer's wish: asked for again, the answer is the same (KIP-360). Not in the log."""
+    previous_producer_id: int = NO_PRODUCER_ID
+    """The id before the last change of ids; likewise."""
+
+    @property
+    def exhausted(self) -> bool:
+        """No epoch is left to give; the next producer gets another id."""
+        return self.epoch >= EPOCH_MAX - 1
+
+    def check_expected(self, expected: ProducerIdentity | None) -> None:
+        """BrokerError PRODUCER_FENCED if `expected`, who wants to go on with what it has (KIP-360), is not the producer any more."""
+        if expected is None or self.epoch == NO_PRODUCER_EPOCH or expected.producer_id == self.producer_id:
+            return
+        if expected.producer_id == self.previous_producer_id and expected.epoch >= EPOCH_MAX - 1:
+            return  # asked again for the id it was given when its epochs were used up
+        raise BrokerError(ErrorCode.PRODUCER_FENCED, f"producer id {expected.producer_id} was replaced by {self.producer_id}")
+
+    def wants_new_id(self, expected: ProducerIdentity | None) -> bool:
+        """True if the next producer must have another producer id."""
+        return self.exhausted and (expected is None or expected.epoch == self.epoch)
+
+    def bumped(self, timeout_ms: int, expected: ProducerIdentity | None, now_ms: int) -> TransactionImage:
+        """With the next epoch, for a producer that begins or goes on. BrokerError PRODUCER_FENCED for one whose time is over."""
+        epoch, last_epoch = self.epoch + 1, NO_PRODUCER_EPOCH
+        if expected is not None:
+            if self.epoch in (NO_PRODUCER_EPOCH, expected.epoch):
+                last_epoch = self.epoch
+            elif expected.epoch == self.last_epoch:
+                epoch, last_epoch = self.epoch, self.last_epoch  # its first question was heard, the answer was lost
+            else:
+                raise BrokerError(ErrorCode.PRODUCER_FENCED, f"epoch {expected.epoch} was followed by {self.epoch}")
+        return self._fresh(self.producer_id, epoch, last_epoch, timeout_ms, now_ms)
+
+    def rotated(self, producer_id: int, timeout_ms: int, expected: ProducerIdentity | None, now_ms: int) -> TransactionImage:
+        """With another producer id, whose epochs begin at 0."""
+        fresh = self._fresh(producer_id, 0, NO_PRODUCER_EPOCH if expected is None else self.epoch, timeout_ms, now_ms)
+        return replace(fresh, previous_producer_id=self.producer_id)
+
+    def _fresh(self, producer_id: int, epoch: int, last_epoch: int, timeout_ms: int, now_ms: int) -> TransactionImage:
+        fresh = self._to(
+            TransactionState.EMPTY, producer_id=producer_id, epoch=epoch, timeout_ms=timeout_ms, start_ms=-1, updated_ms=now_ms
+        )
+        return replace(fresh, partitions=frozenset(), last_epoch=last_epoch)
+
+    def with_partitions(self, partitions: Iterable[TopicPartition], now_ms: int) -> TransactionImage:
+        """With these in the transaction, which begins if none is open."""
+        is_open = self.state is TransactionState.ONGOING
+        return self._to(
+            TransactionState.ONGOING,
+            partitions=(self.partitions if is_open else frozenset()) | frozenset(partitions),
+            start_ms=self.start_ms if is_open else now_ms,
+            updated_ms=now_ms,
+        )
+
+    def prepared(self, committed: bool, now_ms: int) -> TransactionImage:
+        """With its end decided."""
+        state = TransactionState.PREPARE_COMMIT if committed else TransactionState.PREPARE_ABORT
+        return self._to(state, updated_ms=now_ms)
+
+    def fenced(self, now_ms: int) -> TransactionImage:
+        """Aborted, with an epoch that its producer does not have."""
+        raised = self._to(TransactionState.PREPARE_EPOCH_FENCE, epoch=self.epoch + 1, last_epoch=NO_PRODUCER_EPOCH)
+        return raised.prepared(False, now_ms)
+
+    def completed(self, now_ms: int) -> TransactionImage:
+        """With all markers written."""
+        committed = ENDING[self.state]
+        state = TransactionState.COMPLETE_COMMIT if committed else TransactionState.COMPLETE_ABORT
+        return self._to(state, partitions=frozenset(), updated_ms=now_ms)
+
+    def _to(self, state: TransactionState, **changes: object) -> TransactionImage:
+        if state not in TRANSITIONS[self.state]:
+            raise AssertionError(f"a transaction cannot go from {self.state.value} to {state.value}")
+        return replace(self, state=state, **changes)  # type: ignore[arg-type]

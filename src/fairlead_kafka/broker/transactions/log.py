@@ -1,0 +1,125 @@
+"""What the coordinator knows of transactions is what its log says: a change counts once its record is written, live and on replay alike.
+
+One change of a transactional id is under way at a time (`pending`); whoever asks meanwhile is told to come again. The log is kept short as
+any other with `cleanup.policy=compact` is. With one replica it is synced before anybody is answered, whatever other topics are like
+(`flush.messages`, which its creation sets): an epoch that was handed out and then lost with the power would be handed out again, and
+whoever had it first would have its batches taken for those of the second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from fairlead_kafka.base.errors import DecodeError
+from fairlead_kafka.broker.controller import TRANSACTIONS_TOPIC
+from fairlead_kafka.broker.shards import APPEND_ERRORS, CHUNK_MAX_BYTES
+from fairlead_kafka.broker.transactions.image import TransactionImage
+from fairlead_kafka.broker.transactions.records import decode_key, decode_value, encode_key, encode_value
+from fairlead_kafka.broker.transactions.states import TransactionState
+from fairlead_kafka.records import RecordColumns, columns_from_lists, decode
+
+Append = Callable[[str, int, RecordColumns, Callable[[int, int], None]], None]
+"""append(topic, partition, columns, done) appends records, then calls done(error code, base offset)."""
+
+
+@dataclass(slots=True, eq=False)
+class Transaction:
+    """One transactional id at its coordinator. `position` is the offset of the record that `image` comes from; -1: not written yet."""
+
+    transactional_id: str
+    image: TransactionImage
+    position: int = -1
+    pending: TransactionState | None = None
+    """The state it goes to once its record is written."""
+    on_complete: list[Callable[[], None]] = field(default_factory=list)
+    """Who waits for the end of the transaction that is ending."""
+
+
+@dataclass(slots=True, eq=False)
+class TransactionShard:
+    """The transactional ids of one partition of `__transaction_state` that this broker leads."""
+
+    partition: int
+    loaded: bool = False
+    transactions: dict[str, Transaction] = field(default_factory=dict)
+
+
+class TransactionLog:
+    """Writes the transactions of all shards of one broker."""
+
+    def __init__(self, append: Append) -> None:
+        self._append_columns = append
+
+    def write(
+        self,
+        shard: TransactionShard,
+        transaction: Transaction,
+        image: TransactionImage,
+        done: Callable[[int], None],
+        through: TransactionState | None = None,
+    ) -> None:
+        """Make `image` the transaction's; done(error code for a client, 0 if it stands). `through`: the state shown as pending."""
+        transaction.pending = through or image.state
+
+        def written(error: int, base_offset: int) -> None:
+            transaction.pending = None
+            if not error:
+                transaction.image, transaction.position = image, base_offset
+            done(APPEND_ERRORS.get(error, error))
+
+        self._append(shard, [(transaction.transactional_id, image)], written)
+
+    def forget(self, shard: TransactionShard, transactions: Sequence[Transaction]) -> None:
+        """Take transactional ids back; they are gone once that is written."""
+        for chunk in _chunks([(transaction.transactional_id, transaction.image) for transaction in transactions]):
+            doomed = [shard.transactions[transactional_id] for transactional_id, _image in chunk]
+            for transaction in doomed:
+                transaction.pending = TransactionState.DEAD
+
+            def written(error: int, base_offset: int, doomed: list[Transaction] = doomed) -> None:
+                for transaction in doomed:
+                    transaction.pending = None
+                    if not error:
+                        shard.transactions.pop(transaction.transactional_id, None)
+
+            self._append(shard, [(transactional_id, None) for transactional_id, _image in chunk], written)
+
+    def _append(
+        self, shard: TransactionShard, rows: Sequence[tuple[str, TransactionImage | None]], done: Callable[[int, int], None]
+    ) -> None:
+        keys: list[bytes | None] = [encode_key(transactional_id) for transactional_id, _ in rows]
+        values = [None if image is None else encode_value(image) for _, image in rows]
+        self._append_columns(TRANSACTIONS_TOPIC, shard.partition, columns_from_lists(keys, values), done)
+
+
+def replay(shard: TransactionShard, batches: bytes, from_offset: int) -> None:
+    """Take batches of the log into memory. Records that are not Kafka's transactions are passed over: they are not ours."""
+    records = decode(batches, from_offset=from_offset, want_headers=False)
+    keys = records.keys.to_list() if records.keys is not None else [None] * records.count
+    for key_bytes, value, position in zip(keys, records.values.to_list(), records.offsets.tolist(), strict=True):
+        try:
+            transactional_id = None if key_bytes is None else decode_key(key_bytes)
+            image = None if value is None else decode_value(value)
+        except DecodeError:
+            continue
+        if transactional_id is None:
+            continue
+        if image is None:
+            shard.transactions.pop(transactional_id, None)
+        else:
+            shard.transactions[transactional_id] = Transaction(transactional_id, image, position)
+
+
+def _chunks(rows: Iterable[tuple[str, TransactionImage]]) -> Iterable[list[tuple[str, TransactionImage]]]:
+    chunk: list[tuple[str, TransactionImage]] = []
+    size_bytes = 0
+    for transactional_id, image in rows:
+        row_bytes = 64 + 4 * len(transactional_id) + sum(16 + 4 * len(of.topic) for of in image.partitions)
+        if chunk and size_bytes + row_bytes > CHUNK_MAX_BYTES:
+            yield chunk
+            chunk, size_bytes = [], 0
+        chunk.append((transactional_id, image))
+        size_bytes += row_bytes
+    if chunk:
+        yield chunk

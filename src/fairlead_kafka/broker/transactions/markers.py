@@ -1,0 +1,126 @@
+"""Brings the markers of an ended transaction to all its partitions, wherever they are led (Kafka's `TransactionMarkerChannelManager`).
+
+    due ──leader is this broker──▶ appended here ──────────┐
+     │  └─leader is another──▶ WriteTxnMarkers to it ──────┤
+     ▲                                                     ├──▶ settled: written, or no longer needed
+     └──no leader, not reached, not written: a little later┘
+
+A partition that was deleted needs no marker, nor does one where the producer has been seen with a later epoch: that transaction is over
+there. Once all are settled the transaction is complete. A coordinator that stopped in between finds the decision in its log and
+brings the markers again; one that came twice ends nothing the second time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.base.units import ms_to_ns
+from fairlead_kafka.broker.internal import Marker, append_marker
+from fairlead_kafka.wire import ApiKey, Message
+
+if TYPE_CHECKING:
+    from fairlead_kafka.broker.machine import Broker
+
+RETRY_MS = 100
+"""Wait before a marker that could not be brought is tried again."""
+WRITE_TXN_MARKERS_VERSION = 1
+
+_SETTLED = frozenset({ErrorCode.NONE, ErrorCode.INVALID_PRODUCER_EPOCH})
+_FENCED = ErrorCode.TRANSACTION_COORDINATOR_FENCED
+
+
+@dataclass(slots=True, eq=False)
+class Ending:
+    """One transaction whose markers are being brought. `wanted` says whether that is still this broker's affair."""
+
+    marker: Marker
+    unmarked: set[TopicPartition]
+    wanted: Callable[[], bool]
+    settled: Callable[[], None]
+
+
+class Markers:
+    """All transactions of one coordinator that are ending."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    def bring(self, ending: Ending) -> None:
+        """Bring the markers; `ending.settled` is called once, perhaps at once."""
+        self._bring(ending, set(ending.unmarked))
+
+    def _bring(self, ending: Ending, partitions: set[TopicPartition]) -> None:
+        if not ending.wanted():
+            return
+        image = self._broker.controller.image
+        later: set[TopicPartition] = set()
+        by_leader: dict[int, list[TopicPartition]] = {}
+        for of in sorted(partitions):
+            partition = image.partition(*of)
+            if partition is None:
+                ending.unmarked.discard(of)
+            elif not image.is_alive(partition.leader):
+                later.add(of)
+            else:
+                by_leader.setdefault(partition.leader, []).append(of)
+        if later:
+            self._bring_later(ending, later)
+        for leader, led in by_leader.items():
+            if leader == self._broker.node_id:
+                self._append(ending, led)
+            else:
+                self._ask(ending, leader, led)
+        if not ending.unmarked and not by_leader:
+            ending.settled()
+
+    def _append(self, ending: Ending, partitions: Iterable[TopicPartition]) -> None:
+        for of in partitions:
+            append_marker(self._broker, of, ending.marker, lambda error, of=of: self._answered(ending, {of: error}))  # type: ignore[misc]
+
+    def _ask(self, ending: Ending, leader: int, partitions: list[TopicPartition]) -> None:
+        def answered(response: Message | None, _error: Exception | None) -> None:
+            errors = dict.fromkeys(partitions, int(ErrorCode.NETWORK_EXCEPTION))
+            if response is not None:
+                for result in response.markers:
+                    for topic in result.topics:
+                        errors |= {TopicPartition(topic.name, one.partition_index): one.error_code for one in topic.partitions}
+            self._answered(ending, errors)
+
+        request = marker_request(ending.marker, partitions)
+        self._broker.links.ask(leader, ApiKey.WRITE_TXN_MARKERS, WRITE_TXN_MARKERS_VERSION, request, answered)
+
+    def _answered(self, ending: Ending, errors: dict[TopicPartition, int]) -> None:
+        if _FENCED in errors.values() or not ending.wanted():
+            return  # another coordinator has the transaction now
+        before = len(ending.unmarked)
+        ending.unmarked.difference_update(of for of, error in errors.items() if error in _SETTLED)
+        failed = {of for of in errors if of in ending.unmarked}
+        if failed:
+            self._bring_later(ending, failed)
+        if before and not ending.unmarked:
+            ending.settled()
+
+    def _bring_later(self, ending: Ending, partitions: set[TopicPartition]) -> None:
+        self._broker.call_at(self._broker.now_ns + ms_to_ns(RETRY_MS), lambda: self._bring(ending, partitions))
+
+
+def marker_request(marker: Marker, partitions: Iterable[TopicPartition]) -> Message:
+    """The WriteTxnMarkers request for one transaction."""
+    topics: dict[str, list[int]] = {}
+    for topic, number in partitions:
+        topics.setdefault(topic, []).append(number)
+    return Message(
+        markers=[
+            Message(
+                producer_id=marker.producer_id,
+                producer_epoch=marker.producer_epoch,
+                transaction_result=marker.committed,
+                topics=[Message(name=name, partition_indexes=numbers) for name, numbers in topics.items()],
+                coordinator_epoch=marker.coordinator_epoch,
+            )
+        ]
+    )

@@ -1,0 +1,98 @@
+"""The states of a transaction as tables (Kafka's `TransactionState`, `TransactionCoordinator`), from which every answer comes."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from fairlead_kafka.base.codes import ErrorCode
+
+
+class TransactionState(Enum):
+    """Where the transactions of a transactional id are; the values are Kafka's names, their order the numbers in its log."""
+
+    EMPTY = "Empty"
+    """The producer has its id and epoch, and no transaction yet."""
+    ONGOING = "Ongoing"
+    """Partitions were added; they may be written to."""
+    PREPARE_COMMIT = "PrepareCommit"
+    """The commit is decided and in the log; markers are being written."""
+    PREPARE_ABORT = "PrepareAbort"
+    """Likewise the abort."""
+    COMPLETE_COMMIT = "CompleteCommit"
+    """All markers are written."""
+    COMPLETE_ABORT = "CompleteAbort"
+    """Likewise after an abort."""
+    DEAD = "Dead"
+    """Nobody used the id for `transactional.id.expiration.ms`: it is being forgotten."""
+    PREPARE_EPOCH_FENCE = "PrepareEpochFence"
+    """The epoch is being raised, so that the producer cannot go on, and the abort written with it; never in the log itself."""
+
+
+_EMPTY, _ONGOING, _PREPARE_COMMIT, _PREPARE_ABORT, _COMPLETE_COMMIT, _COMPLETE_ABORT, _DEAD, _FENCE = TransactionState
+
+NUMBERS: dict[TransactionState, int] = {state: number for number, state in enumerate(TransactionState)}
+"""State → its number in Kafka's log."""
+STATES: dict[int, TransactionState] = {number: state for state, number in NUMBERS.items()}
+
+TRANSITIONS: dict[TransactionState, frozenset[TransactionState]] = {
+    _EMPTY: frozenset({_EMPTY, _ONGOING, _DEAD}),
+    _ONGOING: frozenset({_ONGOING, _PREPARE_COMMIT, _PREPARE_ABORT, _FENCE}),
+    _PREPARE_COMMIT: frozenset({_COMPLETE_COMMIT}),
+    _PREPARE_ABORT: frozenset({_COMPLETE_ABORT}),
+    _COMPLETE_COMMIT: frozenset({_EMPTY, _ONGOING, _DEAD}),
+    _COMPLETE_ABORT: frozenset({_EMPTY, _ONGOING, _DEAD}),
+    _DEAD: frozenset(),
+    _FENCE: frozenset({_PREPARE_ABORT}),
+}
+"""State → the states it may go to."""
+
+_NONE, _BUSY, _WRONG = ErrorCode.NONE, ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.INVALID_TXN_STATE
+
+INIT_ERRORS: dict[TransactionState, int] = {
+    _EMPTY: _NONE,
+    _ONGOING: _BUSY,  # it is aborted and its producer fenced; the one who asks comes again
+    _PREPARE_COMMIT: _BUSY,
+    _PREPARE_ABORT: _BUSY,
+    _COMPLETE_COMMIT: _NONE,
+    _COMPLETE_ABORT: _NONE,
+    _DEAD: _BUSY,
+    _FENCE: _BUSY,
+}
+"""State → what InitProducerId is answered; where that is no error, the epoch is raised."""
+
+ADD_ERRORS: dict[TransactionState, int] = {
+    _EMPTY: _NONE,
+    _ONGOING: _NONE,
+    _PREPARE_COMMIT: _BUSY,
+    _PREPARE_ABORT: _BUSY,
+    _COMPLETE_COMMIT: _NONE,
+    _COMPLETE_ABORT: _NONE,
+    _DEAD: _BUSY,
+    _FENCE: _BUSY,
+}
+"""State → what AddPartitionsToTxn and AddOffsetsToTxn are answered."""
+
+END_ERRORS: dict[tuple[TransactionState, bool], int] = {
+    (_EMPTY, True): _WRONG,
+    (_EMPTY, False): _WRONG,
+    (_ONGOING, True): _NONE,
+    (_ONGOING, False): _NONE,
+    (_PREPARE_COMMIT, True): _BUSY,  # asked again, perhaps: the answer is not far
+    (_PREPARE_COMMIT, False): _WRONG,
+    (_PREPARE_ABORT, True): _WRONG,
+    (_PREPARE_ABORT, False): _BUSY,
+    (_COMPLETE_COMMIT, True): _NONE,  # asked again
+    (_COMPLETE_COMMIT, False): _WRONG,
+    (_COMPLETE_ABORT, True): _WRONG,
+    (_COMPLETE_ABORT, False): _NONE,
+    (_DEAD, True): _BUSY,
+    (_DEAD, False): _BUSY,
+    (_FENCE, True): _BUSY,
+    (_FENCE, False): _BUSY,
+}
+"""(state, commit?) → what EndTxn is answered. Only `Ongoing` goes on from it."""
+
+EXPIRING = frozenset({_EMPTY, _COMPLETE_COMMIT, _COMPLETE_ABORT})
+"""States in which an id that nobody uses is forgotten."""
+ENDING: dict[TransactionState, bool] = {_PREPARE_COMMIT: True, _PREPARE_ABORT: False}
+"""States in which markers are being written → whether they commit."""

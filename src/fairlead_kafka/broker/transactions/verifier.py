@@ -1,0 +1,117 @@
+"""Asks the coordinator whether a partition belongs to a producer's open transaction before the first batch of it is taken (KIP-890).
+
+Without that question a batch that was late on its way could arrive after its transaction's end, and open one that nobody will ever
+close. Once a batch was taken the partition itself knows the transaction, and nobody is asked any more.
+
+    first batch ─▶ waiting ──coordinator: yes──▶ taken, with all that came for the partition meanwhile, in order
+                      ├──coordinator: no, or not there──▶ refused
+                      └──a marker came first──▶ refused: what was asked about is over
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.broker.controller import TRANSACTIONS_TOPIC
+from fairlead_kafka.broker.home import home_partition
+from fairlead_kafka.broker.internal import ProducerIdentity
+from fairlead_kafka.wire import ApiKey, Message
+
+if TYPE_CHECKING:
+    from fairlead_kafka.broker.machine import Broker
+
+VERIFY_VERSION = 5
+VERIFICATION = "transaction.partition.verification.enable"
+Verified = Callable[[int], None]
+"""Called once with an error code: 0, the partition is in the transaction."""
+_Key = tuple[TopicPartition, ProducerIdentity]
+
+
+class Verifier:
+    """All that one broker has asked and not been answered."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._waiting: dict[_Key, list[Verified]] = {}
+
+    def verify(self, transactional_id: str, producer: ProducerIdentity, wanted: Sequence[tuple[TopicPartition, Verified]]) -> None:
+        """Have each function of `wanted` called once it is known whether its partition is in the transaction, perhaps at once."""
+        asked: list[TopicPartition] = []
+        for of, verified in wanted:
+            waiting = self._waiting.setdefault((of, producer), [])
+            if not waiting:
+                asked.append(of)
+            waiting.append(verified)
+        if asked:
+            self._ask(transactional_id, producer, asked)
+
+    def ended(self, of: TopicPartition, producer_id: int) -> None:
+        """A marker was appended: whoever waits asked about a transaction that is over."""
+        for key in [key for key in self._waiting if key[0] == of and key[1].producer_id == producer_id]:
+            for verified in self._waiting.pop(key):
+                verified(ErrorCode.CONCURRENT_TRANSACTIONS)
+
+    def _ask(self, transactional_id: str, producer: ProducerIdentity, partitions: list[TopicPartition]) -> None:
+        asked = {of: self._waiting[of, producer] for of in partitions}
+
+        def answered(errors: dict[TopicPartition, int]) -> None:
+            for of, waiting in asked.items():
+                if self._waiting.get((of, producer)) is waiting:
+                    del self._waiting[of, producer]
+                    error = errors.get(of, ErrorCode.NETWORK_EXCEPTION)
+                    # Who produces or commits offsets is told of a fence in the older word, as in Kafka.
+                    error = ErrorCode.INVALID_PRODUCER_EPOCH if error == ErrorCode.PRODUCER_FENCED else error
+                    for verified in waiting:
+                        verified(error)
+
+        leader = self._coordinator_of(transactional_id)
+        if leader is None:
+            answered(dict.fromkeys(partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE))
+        elif leader == self._broker.node_id:
+            answered(self._broker.transactions.verify(transactional_id, producer, partitions))
+        else:
+            self._ask_leader(leader, transactional_id, producer, partitions, answered)
+
+    def _coordinator_of(self, transactional_id: str) -> int | None:
+        image = self._broker.controller.image
+        topic = image.topics.get(TRANSACTIONS_TOPIC)
+        if topic is None:
+            return None
+        leader = topic.partitions[home_partition(transactional_id, len(topic.partitions))].leader
+        return leader if image.is_alive(leader) else None
+
+    def _ask_leader(
+        self,
+        leader: int,
+        transactional_id: str,
+        producer: ProducerIdentity,
+        partitions: list[TopicPartition],
+        answered: Callable[[dict[TopicPartition, int]], None],
+    ) -> None:
+        topics: dict[str, list[int]] = {}
+        for topic, number in partitions:
+            topics.setdefault(topic, []).append(number)
+        request = Message(
+            transactions=[
+                Message(
+                    transactional_id=transactional_id,
+                    producer_id=producer.producer_id,
+                    producer_epoch=producer.epoch,
+                    verify_only=True,
+                    topics=[Message(name=name, partitions=numbers) for name, numbers in topics.items()],
+                )
+            ]
+        )
+
+        def done(response: Message | None, _error: Exception | None) -> None:
+            errors: dict[TopicPartition, int] = {}
+            for result in response.results_by_transaction if response is not None else ():
+                for topic in result.topic_results:
+                    for one in topic.results_by_partition:
+                        errors[TopicPartition(topic.name, one.partition_index)] = one.partition_error_code
+            answered(errors)
+
+        self._broker.links.ask(leader, ApiKey.ADD_PARTITIONS_TO_TXN, VERIFY_VERSION, request, done)

@@ -1,0 +1,97 @@
+"""Access-log lines: from a file, streamed, or from a seeded generator, as Arrow tables of key (client address) and value (line)."""
+
+from __future__ import annotations
+
+import random
+from bisect import bisect
+from collections.abc import Iterator
+from itertools import accumulate
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fairlead_kafka.base.errors import ConfigError
+from fairlead_kafka.base.units import MIB
+
+READ_BLOCK_BYTES = 4 * MIB
+"""A file is read and produced in tables of about this size, so that no file is held whole."""
+GENERATED_TABLE_ROWS = 20_000
+HOST_COUNT = 1_500
+"""Addresses in the generated log; a few of them make most of the requests, as in a real one."""
+BROKEN_LINE_SHARE = 0.001
+"""Share of generated lines cut off in the middle, as a crashed server leaves them: they belong into quarantine."""
+
+ENDING_HOST = "end-of-log"
+
+_PATHS = (
+    "/",
+    "/index.html",
+    "/blog/",
+    "/blog/kafka",
+    "/images/logo.png",
+    "/style.css",
+    "/robots.txt",
+    "/api/orders",
+    "/search",
+    "/favicon.ico",
+)
+_STATUSES, _STATUS_WEIGHTS = ("200", "304", "301", "206", "404", "403", "500", "503"), (880, 45, 16, 5, 40, 4, 8, 2)
+_AGENTS = ("Mozilla/5.0 (X11; Linux x86_64) Firefox/140.0", "curl/8.9.1", "Mozilla/5.0 (compatible; ExampleBot/2.1)", "-")
+_MONTH = "Nov/2026"
+
+
+def generated(rows: int, seed: int = 1) -> Iterator[pa.Table]:
+    """`rows` lines in the combined log format, the same for the same `seed`."""
+    dice = random.Random(seed)
+    hosts = [f"{dice.randrange(1, 224)}.{dice.randrange(256)}.{dice.randrange(256)}.{dice.randrange(1, 255)}" for _ in range(HOST_COUNT)]
+    host_weights = list(accumulate(1 / (rank + 1) for rank in range(HOST_COUNT)))
+    status_weights = list(accumulate(_STATUS_WEIGHTS))
+    made = 0
+    while made < rows:
+        count = min(GENERATED_TABLE_ROWS, rows - made)
+        lines = []
+        for number in range(made, made + count):
+            host = hosts[bisect(host_weights, dice.random() * host_weights[-1])]
+            status = _STATUSES[bisect(status_weights, dice.random() * status_weights[-1])]
+            size = "-" if status == "304" else str(int(dice.lognormvariate(8.5, 1.6)))
+            second = number // 20
+            when = f"{1 + second // 86_400 % 28:02}/{_MONTH}:{second // 3600 % 24:02}:{second // 60 % 60:02}:{second % 60:02} +0000"
+            path, agent = dice.choice(_PATHS), dice.choice(_AGENTS)
+            line = f'{host} - - [{when}] "GET {path} HTTP/1.1" {status} {size} "-" "{agent}"'
+            lines.append((line[: len(line) // 3] if dice.random() < BROKEN_LINE_SHARE else line).encode())
+        made += count
+        yield _keyed(lines)
+
+
+def ending() -> pa.Table:
+    """One line from the end of time: the watermark is the latest time seen, so it closes all windows but its own."""
+    return _keyed([f'{ENDING_HOST} - - [31/Dec/2999:23:59:59 +0000] "GET /end-of-log HTTP/1.1" 200 0 "-" "-"'.encode()])
+
+
+def from_file(path: Path) -> Iterator[pa.Table]:
+    """The lines of a file, read in blocks; line ends are taken off, `\\r\\n` too. ConfigError if there is no line in it."""
+    try:
+        file = path.open("rb")
+    except OSError as error:
+        raise ConfigError(f"INPUT={path}: cannot be read ({error.strerror}); give the path of an access log, or leave INPUT out") from None
+    found = False
+    with file:
+        rest = b""
+        while block := file.read(READ_BLOCK_BYTES):
+            *lines, rest = (rest + block).split(b"\n")
+            if lines:
+                found = True
+                yield _keyed(lines)
+        if rest:
+            found = True
+            yield _keyed([rest])
+    if not found:
+        raise ConfigError(f"INPUT={path}: the file is empty; give an access log with at least one line, or leave INPUT out")
+
+
+def _keyed(lines: list[bytes]) -> pa.Table:
+    """Lines with their first field as key; a line without one has a null key, and stays."""
+    values = pa.array([line.rstrip(b"\r") for line in lines], pa.binary())
+    keys = pc.struct_field(pc.extract_regex(values, r"^(?P<host>\S+)"), "host")
+    return pa.table({"key": keys, "value": values})

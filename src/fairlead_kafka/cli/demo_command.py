@@ -1,0 +1,28 @@
+"""`fairlead demo`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fairlead_kafka.cli.terminal import JsonFile, output, progress, write_json
+
+
+def demo(
+    input_path: Annotated[Path | None, typer.Option("--input", help="An access log; without it, lines come from a generator.")] = None,
+    rows: Annotated[int, typer.Option(min=1, help="Lines to generate when there is no --input.")] = 100_000,
+    json_file: JsonFile = None,
+) -> None:
+    """Access-log lines through producer, cluster, Spark and back, every record accounted for."""
+    from fairlead_kafka.cli.demo.report import print_report
+    from fairlead_kafka.cli.demo.run import run_demo
+
+    with progress("reading the input") as status:
+        result = run_demo(input_path, rows, status)
+    if json_file != "-":
+        print_report(output, result)
+    write_json(result.as_json(), json_file)
+    if result.lost:
+        raise typer.Exit(1)

@@ -1,0 +1,127 @@
+"""Where a group's offsets are to go: the choices of `fairlead groups reset-offsets`, as Kafka's ConsumerGroupCommand has them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from fairlead_kafka.base.errors import UsageError
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.cli.terminal import errors
+from fairlead_kafka.client import Admin
+from fairlead_kafka.core.group_offsets import OffsetAndMetadata
+from fairlead_kafka.core.partition_offsets import EARLIEST, LATEST
+
+_DURATION = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One way to choose offsets; `value` is what goes with it: an offset, a distance, a time in ms since 1970."""
+
+    way: str
+    value: int = 0
+
+    @classmethod
+    def parse(
+        cls,
+        to_earliest: bool,
+        to_latest: bool,
+        to_current: bool,
+        to_offset: int | None,
+        shift_by: int | None,
+        to_datetime: str | None,
+        by_duration: str | None,
+    ) -> Target:
+        """The one choice made. UsageError for none or several, and for a time that cannot be read."""
+        given: dict[str, Any] = {
+            "--to-earliest": to_earliest or None,
+            "--to-latest": to_latest or None,
+            "--to-current": to_current or None,
+            "--to-offset": to_offset,
+            "--shift-by": shift_by,
+            "--to-datetime": to_datetime,
+            "--by-duration": by_duration,
+        }
+        chosen = {way: value for way, value in given.items() if value is not None}
+        if len(chosen) != 1:
+            raise UsageError(f"say where to: one of {', '.join(given)}" + (f", not {' and '.join(chosen)}" if chosen else ""))
+        ((way, value),) = chosen.items()
+        if way == "--to-datetime":
+            return cls("time", _time_ms(value))
+        if way == "--by-duration":
+            return cls("time", int((datetime.now(UTC) - _duration(value)).timestamp() * 1000))
+        return cls(way.removeprefix("--"), int(value))
+
+
+def _time_ms(text: str) -> int:
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"--to-datetime {text}: expected a time such as 2026-01-31T10:00:00.000") from None
+    return int((time if time.tzinfo is not None else time.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def _duration(text: str) -> timedelta:
+    found = _DURATION.fullmatch(text)
+    if found is None or not any(found.groups()):
+        raise UsageError(f"--by-duration {text}: expected a duration such as PT30M or P1DT12H")
+    days, hours, minutes, seconds = (float(part or 0) for part in found.groups())
+    return timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
+
+
+def chosen_partitions(admin: Admin, topics: Sequence[str], committed: Mapping[TopicPartition, OffsetAndMetadata]) -> list[TopicPartition]:
+    """The partitions that `TOPIC` and `TOPIC:0,1` name; none named: those of all topics with an offset. UsageError for one that is not."""
+    wanted: dict[str, list[int] | None] = {}
+    for text in topics:
+        name, colon, numbers = text.partition(":")
+        if colon and not re.fullmatch(r"\d+(,\d+)*", numbers):
+            raise UsageError(f"--topic {text}: expected TOPIC, or TOPIC:0,1 for single partitions")
+        wanted[name] = [int(number) for number in numbers.split(",")] if colon else None
+    for of in committed if not topics else ():
+        wanted[of.topic] = None
+    described = admin.describe_topics(wanted) if wanted else {}
+    found: list[TopicPartition] = []
+    for name, only in wanted.items():
+        count = len(described[name].partitions)
+        absent = [number for number in only or () if number >= count]
+        if absent:
+            raise UsageError(f"topic {name} has partitions 0 to {count - 1}, and no {', '.join(map(str, absent))}")
+        found += [TopicPartition(name, number) for number in (range(count) if only is None else only)]
+    return sorted(found)
+
+
+def new_offsets(
+    admin: Admin, target: Target, partitions: Sequence[TopicPartition], committed: Mapping[TopicPartition, OffsetAndMetadata]
+) -> dict[TopicPartition, int]:
+    """{partition: offset to go on from}. What would lie outside of a log is moved to its nearer end, and that is said."""
+    if not partitions:
+        return {}
+    first = {of: one.offset for of, one in admin.list_offsets(dict.fromkeys(partitions, EARLIEST)).items() if one is not None}
+    end = {of: one.offset for of, one in admin.list_offsets(dict.fromkeys(partitions, LATEST)).items() if one is not None}
+    present = {of: committed[of].offset for of in partitions if of in committed}
+    if target.way == "to-earliest":
+        return first
+    if target.way == "to-latest":
+        return end
+    if target.way == "time":
+        timed = admin.list_offsets(dict.fromkeys(partitions, target.value))
+        return {of: end[of] if one is None else one.offset for of, one in timed.items()}
+    if target.way == "to-current":
+        return {of: present.get(of, end[of]) for of in partitions}
+    if target.way == "to-offset":
+        return {of: _within(of, target.value, first[of], end[of]) for of in partitions}
+    missing = [str(of) for of in partitions if of not in present]
+    if missing:
+        raise UsageError(f"--shift-by needs offsets to shift, and there are none of {', '.join(missing)}")
+    return {of: _within(of, present[of] + target.value, first[of], end[of]) for of in partitions}
+
+
+def _within(of: TopicPartition, offset: int, first: int, end: int) -> int:
+    nearest = min(max(offset, first), end)
+    if nearest != offset:
+        errors.print(f"{of}: offset {offset} is outside of its log, {first} to {end}; taking {nearest}", markup=False)
+    return nearest

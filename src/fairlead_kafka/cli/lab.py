@@ -1,0 +1,138 @@
+"""`fairlead lab`: a command for each experiment. What they share is in `lab_options`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from fairlead_kafka.cli.lab_cluster import kip578, replication
+from fairlead_kafka.cli.lab_exactly_once import exactly_once
+from fairlead_kafka.cli.lab_killstorm import killstorm
+from fairlead_kafka.cli.lab_latency import kip480, kip794
+from fairlead_kafka.cli.lab_options import JsonFile, Peers, PlotFile, Profile, Target, chosen_all, chosen_profile, run_experiment
+from fairlead_kafka.cli.lab_spark import bounded, spark
+from fairlead_kafka.cli.lab_transcript import transcript
+from fairlead_kafka.cli.terminal import output
+from fairlead_kafka.lab.experiment import EXPERIMENTS, TRIALS
+
+app = typer.Typer(no_args_is_help=True, help="Experiments: every claim about speed, to be run again beside the peers.")
+
+
+@app.command(name="list")
+def list_experiments() -> None:
+    """List the experiments."""
+    table = Table("experiment", "measures", box=None, pad_edge=False)
+    for name, summary in [(one.name, one.summary) for one in EXPERIMENTS.values()] + list(TRIALS.items()):
+        table.add_row(name, summary)
+    output.print(table)
+
+
+@app.command()
+def kernels(profile: Profile = "quick", json_file: JsonFile = None, plot_file: PlotFile = None) -> None:
+    """Records encoded and decoded per second by the kernels."""
+    run_experiment("kernels", json_file, plot_file, profile=chosen_profile(profile))
+
+
+@app.command()
+def throughput(
+    profile: Profile = "quick",
+    target: Target = "apache-kafka,fairlead",
+    peers: Peers = None,
+    records: Annotated[int | None, typer.Option(min=1000, help="Records for the fast systems; the slow ones send a share of it.")] = None,
+    record_size: Annotated[list[int] | None, typer.Option(min=1, help="Bytes of a value; may be repeated.")] = None,
+    key: Annotated[str | None, typer.Option(help="unkeyed, keyed, or both separated by a comma.")] = None,
+    compression: Annotated[str | None, typer.Option(help="Separated by commas: none, gzip, snappy, lz4, zstd.")] = None,
+    rounds: Annotated[int | None, typer.Option(min=1, help="Rounds of which the median counts.")] = None,
+    json_file: JsonFile = None,
+    plot_file: PlotFile = None,
+) -> None:
+    """Records produced per second, beside the peers."""
+    from fairlead_kafka.lab.targets import TARGETS
+    from fairlead_kafka.lab.throughput import COMPRESSIONS, KEYS, SYSTEMS
+
+    run_experiment(
+        "throughput",
+        json_file,
+        plot_file,
+        profile=chosen_profile(profile),
+        targets=chosen_all("--target", target, TARGETS),
+        peers=chosen_all("--peers", peers, tuple(SYSTEMS)),
+        records=records,
+        record_sizes=record_size or [],
+        keys=chosen_all("--key", key, KEYS) if key else [],
+        compressions=chosen_all("--compression", compression, COMPRESSIONS) if compression else [],
+        rounds=rounds,
+    )
+
+
+@app.command()
+def isolation(
+    profile: Profile = "quick",
+    target: Target = "fairlead",
+    peers: Peers = None,
+    load: Annotated[str | None, typer.Option(help="keyed, unkeyed, or both separated by a comma; default: both.")] = None,
+    fault: Annotated[str | None, typer.Option(help="slow, dead, or both separated by a comma; default: both.")] = None,
+    rate: Annotated[int, typer.Option(min=0, help="Records per second that are offered; 0: as fast as the client takes them.")] = 0,
+    json_file: JsonFile = None,
+    plot_file: PlotFile = None,
+) -> None:
+    """One broker of three goes slow or dies: what the other two still get."""
+    from fairlead_kafka.lab.isolation import FAULTS, LOADS, SYSTEMS
+    from fairlead_kafka.lab.targets import TARGETS
+
+    run_experiment(
+        "isolation",
+        json_file,
+        plot_file,
+        profile=chosen_profile(profile),
+        targets=chosen_all("--target", target, TARGETS),
+        peers=chosen_all("--peers", peers, tuple(SYSTEMS)),
+        loads=chosen_all("--load", load, LOADS),
+        faults=chosen_all("--fault", fault, FAULTS),
+        rate=rate,
+    )
+
+
+@app.command()
+def batching(
+    profile: Profile = "quick",
+    target: Target = "fairlead",
+    batch_size: Annotated[list[int] | None, typer.Option(min=0, help="batch.size; may be repeated.")] = None,
+    linger: Annotated[list[int] | None, typer.Option(min=0, help="linger.ms; may be repeated.")] = None,
+    compression: Annotated[str | None, typer.Option(help="Separated by commas: none, gzip, snappy, lz4, zstd, or 'zstd 9'.")] = None,
+    records: Annotated[int | None, typer.Option(min=100, help="Records of a row.")] = None,
+    rate: Annotated[int | None, typer.Option(min=1, help="Records per second.")] = None,
+    limits: Annotated[bool, typer.Option(help="Try the limits too.")] = True,
+    json_file: JsonFile = None,
+    plot_file: PlotFile = None,
+) -> None:
+    """What batch.size, linger.ms, compression and the limits do to the same records."""
+    from fairlead_kafka.lab.batching import CODECS
+    from fairlead_kafka.lab.targets import TARGETS
+
+    run_experiment(
+        "batching",
+        json_file,
+        plot_file,
+        profile=chosen_profile(profile),
+        targets=chosen_all("--target", target, TARGETS),
+        batch_sizes=batch_size or [],
+        lingers_ms=linger or [],
+        codecs=chosen_all("--compression", compression, tuple(CODECS)) if compression else [],
+        records=records,
+        rate=rate,
+        limits=limits,
+    )
+
+
+app.command()(bounded)
+app.command(name="exactly-once")(exactly_once)
+app.command()(killstorm)
+app.command()(kip480)
+app.command()(kip794)
+app.command()(kip578)
+app.command()(replication)
+app.command()(spark)
+app.command()(transcript)

@@ -1,0 +1,136 @@
+"""`fairlead lab kip480` and `fairlead lab kip794`: the two KIPs' tables of latencies."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from fairlead_kafka.base.errors import ConfigError
+from fairlead_kafka.cli.lab_options import (
+    CLOCKS,
+    JsonFile,
+    Peers,
+    PlotFile,
+    Profile,
+    Target,
+    chosen,
+    chosen_all,
+    chosen_profile,
+    run_experiment,
+)
+from fairlead_kafka.cli.terminal import numbers, settings
+
+AllClocks = Annotated[
+    str, typer.Option(help="real (sockets), virtual (simulated time, ours alone, the same figures for a seed), or both, compared.")
+]
+Policies = Annotated[str | None, typer.Option(help="Our policies, separated by commas; default: all.")]
+Records = Annotated[int | None, typer.Option(min=100, help="Measured records of a row, after the warm-up; default: by profile.")]
+Seed = Annotated[int, typer.Option(help="Of what is left to chance in virtual time.")]
+
+
+def kip794(
+    profile: Profile = "quick",
+    clock: AllClocks = "real",
+    target: Target = "apache-kafka",
+    peers: Peers = None,
+    policy: Policies = None,
+    fault: Annotated[str, typer.Option(help="What broker 0 does: none, serial, latency or dead; several separated by commas.")] = "serial",
+    brokers: Annotated[int, typer.Option(min=1, help="Brokers.")] = 3,
+    partitions: Annotated[int, typer.Option(min=1, help="Partitions; partition i is led by broker i modulo the brokers.")] = 3,
+    delay_ms: Annotated[float, typer.Option(min=0, help="How late broker 0 answers.")] = 20.0,
+    rate: Annotated[int | None, typer.Option(min=1, help="Records per second; default: series 1 (2,048) and 2 (4,096).")] = None,
+    records: Records = None,
+    linger: Annotated[str, typer.Option(help="linger.ms, several separated by commas.")] = "0,5",
+    properties: Annotated[
+        list[str] | None, typer.Option("--property", "-X", metavar="KEY=VALUE", help="A further config of our producer; may be repeated.")
+    ] = None,
+    rounds: Annotated[
+        int,
+        typer.Option(
+            min=1, help="On sockets: so often all is measured, each time in another order; of undisturbed runs the median counts."
+        ),
+    ] = 1,
+    seed: Seed = 1,
+    json_file: JsonFile = None,
+    plot_file: PlotFile = None,
+) -> None:
+    """One broker of three is slow: how late records are, and how evenly spread (KIP-794)."""
+    from fairlead_kafka.lab.faulty_targets import FAULTS
+    from fairlead_kafka.lab.kip794_cases import POLICIES
+    from fairlead_kafka.lab.targets import TARGETS
+
+    run_experiment(
+        "kip794",
+        json_file,
+        plot_file,
+        profile=chosen_profile(profile),
+        clock=chosen("--clock", clock, (*CLOCKS, "both")),
+        targets=chosen_all("--target", target, TARGETS),
+        peers=_systems(peers, policy),
+        policies=chosen_all("--policy", policy, tuple(POLICIES)),
+        faults=chosen_all("--fault", fault, FAULTS),
+        brokers=brokers,
+        partitions=partitions,
+        delay_ms=delay_ms,
+        rate=rate,
+        records=records,
+        lingers_ms=numbers("--linger", linger),
+        properties=_properties(properties),
+        rounds=rounds,
+        seed=seed,
+    )
+
+
+def kip480(
+    profile: Profile = "quick",
+    clock: AllClocks = "real",
+    target: Target = "apache-kafka",
+    peers: Annotated[
+        str, typer.Option(help="Systems, separated by commas; also java, confluent-kafka, kafka-python, aiokafka.")
+    ] = "fairlead",
+    policy: Policies = None,
+    partitions: Annotated[str | None, typer.Option(help="Numbers of partitions, separated by commas; default: by profile.")] = None,
+    rate: Annotated[str | None, typer.Option(help="Records per second, several separated by commas; default: 1000,10000.")] = None,
+    records: Records = None,
+    seed: Seed = 1,
+    json_file: JsonFile = None,
+    plot_file: PlotFile = None,
+) -> None:
+    """Latency by partitions, rate and linger: round robin, sticky and late (KIP-480)."""
+    from fairlead_kafka.lab.kip480 import POLICIES
+    from fairlead_kafka.lab.targets import TARGETS
+
+    run_experiment(
+        "kip480",
+        json_file,
+        plot_file,
+        profile=chosen_profile(profile),
+        clock=chosen("--clock", clock, (*CLOCKS, "both")),
+        targets=chosen_all("--target", target, TARGETS),
+        peers=_systems(peers, policy),
+        policies=chosen_all("--policy", policy, tuple(POLICIES)),
+        partitions=numbers("--partitions", partitions, 1),
+        rates=numbers("--rate", rate, 1),
+        records=records,
+        seed=seed,
+    )
+
+
+def _systems(peers: str | None, policy: str | None) -> list[str]:
+    """Those to be measured; ConfigError if policies of ours are asked for and we are not among them."""
+    from fairlead_kafka.lab.paced import MODULES
+
+    systems = chosen_all("--peers", peers, tuple(MODULES))
+    if policy is not None and "fairlead" not in systems:
+        raise ConfigError(f"--policy {policy}: these are fairlead's, which --peers leaves out; add it: --peers fairlead,{peers}")
+    return list(systems)
+
+
+def _properties(pairs: list[str] | None) -> dict[str, str]:
+    """Configs of ours for every policy; ConfigError for those that have an option or a policy of their own."""
+    given = settings(pairs)
+    for key, option in (("linger.ms", "--linger"), ("partitioner.class", "--policy")):
+        if key in given:
+            raise ConfigError(f"--property {key}: is set for each row; choose it with {option}")
+    return given

@@ -1,0 +1,46 @@
+"""`fairlead lab transcript`: whether our cluster answers as Apache Kafka does."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from fairlead_kafka.base.errors import ConfigError
+from fairlead_kafka.cli.terminal import JsonFile, errors, output, progress, rows_table, write_json
+
+
+def transcript(
+    apache_kafka: Annotated[
+        str | None,
+        typer.Option(
+            "--apache-kafka", metavar="HOST:PORT", help="An Apache Kafka of one broker that never saw the transcript; default: start one."
+        ),
+    ] = None,
+    replicated: Annotated[
+        bool, typer.Option("--replicated", help="Three brokers on both sides instead of one: leaders and followers, moves, brokers killed.")
+    ] = False,
+    json_file: JsonFile = None,
+) -> None:
+    """The same requests to Apache Kafka and to our cluster, answers compared field by field; fails if a difference is unexplained."""
+    from fairlead_kafka.lab.apache_kafka import Unavailable
+    from fairlead_kafka.lab.transcript import run_replicated, run_transcript
+
+    if replicated and apache_kafka is not None:
+        raise ConfigError("--replicated starts its own Apache Kafka, for it kills brokers: leave --apache-kafka away")
+    try:
+        with progress("lab transcript") as status:
+            result = run_replicated(status) if replicated else run_transcript(status, apache_kafka)
+    except Unavailable as error:
+        write_json({"system": "apache-kafka", "skipped": str(error)}, json_file)
+        errors.print(f"skipped: {error}", markup=False)
+        return
+    if json_file != "-":
+        output.print(rows_table([result.figures()]))
+    write_json(result.figures(), json_file)
+    for line in result.unexplained:
+        errors.print(line, markup=False)
+    for entry in result.unused:
+        errors.print(f"a data file explains what does not differ: {entry.api} {entry.where} in {entry.step}", markup=False)
+    if result.unexplained:
+        raise typer.Exit(1)

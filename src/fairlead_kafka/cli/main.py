@@ -1,0 +1,58 @@
+"""The entry point: runs a command, and says in one line what went wrong.
+
+The commands are imported inside `run`, not here, so that Ctrl-C is heard while modules are still being loaded.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+INTERRUPTED_EXIT_CODE = 128 + signal.SIGINT
+TERMINATED_EXIT_CODE = 128 + signal.SIGTERM
+WRONG_COMMAND_LINE_EXIT_CODE = 2
+
+
+def main() -> NoReturn:
+    """Runs the command line, and ends the process with its exit code."""
+    code = run(sys.argv[1:])
+    # From here on a second Ctrl-C just ends the process: nothing that still runs at exit is worth a traceback.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    sys.exit(code)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Runs one command; the exit code: 0, 1 for an error of ours, 2 for a command line that makes no sense, 130 for Ctrl-C."""
+    try:
+        signal.signal(signal.SIGTERM, _terminated)
+        from fairlead_kafka.cli.application import invoke
+
+        code = invoke(list(arguments))
+        sys.stdout.flush()
+        return code
+    except KeyboardInterrupt:
+        _say("interrupted")
+        return INTERRUPTED_EXIT_CODE
+    except BrokenPipeError:
+        # The reader of a pipe left, as `head` does: nothing to say, now or when the interpreter flushes what is left.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _terminated(number: int, _frame: object) -> NoReturn:
+    # As an exception it runs what cleans up: temporary folders, child processes, the cluster's data.
+    signal.signal(number, signal.SIG_IGN)
+    raise SystemExit(TERMINATED_EXIT_CODE)
+
+
+def _say(text: str) -> None:
+    with contextlib.suppress(OSError):  # there may be nobody left to tell
+        print(text, file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,73 @@
+"""What `fairlead pipeline` prints: findings of a check, and the counters of a run's flows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from fairlead_kafka.cli.terminal import output
+
+if TYPE_CHECKING:
+    from fairlead_kafka.spark.pipelines.findings import Finding
+    from fairlead_kafka.spark.pipelines.running import RunResult
+
+_COLORS = {"error": "red", "warning": "yellow"}
+
+
+def print_findings(findings: list[Finding], to: Console = output) -> None:
+    """Each finding as two lines: where and what, as compilers write it, and what to do."""
+    for one in findings:
+        to.print(
+            f"{escape(one.file)}:{one.line}: [{_COLORS[one.severity]}]{one.severity}[/] {one.rule}: {escape(one.what)}", soft_wrap=True
+        )
+        to.print(f"    {escape(one.fix)}", soft_wrap=True)
+
+
+def print_flows(to: Console, result: RunResult) -> None:
+    """The final table: a row for each flow."""
+    table = Table(box=None, pad_edge=False)
+    for name in ("flow", "into", "state"):
+        table.add_column(name)
+    for name in ("rows in", "rows out", "MB in", "quarantined", "late", "lag", "lost", "seconds"):
+        table.add_column(name, justify="right")
+    for flow in result.flows:
+        table.add_row(
+            escape(flow.flow),
+            escape(flow.target),
+            flow.state,
+            f"{flow.rows_in:,}",
+            _number(flow.rows_out),
+            "" if flow.bytes_in is None else f"{flow.bytes_in / 1e6:,.2f}",
+            f"{flow.quarantined:,}",
+            f"{flow.late:,}",
+            _number(flow.lag),
+            f"[red]{flow.lost:,}[/]" if flow.lost else "0",
+            f"{flow.seconds:.2f}",
+        )
+    to.print(table)
+    for flow in result.flows:
+        for name, count in flow.failed_expectations.items():
+            if count:
+                to.print(f"{flow.flow}: {count:,} rows fail “{name}”", markup=False)
+    to.print(f"{'failed' if result.failure else 'completed'} in {result.seconds:.1f} s; lost: {result.lost}")
+
+
+def _number(value: int | None) -> str:
+    return "" if value is None else f"{value:,}"
+
+
+def summed(before: RunResult | None, last: RunResult) -> RunResult:
+    """Two runs as one: counts added up, states and lag those of the last."""
+    if before is None:
+        return last
+    earlier = {flow.flow: flow for flow in before.flows}
+    for flow in last.flows:
+        if flow.flow in earlier:
+            flow.add_earlier(earlier[flow.flow])
+    last.seconds += before.seconds
+    if not last.flows:
+        last.flows = before.flows
+    return last

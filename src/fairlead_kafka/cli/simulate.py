@@ -1,0 +1,68 @@
+"""`fairlead simulate`: worlds of machines in virtual time, with faults by seed, and planted bugs that have to be noticed."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from fairlead_kafka.base.errors import ConfigError
+from fairlead_kafka.cli.terminal import JsonFile, errors, output, progress, rows_table, write_json
+
+_COUNTED = ("world", "seeds", "steps", "faults", "violations", "canaries_caught", "canaries", "seconds")
+"""The columns of the table, and the keys that every report has."""
+
+
+def simulate(
+    world: Annotated[str | None, typer.Option(help="producer or cluster; default: both, one after the other.")] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="How many seeds of each world.")] = 100,
+    seed: Annotated[int, typer.Option(min=0, help="The first of them.")] = 0,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Processes to use; default: one for each core.")] = None,
+    canaries: Annotated[bool, typer.Option(help="Also plant bugs, each of which has to be noticed.")] = True,
+    json_file: JsonFile = None,
+) -> None:
+    """Run real machines in virtual time against a network and brokers that fail by seed, and compare what they did with a model.
+
+    A violation is printed with its seed, its fault plan and the command that replays it. Exit code 1 if there is one, or if a planted bug
+    went unnoticed. A single seed is a replay: no bugs are planted then.
+    """
+    from fairlead_kafka.simulation.run import WORLDS
+    from fairlead_kafka.simulation.run import simulate as run
+
+    if world is not None and world not in WORLDS:
+        raise ConfigError(f"--world {world}: must be one of {', '.join(WORLDS)}")
+    reports: list[dict[str, Any]] = []
+    with progress("simulate") as status:
+        for name in [world] if world is not None else WORLDS:
+            plant = canaries and seeds > 1
+            reports.append(run(name, seeds, seed, jobs=jobs or os.cpu_count() or 1, canaries=plant, progress=_every_so_often(status)))
+    if json_file != "-":
+        output.print(rows_table([{key: report[key] for key in _COUNTED} for report in reports]))
+    for report in reports:
+        for story in report["failures"]:
+            errors.print(escape(story), soft_wrap=True)
+        for missed in report["missed"]:
+            errors.print(f"world {report['world']}: the planted bug {missed!r} went unnoticed", soft_wrap=True, markup=False)
+    write_json(reports[0] if len(reports) == 1 else _together(reports), json_file)
+    if any(report["failures"] or report["missed"] for report in reports):
+        raise typer.Exit(1)
+
+
+def _every_so_often(status: Any) -> Any:
+    """Where there is no terminal a status is a line: one for each tenth of the way is enough."""
+    told: list[str] = []
+
+    def tell(text: str) -> None:
+        told.append(text)
+        if errors.is_terminal or len(told) % 10 == 1:
+            status(text)
+
+    return tell
+
+
+def _together(reports: list[dict[str, Any]]) -> dict[str, Any]:
+    """One report of several worlds: sums, and each world's own."""
+    summed = {key: sum(report[key] for report in reports) for key in _COUNTED if key != "world"}
+    return {"world": "all", **summed, "worlds": reports}

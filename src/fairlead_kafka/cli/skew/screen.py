@@ -1,0 +1,135 @@
+"""The report on a terminal: tables with bars."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rich.console import RenderableType
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from fairlead_kafka.cli.terminal import counted, rows_table
+
+BAR_LETTERS = 30
+PARTITIONS_SHOWN = 64
+"""More are cut: the largest of them are shown, and the others are in the report as JSON."""
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
+
+
+def renderables(report: Mapping[str, Any]) -> Iterator[RenderableType]:
+    """What to print, from top to bottom."""
+    yield _headline(report)
+    title = "Partitions" if len(report["partitions"]) <= PARTITIONS_SHOWN else f"The {PARTITIONS_SHOWN} largest partitions"
+    yield from _section(title, _partitions(report))
+    yield from _section("Records per batch", _histogram(report["batches"]["records_per_batch"], _powers))
+    full = f"Batch fill, percent of {report['batch_size']:,} bytes"
+    yield from _section(full, _histogram(report["batches"]["fill_percent"], _percents))
+    yield from _section("Hot keys", *_keys(report["keys"]))
+    yield from _section(*_replay(report["replay"]))
+
+
+def bar(value: float, largest: float, letters: int = BAR_LETTERS) -> str:
+    """`value` as a line of blocks, `letters` long if it is `largest`, to an eighth of a letter."""
+    eighths = round(8 * letters * value / largest) if largest else 0
+    return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
+
+
+def _section(title: str, *parts: RenderableType | None) -> Iterator[RenderableType]:
+    shown = [part for part in parts if part is not None]
+    if shown:
+        yield Text(f"\n{title}", style="bold")
+        yield from shown
+
+
+def _headline(report: Mapping[str, Any]) -> str:
+    seen, spread = report["looked_at"], report["balance"]["size_bytes"]
+    part = "all of it" if seen["whole_topic"] else f"the newest {seen['offsets']:,} of {seen['offsets_in_topic']:,} offsets"
+    codecs = ", ".join(name for name in report["batches"]["codecs"]) or "none"
+    return escape(
+        f"{report['topic']}: {len(report['partitions'])} partitions, {counted(seen['records'])} in {seen['batches']:,} batches, "
+        f"{seen['size_bytes']:,} bytes ({codecs}; ratio {report['batches']['ratio']:g}); {part}.\n"
+        f"The largest partition has {spread['max_over_mean']:.2f} times the mean, the smallest {spread['min_over_mean']:.2f} times; "
+        f"variation {spread['variation']:.1%}."
+    )
+
+
+def _partitions(report: Mapping[str, Any]) -> Table | None:
+    rows: Sequence[Mapping[str, Any]] = report["partitions"]
+    if len(rows) > PARTITIONS_SHOWN:
+        rows = sorted(rows, key=lambda row: -row["size_bytes"])[:PARTITIONS_SHOWN]
+    largest = max((row["size_bytes"] for row in rows), default=0)
+    columns = ("partition", "leader", "records", "batches", "records_per_batch", "size_bytes")
+    return _barred([{name: row[name] for name in columns} for row in rows], [row["size_bytes"] for row in rows], largest)
+
+
+def _histogram(figures: Mapping[str, Any], named: Any) -> Table | None:
+    steps = figures["histogram"]
+    rows = [{f"mean {figures['mean']:,g}, median {figures['median']:,}": named(step), "batches": step["batches"]} for step in steps]
+    return _barred(rows, [step["batches"] for step in steps], max((step["batches"] for step in steps), default=0))
+
+
+def _powers(step: Mapping[str, int]) -> str:
+    last = step["to"] - 1
+    return f"{step['from']:,}" if last == step["from"] else f"{step['from']:,} to {last:,}"
+
+
+def _percents(step: Mapping[str, int]) -> str:
+    return "100 and more" if step["from"] >= 100 else f"{step['from']} to {step['to']}"
+
+
+def _keys(keys: Mapping[str, Any]) -> tuple[RenderableType | None, ...]:
+    if not keys["records"]:
+        return (None,)
+    known = (
+        f"{keys['distinct']:,} keys"
+        if keys["distinct"] is not None
+        else f"more keys than are counted: up to {keys['error_records']:,} records more"
+    )
+    unkeyed = f"{known}; {keys['unkeyed_records']:,} of {counted(keys['records'])} without a key"
+    rows = [
+        {**row, "share": f"{row['share']:.2%}", "partition": "several" if row["partition"] is None else str(row["partition"])}
+        for row in keys["hottest"]
+    ]
+    return (
+        unkeyed,
+        _barred(rows, [row["records"] for row in keys["hottest"]], max((row["records"] for row in keys["hottest"]), default=0)),
+    )
+
+
+def _replay(replay: Mapping[str, Any] | None) -> tuple[Any, ...]:
+    if replay is None:
+        return ("", None)
+    speed = f"at {replay['records_per_s']:,g} records/s" if replay["records_per_s"] else "by their timestamps"
+    title = (
+        f"What other settings would have done: {counted(replay['records'])} again {speed}, {replay['codec']} compression, in virtual time"
+    )
+    shown = (
+        "policy",
+        "batch_size",
+        "linger_ms",
+        "batches",
+        "records_per_batch",
+        "fill",
+        "size_bytes",
+        "max_over_mean",
+        "variation",
+        "p50_ms",
+        "p99_ms",
+    )
+    rows = [{name: row[name] for name in shown} for row in replay["rows"]]
+    return (title, rows_table(rows))
+
+
+def _barred(rows: Sequence[Mapping[str, Any]], values: Sequence[float], largest: float) -> Table | None:
+    if not rows:
+        return None
+    table = rows_table([dict(row) for row in rows])
+    filled = Table(box=None, pad_edge=False)
+    for column in table.columns:
+        filled.add_column(column.header, justify=column.justify, overflow="fold")
+    filled.add_column("")
+    for cells, value in zip(zip(*(column.cells for column in table.columns), strict=True), values, strict=True):
+        filled.add_row(*cells, bar(value, largest))
+    return filled

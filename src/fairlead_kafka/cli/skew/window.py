@@ -1,0 +1,35 @@
+"""What is looked at: the whole topic, or the newest share of each partition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from fairlead_kafka.base.ids import TopicPartition
+
+
+class Window(NamedTuple):
+    """Offsets start..end of each partition, by partition."""
+
+    ranges: Mapping[TopicPartition, tuple[int, int]]
+    offsets: int
+    """Offsets in all ranges together; after compaction, and with transactions, there are fewer records."""
+    offsets_in_topic: int
+
+    @property
+    def whole(self) -> bool:
+        """Nothing is left out."""
+        return self.offsets == self.offsets_in_topic
+
+
+def newest(starts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int], offsets_max: int) -> Window:
+    """The newest `offsets_max` offsets (0: all), of each partition in proportion to what it has.
+
+    Partitions that are filled at rates of their own then begin at about the same time.
+    """
+    held = {of: max(0, ends[of] - starts[of]) for of in sorted(starts)}
+    total = sum(held.values())
+    share = 1.0 if not offsets_max or offsets_max >= total else offsets_max / total
+    # Rounded up, so that a small partition is not left out.
+    ranges = {of: (ends[of] - min(count, -int(-count * share // 1)), ends[of]) for of, count in held.items()}
+    return Window(ranges, sum(end - start for start, end in ranges.values()), total)

@@ -1,0 +1,149 @@
+"""What all commands share: consoles, progress, JSON reports, `key=value` settings, and the options every client command has."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from fairlead_kafka.base.errors import ConfigError
+
+UNBOUNDED_WIDTH = 100_000
+"""Columns where there is no terminal: what is written to a file or a pipe is never cut or wrapped."""
+
+
+class _Console(Console):
+    def on_broken_pipe(self) -> NoReturn:
+        raise BrokenPipeError  # `main` knows what to do; rich would end the process with exit code 1
+
+
+def _console(stderr: bool) -> Console:
+    terminal = (sys.stderr if stderr else sys.stdout).isatty()
+    return _Console(stderr=stderr, highlight=False, width=None if terminal else UNBOUNDED_WIDTH)
+
+
+output = _console(stderr=False)
+errors = _console(stderr=True)
+
+
+def _check_json_file(target: str | None) -> str | None:
+    """Said before the work starts: nobody wants to hear after ten minutes that the report cannot be written."""
+    if target is None or target == "-":
+        return target
+    path = Path(target)
+    new = not path.exists()
+    if new or path.is_file() or path.is_dir():
+        try:
+            path.open("a").close()
+            if new:
+                path.unlink()
+        except OSError as error:
+            raise _unwritable(target, error) from None
+    return target
+
+
+def _unwritable(target: str, error: OSError) -> ConfigError:
+    return ConfigError(
+        f"--json {target}: cannot be written ({error.strerror}); name a file in a folder that exists, or - for standard output"
+    )
+
+
+BootstrapServers = Annotated[
+    str, typer.Option("--bootstrap-server", "--bootstrap-servers", "-b", envvar="FAIRLEAD_BOOTSTRAP_SERVERS", help="host:port of brokers.")
+]
+ClientProperties = Annotated[
+    list[str] | None, typer.Option("--property", "-X", metavar="KEY=VALUE", help="A client config; may be repeated.")
+]
+JsonFile = Annotated[
+    str | None,
+    typer.Option("--json", metavar="FILE", callback=_check_json_file, help="Write the report as JSON; - for standard output."),
+]
+
+DEFAULT_BOOTSTRAP_SERVERS = "127.0.0.1:9092"
+
+
+def settings(pairs: list[str] | None, option: str = "--property") -> dict[str, str]:
+    """`key=value` texts as a dict. ConfigError for one without `=`."""
+    parsed = {}
+    for pair in pairs or ():
+        key, found, value = pair.partition("=")
+        if not found or not key.strip():
+            raise ConfigError(f"{option} {pair!r}: expected KEY=VALUE, such as linger.ms=5")
+        parsed[key.strip()] = value.strip()
+    return parsed
+
+
+def client_settings(bootstrap_servers: str, properties: list[str] | None) -> dict[str, Any]:
+    """The settings of a client: `bootstrap.servers` and the properties given over it."""
+    return {"bootstrap.servers": bootstrap_servers, **settings(properties)}
+
+
+def write_json(report: Any, target: str | None) -> None:
+    """The report to a file, or to standard output for `-`. ConfigError if the file cannot be written."""
+    if target is None:
+        return
+    text = json.dumps(report, indent=2, ensure_ascii=False) + "\n"
+    if target == "-":
+        sys.stdout.write(text)
+        return
+    try:
+        Path(target).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise _unwritable(target, error) from None
+
+
+def numbers(option: str, values: str | None, least: int = 0) -> list[int]:
+    """Integers separated by commas, each once; none of None. ConfigError for anything else, and below `least`."""
+    parts = [] if values is None else [value.strip() for value in values.split(",")]
+    wrong = [part for part in parts if not part.isdecimal() or int(part) < least]
+    if wrong:
+        raise ConfigError(f"{option} {values}: must be whole numbers from {least} on, separated by commas, such as {option} 16,128")
+    return list(dict.fromkeys(int(part) for part in parts))
+
+
+def counted(records: int) -> str:
+    """`1 record`, `2,000 records`."""
+    return f"{records:,} {'record' if records == 1 else 'records'}"
+
+
+def rows_table(rows: list[dict[str, Any]]) -> Table:
+    """A table of flat rows, a column for each key in order of appearance; numbers to the right."""
+    table = Table(box=None, pad_edge=False)
+    for column in dict.fromkeys(key for row in rows for key in row):
+        text = any(isinstance(row.get(column), str) for row in rows)
+        table.add_column(column, justify="left" if text else "right", overflow="fold")
+    for row in rows:
+        table.add_row(*(_shown(row.get(str(column.header))) for column in table.columns))
+    return table
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    return f"{value:,.3f}".rstrip("0").rstrip(".") if isinstance(value, float) else escape(str(value))
+
+
+@contextmanager
+def progress(text: str) -> Iterator[Any]:
+    """Shows what is going on, on standard error; call the value with a new text. Plain lines where there is no terminal."""
+    if errors.is_terminal:
+        with errors.status(escape(text)) as status:
+            yield lambda text: status.update(escape(text))
+        return
+    errors.print(f"{escape(text)} …")
+    yield lambda text: errors.print(f"{escape(text)} …")
+
+
+def given_keys(config: Mapping[str, Any], names: Mapping[str, Any] | set[str]) -> dict[str, Any]:
+    """The part of a config whose keys are among `names`."""
+    return {key: value for key, value in config.items() if key in names}

@@ -1,0 +1,117 @@
+"""`fairlead topics create | list | describe | delete`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from fairlead_kafka.base.errors import ItemsFailed
+from fairlead_kafka.cli.connecting import open_admin
+from fairlead_kafka.cli.terminal import (
+    DEFAULT_BOOTSTRAP_SERVERS,
+    BootstrapServers,
+    ClientProperties,
+    JsonFile,
+    client_settings,
+    output,
+    settings,
+    write_json,
+)
+from fairlead_kafka.client import NewTopic
+
+app = typer.Typer(no_args_is_help=True, help="Create, list, describe and delete topics.")
+
+Names = Annotated[list[str], typer.Argument(help="Topics.")]
+
+
+@app.command()
+def create(
+    names: Names,
+    partitions: Annotated[int, typer.Option("--partitions", "-p", help="Partitions of each topic; -1: the broker's num.partitions.")] = -1,
+    replication_factor: Annotated[int, typer.Option("--replication-factor", "-r", help="Replicas; -1: the broker's default.")] = -1,
+    config: Annotated[list[str] | None, typer.Option("--config", metavar="KEY=VALUE", help="A topic config; may be repeated.")] = None,
+    validate_only: Annotated[bool, typer.Option("--validate-only", help="Say what would happen, and create nothing.")] = False,
+    bootstrap_servers: BootstrapServers = DEFAULT_BOOTSTRAP_SERVERS,
+    properties: ClientProperties = None,
+) -> None:
+    """Create topics."""
+    new = [
+        NewTopic(name, partitions=partitions, replication_factor=replication_factor, configs=settings(config, "--config")) for name in names
+    ]
+    with open_admin(client_settings(bootstrap_servers, properties)) as admin:
+        _each("could be created" if validate_only else "created", lambda: admin.create_topics(new, validate_only=validate_only))
+
+
+@app.command(name="list")
+def list_topics(
+    internal: Annotated[bool, typer.Option("--internal", help="Show internal topics too.")] = False,
+    json_file: JsonFile = None,
+    bootstrap_servers: BootstrapServers = DEFAULT_BOOTSTRAP_SERVERS,
+    properties: ClientProperties = None,
+) -> None:
+    """List topics by name."""
+    with open_admin(client_settings(bootstrap_servers, properties)) as admin:
+        names = sorted(admin.list_topics(include_internal=internal))
+    if json_file != "-":
+        for name in names:
+            output.print(name, markup=False)
+    write_json(names, json_file)
+
+
+@app.command()
+def describe(
+    names: Annotated[list[str] | None, typer.Argument(help="Topics; none: all.")] = None,
+    json_file: JsonFile = None,
+    bootstrap_servers: BootstrapServers = DEFAULT_BOOTSTRAP_SERVERS,
+    properties: ClientProperties = None,
+) -> None:
+    """Show leader, replicas and in-sync replicas of each partition."""
+    with open_admin(client_settings(bootstrap_servers, properties)) as admin:
+        described = admin.describe_topics(names or sorted(admin.list_topics()))
+    if json_file != "-":
+        table = Table("topic", "partition", "leader", "replicas", "in sync", box=None, pad_edge=False)
+        for name, topic in sorted(described.items()):
+            for one in topic.partitions:
+                replicas, in_sync = (", ".join(map(str, nodes)) for nodes in (one.replicas, one.isr))
+                table.add_row(name, str(one.partition), "none" if one.leader < 0 else str(one.leader), replicas, in_sync)
+        output.print(table)
+    write_json(
+        {
+            name: {
+                "topic_id": str(topic.topic_id),
+                "partitions": [
+                    {"partition": one.partition, "leader": one.leader, "replicas": list(one.replicas), "isr": list(one.isr)}
+                    for one in topic.partitions
+                ],
+            }
+            for name, topic in sorted(described.items())
+        },
+        json_file,
+    )
+
+
+@app.command()
+def delete(
+    names: Names,
+    bootstrap_servers: BootstrapServers = DEFAULT_BOOTSTRAP_SERVERS,
+    properties: ClientProperties = None,
+) -> None:
+    """Delete topics and all their records."""
+    with open_admin(client_settings(bootstrap_servers, properties)) as admin:
+        _each("deleted", lambda: admin.delete_topics(names))
+
+
+def _each(done: str, call: Callable[[], Mapping[str, object]]) -> None:
+    """Says for each topic that `done` was done to it, even if others failed."""
+    failed: ItemsFailed | None = None
+    try:
+        results = call()
+    except ItemsFailed as error:
+        failed, results = error, error.results
+    for name in results:
+        output.print(f"{done}: {name}", markup=False)
+    if failed is not None:
+        raise failed

@@ -1,0 +1,248 @@
+"""Every call of an admin client, written once: `Admin` drives them on the calling thread, `AsyncAdmin` on its event loop."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from fairlead_kafka import admin
+from fairlead_kafka.admin import (
+    AdminMachine,
+    AdminScript,
+    ClusterDescription,
+    ConfigChange,
+    ConfigEntry,
+    ConfigResource,
+    GroupDescription,
+    GroupListing,
+    LogDirDescription,
+    NewPartitions,
+    NewTopic,
+    Perform,
+    Shut,
+    TopicDescription,
+    TopicListing,
+    TransactionDescription,
+    TransactionListing,
+)
+from fairlead_kafka.base.config_client import CLIENT_CONFIGS
+from fairlead_kafka.base.errors import UsageError
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.base.units import s_to_ns
+from fairlead_kafka.client.hosting import Steps, Wait, open_host
+from fairlead_kafka.core.group_offsets import OffsetAndMetadata
+from fairlead_kafka.core.metadata import Metadata
+from fairlead_kafka.core.partition_offsets import OffsetAndTimestamp
+from fairlead_kafka.core.prepared import PreparedTransaction
+from fairlead_kafka.runtime import Completion
+
+_CLOSE_S = 5.0
+
+
+class AdminCalls:
+    """The steps of each call. Any number of threads or tasks at once."""
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        self.settings = CLIENT_CONFIGS.parse("admin", config)
+        self.closed = False
+        self._hosted = open_host(lambda dice: AdminMachine(self.settings, dice), "fairlead-admin")
+
+    def create_topics(self, topics: Iterable[NewTopic], validate_only: bool, timeout_s: float | None) -> Steps[dict[str, uuid.UUID]]:
+        """Create topics."""
+        wanted = list(topics)
+        names = _distinct("create_topics", [topic.name for topic in wanted])
+        script = admin.create_topics(wanted, validate_only=validate_only, timeout_ms=self._timeout_ms(timeout_s))
+        return self._perform("creating topics", names, lambda _: script, timeout_s)
+
+    def delete_topics(self, names: Iterable[str], timeout_s: float | None) -> Steps[dict[str, None]]:
+        """Delete topics."""
+        wanted = _distinct("delete_topics", names)
+        script = admin.delete_topics(wanted, timeout_ms=self._timeout_ms(timeout_s))
+        return self._perform("deleting topics", wanted, lambda _: script, timeout_s)
+
+    def create_partitions(
+        self, changes: Mapping[str, NewPartitions], validate_only: bool, timeout_s: float | None
+    ) -> Steps[dict[str, None]]:
+        """Add partitions."""
+        script = admin.create_partitions(changes, validate_only=validate_only, timeout_ms=self._timeout_ms(timeout_s))
+        return self._perform("adding partitions to", changes, lambda _: script, timeout_s)
+
+    def list_topics(self, include_internal: bool, timeout_s: float | None) -> Steps[dict[str, TopicListing]]:
+        """List topics."""
+        return self._perform("listing topics", (), lambda _: admin.list_topics(include_internal=include_internal), timeout_s)
+
+    def describe_topics(self, names: Iterable[str], timeout_s: float | None) -> Steps[dict[str, TopicDescription]]:
+        """Describe topics."""
+        wanted = _distinct("describe_topics", names)
+        return self._perform("describing topics", wanted, lambda _: admin.describe_topics(wanted), timeout_s)
+
+    def describe_cluster(self, timeout_s: float | None) -> Steps[ClusterDescription]:
+        """Describe the cluster."""
+        return self._perform("describing the cluster", (), lambda _: admin.describe_cluster(), timeout_s)
+
+    def describe_configs(
+        self, resources: Iterable[ConfigResource], timeout_s: float | None
+    ) -> Steps[dict[ConfigResource, dict[str, ConfigEntry]]]:
+        """Describe configs."""
+        wanted = list(resources)
+        return self._perform("describing configs of", wanted, lambda _: admin.describe_configs(wanted), timeout_s)
+
+    def alter_configs(
+        self, changes: Mapping[ConfigResource, Sequence[ConfigChange]], validate_only: bool, timeout_s: float | None
+    ) -> Steps[dict[ConfigResource, None]]:
+        """Alter configs."""
+        script = admin.alter_configs(changes, validate_only=validate_only)
+        return self._perform("altering configs of", changes, lambda _: script, timeout_s)
+
+    def list_offsets(
+        self, targets: Mapping[TopicPartition, int], timeout_s: float | None
+    ) -> Steps[dict[TopicPartition, OffsetAndTimestamp | None]]:
+        """List offsets."""
+        return self._perform(
+            "listing offsets of", targets, lambda metadata: admin.list_offsets(metadata, targets), timeout_s, _topics(targets)
+        )
+
+    def delete_records(self, before: Mapping[TopicPartition, int], timeout_s: float | None) -> Steps[dict[TopicPartition, int]]:
+        """Delete records."""
+        timeout_ms = self._timeout_ms(timeout_s)
+
+        def make(metadata: Metadata) -> AdminScript[dict[TopicPartition, int]]:
+            return admin.delete_records(metadata, before, timeout_ms=timeout_ms)
+
+        return self._perform("deleting records of", before, make, timeout_s, _topics(before))
+
+    def describe_log_dirs(
+        self, node_ids: Iterable[int], partitions: Iterable[TopicPartition] | None, timeout_s: float | None
+    ) -> Steps[dict[int, dict[str, LogDirDescription]]]:
+        """Describe log directories."""
+        nodes, wanted = list(node_ids), None if partitions is None else list(partitions)
+        return self._perform("describing log directories of", nodes, lambda _: admin.describe_log_dirs(nodes, wanted), timeout_s)
+
+    def list_groups(self, states: Iterable[str], types: Iterable[str], timeout_s: float | None) -> Steps[dict[str, GroupListing]]:
+        """List groups."""
+        script = admin.list_groups(_distinct("list_groups", states), _distinct("list_groups", types))
+        return self._perform("listing groups", (), lambda _: script, timeout_s)
+
+    def describe_groups(self, group_ids: Iterable[str], timeout_s: float | None) -> Steps[dict[str, GroupDescription]]:
+        """Describe groups."""
+        wanted = _distinct("describe_groups", group_ids)
+        return self._perform("describing groups", wanted, lambda metadata: admin.describe_groups(metadata, wanted), timeout_s)
+
+    def delete_groups(self, group_ids: Iterable[str], timeout_s: float | None) -> Steps[dict[str, None]]:
+        """Delete groups."""
+        wanted = _distinct("delete_groups", group_ids)
+        return self._perform("deleting groups", wanted, lambda metadata: admin.delete_groups(metadata, wanted), timeout_s)
+
+    def list_group_offsets(
+        self, group_ids: Iterable[str], require_stable: bool, timeout_s: float | None
+    ) -> Steps[dict[str, dict[TopicPartition, OffsetAndMetadata]]]:
+        """List committed offsets."""
+        wanted = _distinct("list_group_offsets", group_ids)
+        return self._perform(
+            "listing offsets of groups",
+            wanted,
+            lambda metadata: admin.list_group_offsets(metadata, wanted, require_stable=require_stable),
+            timeout_s,
+        )
+
+    def alter_group_offsets(
+        self, group_id: str, offsets: Mapping[TopicPartition, int | OffsetAndMetadata], timeout_s: float | None
+    ) -> Steps[dict[TopicPartition, None]]:
+        """Set committed offsets."""
+        wanted = {of: OffsetAndMetadata(one) if isinstance(one, int) else one for of, one in offsets.items()}
+        negative = [str(of) for of, one in wanted.items() if one.offset < 0]
+        if negative:
+            raise UsageError(f"alter_group_offsets: offsets begin at 0, and {', '.join(negative)} would get a negative one")
+        return self._perform(
+            f"setting offsets of group {group_id}", (), lambda metadata: admin.alter_group_offsets(metadata, group_id, wanted), timeout_s
+        )
+
+    def delete_group_offsets(
+        self, group_id: str, partitions: Iterable[TopicPartition], timeout_s: float | None
+    ) -> Steps[dict[TopicPartition, None]]:
+        """Take committed offsets back."""
+        wanted = list(partitions)
+        return self._perform(
+            f"deleting offsets of group {group_id}", (), lambda metadata: admin.delete_group_offsets(metadata, group_id, wanted), timeout_s
+        )
+
+    def list_transactions(self, states: Iterable[str], timeout_s: float | None) -> Steps[dict[str, TransactionListing]]:
+        """List transactional ids."""
+        script = admin.list_transactions(_distinct("list_transactions", states))
+        return self._perform("listing transactions", (), lambda _: script, timeout_s)
+
+    def describe_transactions(self, transactional_ids: Iterable[str], timeout_s: float | None) -> Steps[dict[str, TransactionDescription]]:
+        """Describe transactional ids."""
+        wanted = _distinct("describe_transactions", transactional_ids)
+        return self._perform("describing transactions", wanted, lambda metadata: admin.describe_transactions(metadata, wanted), timeout_s)
+
+    def end_transactions(
+        self, transactions: Iterable[PreparedTransaction], commit: bool, timeout_s: float | None
+    ) -> Steps[dict[PreparedTransaction, None]]:
+        """End prepared transactions."""
+        wanted = _one_of_each_id("end_transactions", transactions)
+        what = f"{'committing' if commit else 'aborting'} transactions"
+        return self._perform(what, wanted, lambda metadata: admin.end_transactions(metadata, wanted, commit=commit), timeout_s)
+
+    def close(self) -> Steps[None]:
+        """Close once; again is nothing."""
+        if self.closed or self._hosted.forked:
+            return
+        self.closed = True
+        completion = Completion()
+        self._hosted.submit(Shut(completion))
+        with suppress(UsageError):  # its machine has crashed: there is nothing left to shut
+            yield Wait(completion, _CLOSE_S, lambda: None)
+
+    def end(self) -> None:
+        """Stop the host, after `close`."""
+        self._hosted.close(_CLOSE_S)
+
+    def _seconds(self, timeout_s: float | None) -> float:
+        seconds: float = self.settings["default.api.timeout.ms"] / 1000 if timeout_s is None else timeout_s
+        if seconds < 0:
+            raise UsageError(f"timeout_s is {seconds}; it must not be negative")
+        return min(seconds, 10.0**6)
+
+    def _timeout_ms(self, timeout_s: float | None) -> int:
+        """How long a broker may take: what the caller allows, but an answer should come before the request is given up."""
+        return int(min(self._seconds(timeout_s) * 1000, self.settings["request.timeout.ms"]))
+
+    def _perform(
+        self,
+        what: str,
+        items: Iterable[object],
+        make: Callable[[Metadata], AdminScript[Any]],
+        timeout_s: float | None,
+        topics: Sequence[str] = (),
+    ) -> Steps[Any]:
+        if self.closed:
+            raise UsageError("the admin client is closed; make a new one")
+        names = [str(item) for item in items]
+        named = f"{what} {', '.join(names[:3])}{', ...' if len(names) > 3 else ''}".strip()
+        completion = Completion()
+        deadline_ns = self._hosted.now_ns() + s_to_ns(self._seconds(timeout_s))
+        self._hosted.submit(Perform(completion, deadline_ns, named, make, topics))
+        return (yield Wait(completion))
+
+
+def _distinct(call: str, names: Iterable[str]) -> list[str]:
+    if isinstance(names, str):
+        raise UsageError(f"{call}: expected several names, got the text {names!r}; put it into a list")
+    wanted = list(names)
+    twice = sorted({name for name in wanted if wanted.count(name) > 1}) if len(set(wanted)) < len(wanted) else []
+    if twice:
+        raise UsageError(f"{call}: named twice: {', '.join(twice)}")
+    return wanted
+
+
+def _one_of_each_id(call: str, transactions: Iterable[PreparedTransaction]) -> list[PreparedTransaction]:
+    wanted = [PreparedTransaction(*each) for each in transactions]
+    _distinct(call, [each.transactional_id for each in wanted])
+    return wanted
+
+
+def _topics(partitions: Iterable[TopicPartition]) -> list[str]:
+    return list(dict.fromkeys(topic for topic, _ in partitions))

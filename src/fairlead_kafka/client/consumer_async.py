@@ -1,0 +1,251 @@
+"""`AsyncConsumer`: reads partitions, assigned by hand or by its group, as records or as Arrow tables, on an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Any
+
+import pyarrow as pa
+
+from fairlead_kafka.base.errors import UsageError
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.client.consumer_calls import ConsumerCalls
+from fairlead_kafka.client.consumer_group import RebalanceListener
+from fairlead_kafka.client.hosting import run_async
+from fairlead_kafka.consumer import EARLIEST, LATEST, OffsetAndTimestamp, Record
+from fairlead_kafka.core.group_offsets import GroupMetadata, OffsetAndMetadata
+from fairlead_kafka.core.metadata import PartitionMetadata
+from fairlead_kafka.runtime import Completion
+
+ITERATION_S = 1.0
+"""How long one wait of an iteration lasts; only then does it notice that the consumer was closed."""
+
+
+def offload(work: Callable[[], Any]) -> Completion:
+    """Run `work` on the running loop's default executor."""
+    completion = Completion()
+
+    def run() -> None:
+        try:
+            completion.set_result(work())
+        except Exception as error:
+            completion.set_error(error)
+
+    asyncio.get_running_loop().run_in_executor(None, run)
+    return completion
+
+
+def await_user(coroutine: Awaitable[Any]) -> Completion:
+    """Run a coroutine of the application's on the running loop."""
+    completion = Completion()
+
+    async def run() -> None:
+        try:
+            completion.set_result(await coroutine)
+        except Exception as error:
+            completion.set_error(error)
+
+    task = asyncio.ensure_future(run())
+    _running.add(task)
+    task.add_done_callback(_running.discard)
+    return completion
+
+
+_running: set[asyncio.Future[None]] = set()
+"""An event loop alone does not keep a task alive."""
+
+
+class AsyncConsumer:
+    """A Kafka consumer of partitions, assigned by hand or shared by a group, with the methods of `Consumer` to await.
+
+    `config` has Kafka's keys (`bootstrap.servers`, `auto.offset.reset`, ...; see docs/configuration.md); ConfigError names all that
+    is wrong with it. Data is fetched ahead on a thread of its own, at most `fetch.max.bytes` per broker; large pieces are decoded on
+    the loop's default executor, so that the loop goes on.
+
+    Time-outs are in seconds; where None is allowed it stands for `default.api.timeout.ms`. Calls raise TimedOut when no answer
+    came in time, BrokerError when a broker refused, UsageError when the consumer is closed or a partition is not assigned.
+    A poll that is cancelled loses nothing. One poll at a time. Kafka's counterpart: `org.apache.kafka.clients.consumer.KafkaConsumer`.
+    """
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        self._calls = ConsumerCalls(config, offload, await_user)
+
+    async def assign(self, partitions: Iterable[TopicPartition]) -> None:
+        """Read exactly these partitions from now on. Those assigned before keep their positions; an empty list stops reading."""
+        await run_async(self._calls.assign(partitions))
+
+    async def subscribe(self, topics: Iterable[str] | re.Pattern[str], listener: RebalanceListener | None = None) -> None:
+        """Share the partitions of these topics (a compiled pattern: of all topics whose whole name it matches) with the group `group.id`.
+
+        Partitions come, and go, in later polls, and `listener` hears of it. Reading begins where the group has committed, else as
+        `auto.offset.reset` says. Polls raise what the group has against this consumer. Another call replaces the subscription.
+        """
+        await run_async(self._calls.subscribe(topics, listener))
+
+    async def unsubscribe(self) -> None:
+        """Leave the group, after the listener has had its say; nothing is read any more. Nothing if there is no subscription."""
+        await run_async(self._calls.unsubscribe())
+
+    async def subscription(self) -> list[str]:
+        """The topics subscribed to; of a pattern those found so far."""
+        return await run_async(self._calls.subscription())
+
+    async def commit(self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None, timeout_s: float | None = None) -> None:
+        """Commit offsets for the group (None: all positions), once the group's log has them: where whoever reads next goes on.
+
+        An offset is that of the next record to read. BrokerError if the group has gone on without this consumer (UNKNOWN_MEMBER_ID,
+        ILLEGAL_GENERATION), or is sharing anew (REBALANCE_IN_PROGRESS: poll, and commit again).
+        """
+        await run_async(self._calls.commit(offsets, timeout_s))
+
+    async def committed(
+        self, partitions: Iterable[TopicPartition], timeout_s: float | None = None
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """What the group has committed of each partition; None where it has not."""
+        return await run_async(self._calls.committed(partitions, timeout_s))
+
+    async def group_metadata(self) -> GroupMetadata:
+        """Who this is in its group, for `send_offsets_to_transaction` of a producer."""
+        return await run_async(self._calls.group_metadata())
+
+    def assignment(self) -> list[TopicPartition]:
+        """The partitions assigned, in the order given."""
+        return self._calls.assignment()
+
+    async def seek(self, partition: TopicPartition, offset: int) -> None:
+        """Read on from `offset`; what was fetched of the partition is dropped. An offset out of range shows at the next poll."""
+        await run_async(self._calls.seek_offset(partition, offset))
+
+    async def seek_to_beginning(self, partitions: Iterable[TopicPartition] | None = None) -> None:
+        """Read on from the first offset there is, looked up at the next poll; None: of all assigned partitions."""
+        await run_async(self._calls.seek_to(partitions, EARLIEST))
+
+    async def seek_to_end(self, partitions: Iterable[TopicPartition] | None = None) -> None:
+        """Read on from the end, looked up at the next poll, so that only what is written later comes; None: all assigned."""
+        await run_async(self._calls.seek_to(partitions, LATEST))
+
+    async def position(self, partition: TopicPartition, timeout_s: float | None = None) -> int:
+        """The offset of the next record to be handed over, looked up if there is none yet."""
+        return await run_async(self._calls.position(partition, timeout_s))
+
+    async def pause(self, partitions: Iterable[TopicPartition]) -> None:
+        """Hand over nothing of these partitions until `resume`; what was fetched of them is kept up to max.partition.fetch.bytes."""
+        await run_async(self._calls.pause(partitions, True))
+
+    async def resume(self, partitions: Iterable[TopicPartition]) -> None:
+        """End a `pause`."""
+        await run_async(self._calls.pause(partitions, False))
+
+    def paused(self) -> list[TopicPartition]:
+        """The partitions paused."""
+        return self._calls.paused()
+
+    async def poll(self, timeout_s: float = 1.0, max_records: int | None = None) -> list[Record]:
+        """Records as soon as there are any, at most `max_records` (None: `max.poll.records`); empty if none came in time.
+
+        Records of one partition come in offset order. Raises OffsetOutOfRange if the position is gone and `auto.offset.reset` is
+        none, DecodeError for damaged batches (again at every poll, until a seek), and BrokerError for a topic that is still missing.
+        """
+        return await run_async(self._calls.poll(timeout_s, max_records))
+
+    async def poll_table(self, timeout_s: float = 1.0, max_records: int | None = None, columns: Sequence[str] | None = None) -> pa.Table:
+        """What was fetched as a `pyarrow.Table`, as soon as there is any; without rows if nothing came in time.
+
+        Columns: topic string, partition int32, offset int64, timestamp timestamp[us, UTC], timestampType int32, key binary, value binary,
+        headers list<struct<key: string, value: binary>>; or only those named in `columns` (keys and headers not named are not
+        decoded). Rows of one partition are in offset order. A table holds some MiB of fetched data, or `max_records`. Raises as `poll`.
+        """
+        return await run_async(self._calls.poll_table(timeout_s, max_records, columns))
+
+    async def read_range(
+        self, partition: TopicPartition, start: int, end: int, columns: Sequence[str] | None = None, timeout_s: float | None = None
+    ) -> AsyncIterator[pa.Table]:
+        """Tables of the records of one partition with offsets `start` to `end` (excluded). Replaces the assignment.
+
+        Ends when the position reaches `end`, also if the last offsets hold no records (compaction, control records). Raises
+        OffsetOutOfRange if an offset asked for is not there, whatever `auto.offset.reset` says, and TimedOut if nothing came for
+        `timeout_s` (None: `default.api.timeout.ms`).
+        """
+        names = await run_async(self._calls.range_begins(partition, start, end, columns))
+        while (table := await run_async(self._calls.range_goes_on(partition, end, names, timeout_s))) is not None:
+            yield table
+
+    async def read_batches(
+        self, partition: TopicPartition, start: int, end: int, timeout_s: float | None = None, measure_ratio: bool = False
+    ) -> AsyncIterator[pa.Table]:
+        """Tables with a row per record batch of one partition, by what its header says; no record is decoded. Replaces the assignment.
+
+        Of the batches whose last offset is `start` to `end` (excluded), so that ranges side by side give each batch once. Columns: topic,
+        partition, base_offset, last_offset, records (after compaction fewer than offsets), size_bytes, uncompressed_bytes (null for a
+        compressed batch unless `measure_ratio` has it inflated), codec, base_timestamp, max_timestamp, timestamp_type, leader_epoch,
+        producer_id, producer_epoch, base_sequence, is_transactional, is_control (a transaction's marker); types: `records.HEADER_SCHEMA`.
+        With `read_committed` up to the last stable offset, batches of aborted transactions among them. Raises as `read_range`.
+        """
+        await run_async(self._calls.batches_begin(partition, start, end))
+        while (table := await run_async(self._calls.batches_go_on(partition, end, measure_ratio, timeout_s))) is not None:
+            yield table
+
+    async def __aiter__(self) -> AsyncIterator[Record]:
+        """Records, one by one, without end, until the consumer is closed.
+
+        Positions move with each record; with interceptors, with each block of up to max.poll.records.
+        """
+        while not self._calls.closed:
+            try:
+                if self._calls.interceptors is not None:
+                    for record in await run_async(self._calls.poll(ITERATION_S, None)):
+                        yield record
+                    continue
+                block = await run_async(self._calls.block(ITERATION_S))
+            except UsageError:
+                if self._calls.closed:
+                    return
+                raise
+            if block is not None:
+                for record in self._calls.hand_over(block):
+                    yield record
+
+    async def beginning_offsets(self, partitions: Iterable[TopicPartition], timeout_s: float | None = None) -> dict[TopicPartition, int]:
+        """The first offset of each partition; they need not be assigned."""
+        return await run_async(self._calls.end_of_logs(partitions, EARLIEST, timeout_s))
+
+    async def end_offsets(self, partitions: Iterable[TopicPartition], timeout_s: float | None = None) -> dict[TopicPartition, int]:
+        """The offset after the last record of each partition (its high watermark); they need not be assigned."""
+        return await run_async(self._calls.end_of_logs(partitions, LATEST, timeout_s))
+
+    async def offsets_for_times(
+        self, times_ms: Mapping[TopicPartition, int], timeout_s: float | None = None
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        """The first offset whose timestamp is the one given (ms since 1970) or later; None where there is none."""
+        return await run_async(self._calls.offsets_for_times(times_ms, timeout_s))
+
+    async def partitions_for(self, topic: str, timeout_s: float | None = None) -> list[PartitionMetadata]:
+        """The topic's partitions, by number, with leader and replicas. A topic missing until the time is up: BrokerError."""
+        return await run_async(self._calls.partitions_for(topic, timeout_s))
+
+    async def list_topics(self, timeout_s: float | None = None) -> dict[str, list[PartitionMetadata]]:
+        """Every topic of the cluster with its partitions (leader, replicas, in-sync replicas), by number."""
+        return await run_async(self._calls.topics(None, timeout_s))
+
+    async def metrics(self) -> dict[str, Any]:
+        """Counters: fetch_requests, fetched_bytes, undelivered_bytes, assigned_partitions, records, and lag by partition (in records)."""
+        return await run_async(self._calls.metrics())
+
+    async def close(self) -> None:
+        """Leave the group, after a last commit where `enable.auto.commit` says so, stop fetching and close all connections.
+
+        A poll in another thread ends with UsageError; the group is then not told. Closing again does nothing.
+        """
+        try:
+            await run_async(self._calls.close())
+        finally:
+            await asyncio.get_running_loop().run_in_executor(None, self._calls.end)
+
+    async def __aenter__(self) -> AsyncConsumer:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        await self.close()

@@ -1,0 +1,271 @@
+"""A consumer's part in its group: what polls owe it, what the application hears of it, and commits; both faces drive these steps.
+
+The machine does not change an assignment while the application reads: it notes the change at the gate (`consumer.groups.gate`), and the
+next poll makes it, with the listener's say, before it looks for records.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
+from typing import Any
+
+from fairlead_kafka.base.config import Settings
+from fairlead_kafka.base.errors import FairleadError, UsageError
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.base.units import ms_to_ns
+from fairlead_kafka.client.hosting import Hosted, Steps, Wait
+from fairlead_kafka.consumer import ConsumerMachine
+from fairlead_kafka.consumer.groups import (
+    NO_GROUP,
+    Acknowledge,
+    Commit,
+    FindCommitted,
+    Gate,
+    GroupChange,
+    Subscribe,
+    TellGroup,
+    TellPositions,
+    TellSubscription,
+    Unsubscribe,
+    check_group_settings,
+)
+from fairlead_kafka.core.group_offsets import GroupMetadata, OffsetAndMetadata
+from fairlead_kafka.runtime import Completion
+
+LOGGER = logging.getLogger("fairlead_kafka.consumer")
+
+
+class RebalanceListener:
+    """Hears of changes to a subscribed consumer's partitions; the methods of this base do nothing. Kafka's `ConsumerRebalanceListener`.
+
+    Called within polls (and `unsubscribe`, `close`), on the caller's thread; of an AsyncConsumer the methods may be coroutines. What they
+    raise comes out of the poll, once the change is made.
+    """
+
+    def on_assigned(self, partitions: Sequence[TopicPartition]) -> Any:
+        """These came, at the end of a rebalance, and are read from now on; here is the place to seek."""
+
+    def on_revoked(self, partitions: Sequence[TopicPartition]) -> Any:
+        """These are about to go: the last moment to commit what was done with their records."""
+
+    def on_lost(self, partitions: Sequence[TopicPartition]) -> Any:
+        """These are gone, for the group went on without this consumer; others may be reading them. As `on_revoked`, unless overridden."""
+        return self.on_revoked(partitions)
+
+
+class GroupSteps(ABC):
+    """The state and steps of a face that has a group; without `group.id` all of it is a question answered with no."""
+
+    settings: Settings
+    _hosted: Hosted[ConsumerMachine]
+    _assigned: dict[TopicPartition, int]
+
+    def _begin_group(self, settings: Settings, await_user: Callable[[Awaitable[Any]], Completion] | None) -> None:
+        self._gate = Gate()
+        check_group_settings(settings)
+        self._has_group = settings["group.id"] is not None
+        self._listener = RebalanceListener()
+        self._subscribed = False
+        self._await_user = await_user
+        self._auto_commits = self._has_group and settings["enable.auto.commit"]
+        self._auto_interval_ns = ms_to_ns(settings["auto.commit.interval.ms"])
+        self._auto_at_ns: int | None = None
+        self._auto_committing: Completion | None = None
+        self._last_committed: dict[TopicPartition, int] = {}
+        self._revoking = 0
+        """The number of the last change whose revocation the listener has heard of."""
+        self._acknowledged: tuple[GroupChange, Completion, Exception | None] | None = None
+        """A change that the machine was told to make, and its answer, with what the listener raised."""
+
+    @abstractmethod
+    def _ask(self, operation: Callable[[Completion], object]) -> Generator[Wait, Any, Any]:
+        """Submit an operation, and wait for its answer."""
+
+    @abstractmethod
+    def _deadline_ns(self, timeout_s: float | None) -> int:
+        """When a call that may take so long is over; UsageError below 0."""
+
+    @abstractmethod
+    def _moved(self, generations: Mapping[TopicPartition, int], *, replaces: bool) -> None:
+        """Take note of generations, and drop what they overtake."""
+
+    @abstractmethod
+    def _held(self) -> dict[TopicPartition, int]:
+        """The first offset of each partition that the machine has handed over and the application has not got yet."""
+
+    # Calls
+
+    def subscribe(self, topics: Iterable[str] | re.Pattern[str], listener: RebalanceListener | None) -> Steps[None]:
+        """Have the group assign partitions."""
+        if not self._has_group:
+            raise UsageError(f"subscribe: {NO_GROUP}, or assign partitions by hand")
+        if isinstance(topics, str):
+            raise UsageError(
+                f"subscribe: expected several topics, got the text {topics!r}; put it into a list, or compile it for a pattern"
+            )
+        pattern = topics if isinstance(topics, re.Pattern) else None
+        names = [] if isinstance(topics, re.Pattern) else list(topics)
+        if not names and pattern is None:
+            raise UsageError("subscribe: no topics; unsubscribe ends a subscription")
+        yield from self._ask(lambda completion: Subscribe(completion, names, pattern))
+        self._listener = listener or RebalanceListener()
+        self._subscribed = True
+
+    def unsubscribe(self) -> Steps[None]:
+        """Leave the group."""
+        if self._subscribed:
+            yield from self._leave(None)
+
+    def subscription(self) -> Steps[list[str]]:
+        """The topics subscribed to."""
+        return list((yield from self._ask(TellSubscription)))
+
+    def commit(self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None, timeout_s: float | None) -> Steps[None]:
+        """Commit offsets, or all positions."""
+        if not self._has_group:
+            raise UsageError(f"commit: {NO_GROUP}")
+        deadline_ns = self._deadline_ns(timeout_s)
+        if offsets is None:
+            wanted = {of: OffsetAndMetadata(offset) for of, offset in (yield from self._positions()).items()}
+        else:
+            wanted = {of: OffsetAndMetadata(one) if isinstance(one, int) else one for of, one in offsets.items()}
+        if wanted:
+            yield from self._ask(lambda completion: Commit(completion, deadline_ns, wanted))
+            self._last_committed.update((of, one.offset) for of, one in wanted.items())
+
+    def committed(
+        self, partitions: Iterable[TopicPartition], timeout_s: float | None
+    ) -> Steps[dict[TopicPartition, OffsetAndMetadata | None]]:
+        """What the group has committed."""
+        wanted = list(partitions)
+        if not self._has_group:
+            raise UsageError(f"committed: {NO_GROUP}")
+        if not wanted:
+            return {}
+        deadline_ns = self._deadline_ns(timeout_s)
+        found: dict[TopicPartition, OffsetAndMetadata | None]
+        found = yield from self._ask(lambda completion: FindCommitted(completion, deadline_ns, wanted))
+        return found
+
+    def group_metadata(self) -> Steps[GroupMetadata]:
+        """Who this is in its group."""
+        if not self._has_group:
+            raise UsageError(f"group_metadata: {NO_GROUP}")
+        told: GroupMetadata = yield from self._ask(TellGroup)
+        return told
+
+    # What polls owe the group
+
+    def _tend(self) -> Steps[None]:
+        """Before a poll looks for records: tell that it polls, commit if that is due, and make the changes that the group asks for."""
+        if not self._has_group:
+            return
+        now_ns = self._hosted.now_ns()
+        self._gate.polled_ns = now_ns
+        if self._auto_commits and now_ns >= (self._auto_at_ns or 0):
+            if self._auto_at_ns is not None:
+                yield from self._commit_in_background()
+            self._auto_at_ns = now_ns + self._auto_interval_ns
+        if self._acknowledged is not None:  # a poll was cancelled in the middle of a change
+            yield from self._finish(*self._acknowledged)
+        while (change := self._gate.change) is not None:
+            yield from self._make(change)
+
+    def _called_away(self) -> bool:
+        """True if a poll has to tend to its group before it goes on waiting."""
+        return self._gate.change is not None
+
+    def _make(self, change: GroupChange) -> Steps[None]:
+        failure: Exception | None = None
+        if change.revoked and change.number != self._revoking:
+            if not change.lost:
+                yield from self._auto_commit_now(None)
+            heard = self._listener.on_lost if change.lost else self._listener.on_revoked
+            failure = yield from self._tell(heard, change.revoked)
+            self._revoking = change.number
+        completion = Completion()
+        self._hosted.submit(Acknowledge(completion, change.number))
+        self._acknowledged = change, completion, failure
+        yield from self._finish(*self._acknowledged)
+
+    def _finish(self, change: GroupChange, completion: Completion, failure: Exception | None) -> Steps[None]:
+        """The machine has made the change, or makes another instead."""
+        stands, generations = yield Wait(completion)
+        self._acknowledged = None
+        self._moved(generations, replaces=True)
+        for of in change.revoked:
+            self._last_committed.pop(of, None)
+        if stands and change.complete:
+            failure = (yield from self._tell(self._listener.on_assigned, change.added)) or failure
+        if failure is not None:
+            raise failure
+
+    def _tell(self, heard: Callable[[Sequence[TopicPartition]], Any], partitions: Sequence[TopicPartition]) -> Steps[Exception | None]:
+        """Call the application; what it raised."""
+        try:
+            result = heard(partitions)
+            if inspect.isawaitable(result):
+                if self._await_user is None:
+                    raise UsageError("a listener of a blocking Consumer has coroutines; use AsyncConsumer")
+                yield Wait(self._await_user(result))
+        except Exception as error:
+            return error
+        return None
+
+    def _positions(self) -> Steps[dict[TopicPartition, int]]:
+        """The offset after the last record handed over, of each partition that has a position."""
+        told: dict[TopicPartition, int] = yield from self._ask(TellPositions)
+        return {of: offset for of, offset in {**told, **self._held()}.items() if of in self._assigned}
+
+    def _news(self) -> Steps[dict[TopicPartition, OffsetAndMetadata]]:
+        """Positions that were not committed yet."""
+        positions = yield from self._positions()
+        return {of: OffsetAndMetadata(offset) for of, offset in positions.items() if self._last_committed.get(of) != offset}
+
+    def _commit_in_background(self) -> Steps[None]:
+        if self._auto_committing is not None and not self._auto_committing.done():
+            return
+        wanted = yield from self._news()
+        if not wanted:
+            return
+        completion = self._auto_committing = Completion()
+        completion.add_done_callback(lambda done: self._auto_committed(wanted, done.error()))
+        self._hosted.submit(Commit(completion, self._deadline_ns(None), wanted))
+
+    def _auto_committed(self, wanted: Mapping[TopicPartition, OffsetAndMetadata], error: Exception | None) -> None:
+        if error is None:
+            self._last_committed.update((of, one.offset) for of, one in wanted.items())
+        elif not isinstance(error, UsageError):
+            LOGGER.warning("offsets were not committed, which is tried again: %s", error)
+
+    def _auto_commit_now(self, timeout_s: float | None) -> Steps[None]:
+        """Before partitions go: commit what was handed over of them. A failure is logged: the records come again, to whoever reads them."""
+        if not self._auto_commits:
+            return
+        try:
+            wanted = yield from self._news()
+            if wanted:
+                deadline_ns = self._deadline_ns(timeout_s)
+                yield from self._ask(lambda completion: Commit(completion, deadline_ns, wanted))
+                self._last_committed.update((of, one.offset) for of, one in wanted.items())
+        except FairleadError as error:
+            LOGGER.warning("offsets were not committed before partitions were given up: %s", error)
+
+    def _leave(self, timeout_s: float | None) -> Steps[None]:
+        """Out of the group, with the listener's say; the coordinator is waited for so long (None: as long as a request may take)."""
+        self._subscribed = False
+        failure: Exception | None = None
+        yield from self._auto_commit_now(timeout_s)
+        partitions = tuple(self._assigned)
+        if partitions:
+            failure = yield from self._tell(self._listener.on_revoked, partitions)
+        completion = Completion()
+        self._hosted.submit(Unsubscribe(completion))
+        yield Wait(completion, timeout_s, lambda: None)
+        self._moved({}, replaces=True)
+        if failure is not None:
+            raise failure

@@ -1,0 +1,338 @@
+"""Polls: chunks from the machine, decoded in the caller's thread, handed over as records or tables; both faces drive these steps.
+
+What the machine hands over is chunks: raw bytes of fetch answers with the offsets that are wanted of them. They are decoded
+here, in the caller's thread, where the kernels run without the GIL while the host's thread fetches on. A chunk leaves `_pending`
+only once it is decoded, so bytes that do not decode are reported at every poll and never passed over in silence; and only where
+nothing can cancel the call any more, so that a cancelled poll loses nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeAlias, TypeVar
+
+import pyarrow as pa
+
+from fairlead_kafka.base.config_client import CLIENT_CONFIGS
+from fairlead_kafka.base.errors import FairleadError, UsageError
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.base.units import MIB, NS_PER_S, s_to_ns
+from fairlead_kafka.client.consumer_group import GroupSteps
+from fairlead_kafka.client.hosting import Steps, Wait, open_host
+from fairlead_kafka.client.interceptors import consumer_interceptors
+from fairlead_kafka.consumer import (
+    ALL_COLUMNS,
+    NO_END,
+    Chunk,
+    ConsumerMachine,
+    OpenChunk,
+    Record,
+    Take,
+    TellPosition,
+    check_columns,
+    decode_chunk,
+    empty_table,
+    to_batch,
+    wanted_count,
+)
+from fairlead_kafka.records import DecodedRecords
+from fairlead_kafka.runtime import Completion, count_kernel_work
+
+T = TypeVar("T")
+ChunkWork: TypeAlias = Callable[[], tuple[pa.RecordBatch, int]]
+"""What is made of a chunk, and the offset after what it was made of."""
+
+TABLE_MAX_BYTES = 8 * MIB
+"""Fetched bytes that one table is made of at most (a single chunk may exceed it): large enough that fixed costs vanish, small enough
+that the next fetch overlaps with the work on this one."""
+POLL_MAX_BYTES = MIB
+"""Fetched bytes taken at once for polls of records."""
+OFFLOAD_BYTES = 64 * 1024
+"""From this size on an event loop has its decoding done by a worker thread."""
+CLOSE_S = 5.0
+"""How long `close` waits for the machine and its host."""
+
+
+class ConsumerReading(GroupSteps):
+    """The state of a face and the steps of its polls. Not for use by several threads at once, except `close`.
+
+    On an event loop `offload` runs work on a thread, and `await_user` a coroutine of the application's.
+    """
+
+    def __init__(
+        self,
+        config: Mapping[str, Any],
+        offload: Callable[[Callable[[], Any]], Completion] | None = None,
+        await_user: Callable[[Awaitable[Any]], Completion] | None = None,
+    ) -> None:
+        self.settings = CLIENT_CONFIGS.parse("consumer", config)
+        self._begin_group(self.settings, await_user)
+        self.closed = False
+        self.interceptors = consumer_interceptors(self.settings["interceptor.classes"], config)
+        self._offload = offload
+        self._hosted = open_host(lambda dice: ConsumerMachine(self.settings, dice, self._gate), "fairlead-consumer")
+        self._check_crcs: bool = self.settings["check.crcs"]
+        self._max_poll_records: int = self.settings["max.poll.records"]
+        self._default_timeout_s: float = self.settings["default.api.timeout.ms"] / 1000
+        self._assigned: dict[TopicPartition, int] = {}
+        self._oldest: dict[TopicPartition, int] = {}
+        """The oldest generation still wanted; chunks below it were overtaken by a seek or an assignment."""
+        self._paused: dict[TopicPartition, None] = {}
+        self._pending: deque[Chunk] = deque()
+        self._open: deque[OpenChunk] = deque()
+        self._asked: Completion | None = None
+        self._polling = threading.Lock()
+        self._records = 0
+
+    def position(self, partition: TopicPartition, timeout_s: float | None) -> Steps[int]:
+        """The offset of the next record to hand over."""
+        partition = as_partition(partition)
+        held = self._held().get(partition)
+        if held is not None:
+            return held
+        deadline_ns = self._deadline_ns(timeout_s)
+        position: int = yield from self._ask(lambda completion: TellPosition(completion, deadline_ns, partition))
+        return position
+
+    def _held(self) -> dict[TopicPartition, int]:
+        """The first offset of each partition that the machine has handed over and the application has not got yet."""
+        held: dict[TopicPartition, int] = {}
+        for opened in self._open:
+            if not opened.dropped:
+                held.setdefault(opened.chunk.partition, opened.position)
+        asked = self._asked
+        answered = asked.result() if asked is not None and asked.done() and asked.error() is None else ()
+        for chunk in (*self._pending, *answered):
+            if self._current(chunk):
+                held.setdefault(chunk.partition, chunk.start)
+        return held
+
+    # Reading
+
+    def poll(self, timeout_s: float, max_records: int | None) -> Steps[list[Record]]:
+        """Records, up to `max_records`, as soon as there are any."""
+        limit = self._max_poll_records if max_records is None else max_records
+        if limit < 1:
+            raise UsageError(f"max_records is {limit}; it must be at least 1")
+        records: list[Record] = []
+        with self._one_poll():
+            deadline_ns = self._deadline_ns(timeout_s)
+            yield from self._tend()
+            while len(records) < limit:
+                opened = self._more() if records else (yield from self._opened(deadline_ns))
+                if opened is None:
+                    break
+                part = opened.records(limit - len(records))
+                opened.index += len(part)
+                records = records + part if records else part
+        self._records += len(records)
+        return records if self.interceptors is None else self.interceptors.on_consume(records)
+
+    def block(self, timeout_s: float) -> Steps[tuple[OpenChunk, list[Record]] | None]:
+        """Some records of one chunk, for `hand_over`."""
+        with self._one_poll():
+            deadline_ns = self._deadline_ns(timeout_s)
+            yield from self._tend()
+            opened = yield from self._opened(deadline_ns)
+        return None if opened is None else (opened, opened.records(self._max_poll_records))
+
+    def hand_over(self, block: tuple[OpenChunk, list[Record]]) -> Iterator[Record]:
+        """The records of a `block` one by one, moving its chunk's `index`; ends where a seek, a pause or another poll intervenes."""
+        opened, records = block
+        expected = opened.index
+        for record in records:
+            if opened.index != expected or opened.dropped or opened.held:
+                return
+            opened.index = expected = expected + 1
+            self._records += 1
+            yield record
+
+    def poll_table(self, timeout_s: float, max_records: int | None, columns: Sequence[str] | None) -> Steps[pa.Table]:
+        """A table of what was fetched, as soon as there are records."""
+        names = check_columns(columns)
+        if max_records is not None and max_records < 1:
+            raise UsageError(f"max_records is {max_records}; it must be at least 1")
+        with self._one_poll():
+            deadline_ns = self._deadline_ns(timeout_s)
+            yield from self._tend()
+            batches = self._rest(names, max_records)
+            if not batches and max_records is not None and (yield from self._opened(deadline_ns)) is not None:
+                batches = self._rest(names, max_records)
+            while not batches and max_records is None:
+                if not self._ready() and not (yield from self._take(deadline_ns, TABLE_MAX_BYTES)):
+                    break
+                batches = yield from self._batches(lambda chunk: self._batch_of(chunk, names))
+        table = pa.Table.from_batches(batches) if batches else empty_table(names)
+        self._records += table.num_rows
+        return table if self.interceptors is None else self.interceptors.on_consume_table(table)
+
+    # Inside, for the classes built on this one too
+
+    def _ask(self, operation: Callable[[Completion], object]) -> Generator[Wait, Any, Any]:
+        if self.closed:
+            raise UsageError("the consumer is closed; make a new one")
+        completion = Completion()
+        self._hosted.submit(operation(completion))
+        return (yield Wait(completion))
+
+    def _deadline_ns(self, timeout_s: float | None) -> int:
+        seconds = self._default_timeout_s if timeout_s is None else timeout_s
+        if seconds < 0:
+            raise UsageError(f"timeout_s is {seconds}; it must not be negative")
+        return self._hosted.now_ns() + s_to_ns(min(seconds, 10.0**9))
+
+    @contextmanager
+    def _one_poll(self) -> Generator[None, None, None]:
+        if not self._polling.acquire(blocking=False):
+            raise UsageError("another poll of this consumer is under way; one at a time, or a consumer each")
+        try:
+            yield
+        finally:
+            self._polling.release()
+
+    def _moved(self, generations: Mapping[TopicPartition, int], *, replaces: bool) -> None:
+        """Take note of generations, and drop what they overtake."""
+        if replaces:
+            for partition, generation in self._assigned.items():
+                self._oldest[partition] = generation + 1
+            self._paused = {partition: None for partition in self._paused if partition in generations}
+        self._assigned = dict(generations)
+        self._oldest.update(generations)
+        self._pending = deque(chunk for chunk in self._pending if self._current(chunk))
+        for opened in self._open:
+            opened.dropped = not self._current(opened.chunk)
+        self._open = deque(opened for opened in self._open if not opened.dropped)
+
+    def _current(self, chunk: Chunk) -> bool:
+        return chunk.generation >= self._oldest.get(chunk.partition, 0)
+
+    def _ready(self) -> bool:
+        return any(chunk.partition not in self._paused for chunk in self._pending)
+
+    def _take(self, deadline_ns: int, max_bytes: int) -> Steps[bool]:
+        """Get chunks from the machine into `_pending`. False if none came in time.
+
+        A poll that is cancelled leaves its question behind, and the machine may answer it: the next poll waits for that answer first.
+        """
+        if self._asked is None:
+            self._asked = Completion()
+            self._hosted.submit(Take(self._asked, deadline_ns, max_bytes))
+            remaining_s = None
+        else:
+            remaining_s = max(0.0, (deadline_ns - self._hosted.now_ns()) / NS_PER_S)
+        asked = self._asked
+        try:
+            chunks: list[Chunk] | None = yield Wait(asked, remaining_s, lambda: None)
+        except Exception:
+            self._asked = None
+            raise
+        if chunks is None:
+            return False
+        self._asked = None
+        count_kernel_work(sum(len(chunk.data) for chunk in chunks))  # here, where every chunk comes by, whatever is then made of it
+        self._pending.extend(chunk for chunk in chunks if self._current(chunk))
+        if not chunks and self._called_away():
+            yield from self._tend()
+            return True
+        return bool(chunks) or (remaining_s is not None and self._hosted.now_ns() < deadline_ns)
+
+    def _opened(self, deadline_ns: int) -> Steps[OpenChunk | None]:
+        """The oldest chunk with records to hand over, decoded; None if there is none in time."""
+        while True:
+            opened = self._more()
+            if opened is not None:
+                return opened
+            if self._ready():
+                chunk = next(chunk for chunk in self._pending if chunk.partition not in self._paused)
+                decoded = yield from self._work(lambda chunk=chunk: self._decode(chunk), len(chunk.data))  # type: ignore[misc]
+                if self._decoded(chunk, decoded.next_offset):
+                    self._open.append(OpenChunk(chunk, decoded))
+            elif not (yield from self._take(deadline_ns, POLL_MAX_BYTES)):
+                return None
+
+    def _more(self) -> OpenChunk | None:
+        """The oldest chunk with records to hand over, if that needs no waiting and no large piece of work."""
+        while True:
+            self._open = deque(opened for opened in self._open if opened.index < opened.stop)
+            opened = next((opened for opened in self._open if not opened.held), None)
+            if opened is not None or not self._ready():
+                return opened
+            chunk = next(chunk for chunk in self._pending if chunk.partition not in self._paused)
+            if self._offload is not None and len(chunk.data) >= OFFLOAD_BYTES:
+                return None
+            try:
+                decoded = self._decode(chunk)
+            except FairleadError:
+                return None  # told when nothing before it is left
+            self._decoded(chunk, decoded.next_offset)
+            self._open.append(OpenChunk(chunk, decoded))
+
+    def _rest(self, names: Sequence[str], max_records: int | None) -> list[pa.RecordBatch]:
+        """What opened chunks have left, up to `max_records`."""
+        batches: list[pa.RecordBatch] = []
+        room = NO_END if max_records is None else max_records
+        for opened in self._open:
+            stop = min(opened.stop, opened.index + room)
+            if not opened.held and stop > opened.index:
+                batches.append(to_batch(opened.chunk.partition, opened.decoded, names, opened.index, stop))
+                room -= stop - opened.index
+                opened.index = stop
+        return batches
+
+    def _batches(self, work_of: Callable[[Chunk], ChunkWork]) -> Steps[list[pa.RecordBatch]]:
+        """Do the work that there is for each pending chunk, up to one table's worth; an error counts once nothing before it is left."""
+        done: list[tuple[Chunk, pa.RecordBatch, int]] = []
+        size_bytes = 0
+        for chunk in [chunk for chunk in self._pending if chunk.partition not in self._paused]:
+            if done and size_bytes + len(chunk.data) > TABLE_MAX_BYTES:
+                break
+            try:
+                batch, next_offset = yield from self._work(work_of(chunk), len(chunk.data))
+            except FairleadError:
+                if done:
+                    break
+                raise
+            done.append((chunk, batch, next_offset))
+            size_bytes += len(chunk.data)
+        # Only now, when nothing can cancel this call any more, are the chunks struck off.
+        return [batch for chunk, batch, next_offset in done if self._decoded(chunk, next_offset) and batch.num_rows]
+
+    def _batch_of(self, chunk: Chunk, names: Sequence[str]) -> ChunkWork:
+        def work() -> tuple[pa.RecordBatch, int]:
+            decoded = self._decode(chunk, names)
+            return to_batch(chunk.partition, decoded, names, 0, wanted_count(chunk, decoded)), decoded.next_offset
+
+        return work
+
+    def _decode(self, chunk: Chunk, columns: Sequence[str] = ALL_COLUMNS) -> DecodedRecords:
+        return decode_chunk(chunk, columns, check_crcs=self._check_crcs)
+
+    def _decoded(self, chunk: Chunk, next_offset: int) -> bool:
+        """Strike a decoded chunk off `_pending`, or its decoded part; False if it was dropped meanwhile."""
+        for index, pending in enumerate(self._pending):
+            if pending is chunk:
+                if chunk.start < next_offset < min(chunk.next_offset, chunk.end):
+                    self._pending[index] = chunk._replace(start=next_offset)  # inflating stopped at its memory limit
+                else:
+                    del self._pending[index]
+                return True
+        return False
+
+    def _work(self, work: Callable[[], T], size_bytes: int) -> Generator[Wait, Any, T]:
+        """Run `work` here, or, if an event loop must not wait for so much, on a thread."""
+        if self._offload is None or size_bytes < OFFLOAD_BYTES:
+            return work()
+        result: T = yield Wait(self._offload(work))
+        return result
+
+
+def as_partition(item: Any) -> TopicPartition:
+    """`item` as a TopicPartition, from one or from a plain pair; UsageError for anything else."""
+    if isinstance(item, TopicPartition):
+        return item
+    if isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str) and isinstance(item[1], int):
+        return TopicPartition(*item)
+    raise UsageError(f"expected a TopicPartition, got {item!r}")

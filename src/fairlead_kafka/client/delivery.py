@@ -1,0 +1,191 @@
+"""Delivery results: one `Delivery` for each hand-over; `handles` has what callers hold on it.
+
+The machine tells of a batch with one call. What it tells is noted as it is; arrays of results, one item per row, are made when
+somebody first looks. So records whose results nobody asks for cost nothing on completion.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import repeat
+from threading import Lock
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from fairlead_kafka.producer import Settled
+from fairlead_kafka.runtime import Completion
+
+Int64 = npt.NDArray[np.int64]
+OnDelivery = Callable[["RecordMetadata | None", "Exception | None"], object]
+LOGGER = logging.getLogger("fairlead_kafka.producer")
+_PENDING, _DELIVERED, _FAILED = 0, 1, 2
+ALL_ROWS = -1
+
+
+class RecordMetadata(NamedTuple):
+    """Where a record went. `offset` is -1 if the broker did not say (acks=0, or a duplicate of long ago)."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+
+
+_make_metadata = partial(tuple.__new__, RecordMetadata)
+"""Of a tuple of its fields; what RecordMetadata itself does takes twice as long, and there is one for each callback."""
+
+
+class Owner(Protocol):
+    """The producer that a delivery belongs to, as far as waiting for results goes (`client.intake.Intake`)."""
+
+    def check_process(self) -> None:
+        """UsageError in a process where results never come."""
+
+    def check_waiting(self) -> None:
+        """UsageError where a wait for a result would never end."""
+
+
+class Results:
+    """Arrays over the rows of one delivery."""
+
+    __slots__ = ("errors", "offsets", "partitions", "states", "timestamps")
+
+    def __init__(self, timestamps: Int64) -> None:
+        count = len(timestamps)
+        self.states = np.zeros(count, np.int8)
+        self.partitions = np.full(count, -1, np.int32)
+        self.offsets = np.full(count, -1, np.int64)
+        self.timestamps = timestamps.copy()
+        self.errors: dict[int, Exception] = {}
+        """By row; a batch's rows share one exception."""
+
+    def note(self, settled: Settled) -> None:
+        """Enter what became of some rows."""
+        first_row, start, stop, order, partition, base_offset, log_append_ms, error = settled
+        rows: Any = slice(first_row + start, first_row + stop) if order is None else order[start:stop] + first_row
+        self.states[rows] = _DELIVERED if error is None else _FAILED
+        self.partitions[rows] = partition
+        if base_offset >= 0:
+            self.offsets[rows] = np.arange(base_offset, base_offset + stop - start)
+        if log_append_ms >= 0:
+            self.timestamps[rows] = log_append_ms
+        if error is not None:
+            self.errors.update(dict.fromkeys(range(rows.start, rows.stop) if order is None else rows.tolist(), error))
+
+
+class Delivery:
+    """What becomes of records that were handed over together; implements `producer.handover.Delivery`."""
+
+    __slots__ = ("_completions", "_lock", "_results", "_unread", "callbacks", "owner", "pending", "timestamps", "topic")
+
+    def __init__(self, topic: str, count: int = 0, timestamps: Int64 | None = None) -> None:
+        self.topic = topic
+        self.pending = count
+        """Rows without a result; set before the machine can settle any."""
+        self.timestamps = timestamps
+        """int64[count], ms since 1970; None while more rows may come."""
+        self.owner: Owner | None = None
+        self.callbacks: list[OnDelivery | None] = []
+        """By row, as far as any row has one."""
+        self._lock = Lock()
+        self._unread: list[Settled] = []
+        self._results: Results | None = None
+        self._completions: list[tuple[int, Completion]] = []
+
+    def grow(self, count: int) -> None:
+        """More rows are about to be handed over."""
+        with self._lock:
+            self.pending += count
+
+    def settle(self, settled: Settled) -> tuple[Callable[..., Any], tuple[Any, ...]] | None:
+        """See `producer.handover.Delivery`."""
+        over: list[tuple[int, Completion]] = []
+        with self._lock:
+            self._unread.append(settled)
+            self.pending -= settled[2] - settled[1]
+            waiting = self._completions
+            if waiting:
+                states = self._read().states
+                self._completions = []
+                for row, completion in waiting:
+                    settled_now = states[row] if row != ALL_ROWS else not self.pending
+                    (over if settled_now else self._completions).append((row, completion))
+        for _, completion in over:
+            completion.set_result(None)
+        return (self._call_back, (settled,)) if self.callbacks else None
+
+    def done(self, row: int) -> bool:
+        """True if the row has its result. UsageError in a forked process."""
+        if self.owner is not None:
+            self.owner.check_process()
+        if self.timestamps is None:
+            return False
+        with self._lock:
+            return bool(self._read().states[row])
+
+    def completion(self, row: int) -> Completion | None:
+        """Done when the row (-1: every row) has its result; None: it is already."""
+        with self._lock:
+            if self.timestamps is not None and (not self.pending if row == ALL_ROWS else self._read().states[row]):
+                return None
+            completion = Completion()
+            self._completions.append((row, completion))
+            return completion
+
+    def forget(self, completion: Completion) -> None:
+        """Nobody waits for this completion any more."""
+        with self._lock:
+            self._completions = [each for each in self._completions if each[1] is not completion]
+
+    def metadata(self, row: int) -> RecordMetadata:
+        """The row's result, which must be there; raises its error."""
+        with self._lock:
+            results = self._read()
+        if results.states[row] == _FAILED:
+            # The rows of a batch share one error: without this each raise would lengthen its traceback.
+            raise results.errors[row].with_traceback(None)
+        return RecordMetadata(self.topic, int(results.partitions[row]), int(results.offsets[row]), int(results.timestamps[row]))
+
+    def results(self) -> Results:
+        """All rows' results, which must be there."""
+        with self._lock:
+            return self._read()
+
+    def _read(self) -> Results:
+        if self._results is None:
+            assert self.timestamps is not None, "rows are settled after they were handed over"
+            self._results = Results(self.timestamps)
+        for settled in self._unread:
+            self._results.note(settled)
+        self._unread.clear()
+        return self._results
+
+    def _call_back(self, settled: Settled) -> None:
+        """Call the callbacks of rows that were just settled, on the host's thread, outside the machine's step."""
+        first_row, start, stop, order, partition, base_offset, log_append_ms, error = settled
+        assert self.timestamps is not None, "rows are settled after they were handed over"
+        rows: Any = slice(first_row + start, first_row + stop) if order is None else order[start:stop] + first_row
+        count, callbacks = stop - start, self.callbacks
+        if order is None:
+            called: list[OnDelivery | None] = callbacks[rows]
+            callbacks[rows] = [None] * len(called)  # what they refer to is not kept longer than it takes
+        else:
+            called = [callbacks[row] if row < len(callbacks) else None for row in rows.tolist()]
+        stamps = repeat(log_append_ms) if log_append_ms >= 0 else self.timestamps[rows].tolist()
+        offsets = repeat(-1) if base_offset < 0 else range(base_offset, base_offset + count)
+        results: Iterator[RecordMetadata | None] = repeat(None)
+        if error is None:
+            results = map(_make_metadata, zip(repeat(self.topic), repeat(partition), offsets, stamps, strict=False))
+        for callback, metadata in zip(called, results, strict=False):
+            if callback is None:
+                continue
+            if error is not None:
+                error.__traceback__ = None  # the rows of a batch share one error, and each may have been raised
+            try:
+                callback(metadata, error)
+            except BaseException:  # whatever it is, the callbacks of the other rows are due
+                LOGGER.exception("the delivery callback of a record of topic %r raised", self.topic)

@@ -1,0 +1,154 @@
+"""What callers hold on to: `Ack` for a record, `TableAck` for a table, and their twins to await.
+
+There is an `Ack` for every `send`, and people keep them by the million. A subclass of tuple is what Python makes fastest. What costs
+more than making one is Python's collector, which walks all that are kept again and again (more than half of the time of a stream of
+sends whose handles all go into one list). Nothing that has methods escapes it: since 3.11 it tracks the instances of every class written
+in Python. Who wants the result of each of very many records is better served by `on_delivery`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any, TypeVar
+
+from fairlead_kafka.base.errors import TimedOut, UsageError
+from fairlead_kafka.client.delivery import ALL_ROWS, Delivery, RecordMetadata, Results
+from fairlead_kafka.client.hosting import Steps, Wait, run_async, run_blocking
+
+
+def _wait(delivery: Delivery, row: int, timeout_s: float | None, what: str) -> Generator[Wait, Any, None]:
+    if delivery.owner is not None:
+        delivery.owner.check_process()  # first: a lock may have been held when this process was forked away
+    completion = delivery.completion(row)
+    if completion is None:
+        return
+    if delivery.owner is not None:
+        delivery.owner.check_waiting()
+    try:
+        yield Wait(completion, timeout_s, lambda: TimedOut(f"{what} of topic {delivery.topic!r} not delivered within {timeout_s} s"))
+    finally:
+        if not completion.done():
+            delivery.forget(completion)
+
+
+class _Handle(tuple[Delivery, int]):
+    """Base of the handles on single records: a delivery, and a row of it."""
+
+    __slots__ = ()
+
+    def done(self) -> bool:
+        """True once the record is delivered or failed."""
+        return self[0].done(self[1])
+
+    def __repr__(self) -> str:
+        try:
+            state = "done" if self.done() else "pending"
+        except UsageError:
+            state = "of another process"
+        return f"<{type(self).__name__} of topic {self[0].topic!r}, {state}>"
+
+    def _steps(self, timeout_s: float | None) -> Steps[RecordMetadata]:
+        delivery, row = self
+        yield from _wait(delivery, row, timeout_s, "a record")
+        return delivery.metadata(row)
+
+
+class Ack(_Handle):
+    """A record that was handed over."""
+
+    __slots__ = ()
+
+    def result(self, timeout_s: float | None = None) -> RecordMetadata:
+        """Where the record went; waits for it.
+
+        Raises the error that it failed with, or TimedOut after `timeout_s` (None: as long as delivery.timeout.ms allows); the
+        record may still be delivered then.
+        """
+        return run_blocking(self._steps(timeout_s))
+
+
+class AsyncAck(_Handle):
+    """A record that was handed over. `await ack` is `await ack.result()`."""
+
+    __slots__ = ()
+
+    async def result(self, timeout_s: float | None = None) -> RecordMetadata:
+        return await run_async(self._steps(timeout_s))
+
+    result.__doc__ = Ack.result.__doc__
+
+    def __await__(self) -> Generator[Any, Any, RecordMetadata]:
+        return self.result().__await__()
+
+
+H = TypeVar("H", bound=_Handle)
+
+
+class _TableHandle:
+    """Base of the handles on tables."""
+
+    __slots__ = ("_delivery",)
+
+    def __init__(self, delivery: Delivery) -> None:
+        self._delivery = delivery
+
+    def done(self) -> bool:
+        """True once every row is delivered or failed."""
+        return not self._delivery.pending
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of topic {self._delivery.topic!r}, {self._delivery.pending} rows pending>"
+
+    def _steps(self, timeout_s: float | None, raise_on_error: bool) -> Steps[Any]:
+        yield from _wait(self._delivery, ALL_ROWS, timeout_s, "rows")
+        results = self._delivery.results()
+        if raise_on_error and results.errors:
+            raise results.errors[min(results.errors)].with_traceback(None)
+        return as_arrow(results)
+
+
+def as_arrow(results: Results) -> Any:
+    """Results as `TableAck.result` gives them."""
+    import pyarrow as pa
+
+    count = len(results.states)
+    if results.errors:
+        texts: list[str | None] = [None] * count
+        for row, error in results.errors.items():
+            texts[row] = str(error)
+        errors = pa.array(texts, pa.string())
+    else:
+        errors = pa.nulls(count, pa.string())
+    timestamps = pa.array(results.timestamps, pa.timestamp("ms", tz="UTC"))
+    known = results.offsets >= 0
+    offsets = pa.array(results.offsets) if known.all() else pa.array(results.offsets, mask=~known)
+    return pa.table({"partition": pa.array(results.partitions), "offset": offsets, "timestamp": timestamps, "error": errors})
+
+
+class TableAck(_TableHandle):
+    """A table that was handed over."""
+
+    __slots__ = ()
+
+    def result(self, timeout_s: float | None = None, raise_on_error: bool = True) -> Any:
+        """A `pyarrow.Table` with a row for each row handed over, in the same order; waits for all of them.
+
+        Columns: `partition` int32; `offset` int64, null if failed or not known (acks=0); `timestamp` timestamp[ms, UTC];
+        `error` string, null if delivered. With `raise_on_error` the error of the first failed row is raised instead. TimedOut
+        after `timeout_s` (None: as long as delivery.timeout.ms allows); rows may still be delivered then.
+        """
+        return run_blocking(self._steps(timeout_s, raise_on_error))
+
+
+class AsyncTableAck(_TableHandle):
+    """A table that was handed over. `await ack` is `await ack.result()`."""
+
+    __slots__ = ()
+
+    async def result(self, timeout_s: float | None = None, raise_on_error: bool = True) -> Any:
+        return await run_async(self._steps(timeout_s, raise_on_error))
+
+    result.__doc__ = TableAck.result.__doc__
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        return self.result().__await__()

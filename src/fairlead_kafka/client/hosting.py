@@ -1,0 +1,136 @@
+"""How a face gets its machine hosted: one selector loop on a thread of its own per client, and waits that both faces share.
+
+A face never touches its machine's state: it submits operations, each with a `Completion` that the machine answers. The blocking
+face waits on the completion, the async face awaits it; what happens in between is written once, as a generator that yields
+`Wait`s (`Steps`), and driven by `run_blocking` or `run_async`. So the two faces cannot drift.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from fairlead_kafka.base.errors import TimedOut
+from fairlead_kafka.core.machine import Dice, Machine
+from fairlead_kafka.runtime import Completion, SelectorHost, system_dice, wrap_async
+
+M = TypeVar("M", bound=Machine)
+T = TypeVar("T")
+
+
+class Hosted(Generic[M]):
+    """A machine on a host of its own. `submit` may be called from any thread; `close` ends the thread."""
+
+    def __init__(self, machine: M, name: str) -> None:
+        self.machine = machine
+        self._host = SelectorHost(name)
+        self._host.start()
+        self._handle = self._host.add(machine)
+
+    def submit(self, operation: object) -> None:
+        """Deliver `events.Submitted(operation)` to the machine and wake its thread."""
+        self._host.submit(self._handle, operation)
+
+    @property
+    def inside(self) -> bool:
+        """True on the host's own thread: whoever waits there for the machine waits forever."""
+        return self._host.is_current_thread()
+
+    @property
+    def forked(self) -> bool:
+        """True in a child process: the machine runs in its parent, and is its parent's to close."""
+        return self._host.is_forked()
+
+    def now_ns(self) -> int:
+        """The monotonic clock that the machine sees."""
+        return self._host.now_ns()
+
+    def now_ms(self) -> int:
+        """The time of day that the machine sees, in ms since 1970."""
+        return self._host.now_ms()
+
+    def close(self, timeout_s: float | None = None) -> None:
+        """Stop the thread and close what it holds open; waits for the thread's end for `timeout_s` at most (None: 5 s)."""
+        self._host.close(5.0 if timeout_s is None else timeout_s)
+
+
+def open_host(machine_factory: Callable[[Dice], M], name: str = "fairlead") -> Hosted[M]:
+    """Make a machine, given the system's dice, and run it on a new host."""
+    return Hosted(machine_factory(system_dice()), name)
+
+
+@dataclass(slots=True)
+class Wait:
+    """What a step of a face's work waits for.
+
+    `timeout_s` None: without limit. On a time-out `on_timeout` says what to raise, or returns None to go on with None as result.
+    """
+
+    completion: Completion
+    timeout_s: float | None = None
+    on_timeout: Callable[[], Exception | None] | None = None
+
+
+Steps = Generator[Wait, Any, T]
+"""A face's operation, written once: yields what to wait for, is sent the results, returns the answer."""
+
+
+def ask(hosted: Hosted[Any], operation: Callable[[Completion], object], timeout_s: float | None = None, what: str = "") -> Steps[Any]:
+    """Submit `operation(completion)` and wait for its answer; TimedOut naming `what` after `timeout_s`."""
+    completion = Completion()
+    hosted.submit(operation(completion))
+    answer = yield Wait(completion, timeout_s, lambda: TimedOut(f"{what or 'the call'} had no answer within {timeout_s} s"))
+    return answer
+
+
+def run_blocking(steps: Steps[T]) -> T:
+    """Drive `steps` on the calling thread. KeyboardInterrupt comes through at once, and ends the steps."""
+    try:
+        wait = next(steps)
+        while True:
+            try:
+                value = wait.completion.result(wait.timeout_s)
+            except TimedOut as error:
+                if wait.completion.done():  # the answer itself is a time-out
+                    wait = steps.throw(error)
+                else:
+                    wait = _after_timeout(steps, wait, error)
+            except Exception as error:
+                wait = steps.throw(error)
+            else:
+                wait = steps.send(value)
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]
+    finally:
+        steps.close()
+
+
+async def run_async(steps: Steps[T]) -> T:
+    """Drive `steps` on the running event loop; cancelling the task ends the steps."""
+    loop = asyncio.get_running_loop()
+    try:
+        wait = next(steps)
+        while True:
+            future = wrap_async(wait.completion, loop)
+            try:
+                value = await asyncio.wait_for(future, wait.timeout_s)
+            except TimeoutError as error:
+                if wait.completion.done() and isinstance(error, TimedOut):
+                    wait = steps.throw(error)
+                else:
+                    wait = _after_timeout(steps, wait, error)
+            except Exception as error:
+                wait = steps.throw(error)
+            else:
+                wait = steps.send(value)
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]
+    finally:
+        steps.close()
+
+
+def _after_timeout(steps: Steps[T], wait: Wait, error: Exception) -> Wait:
+    instead = wait.on_timeout() if wait.on_timeout is not None else error
+    return steps.send(None) if instead is None else steps.throw(instead)

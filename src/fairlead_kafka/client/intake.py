@@ -1,0 +1,380 @@
+"""Where faces leave records for the producer's machine: chunks of single records, and pieces of tables, in order of arrival.
+
+A single record costs a few list appends under one lock, the one that also guards the memory account. A chunk collects one
+topic's records until the machine takes it or it is large; then its lists become columns in one conversion.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from threading import Lock
+from typing import Any, Generic, NamedTuple
+from weakref import WeakSet
+
+import numpy as np
+
+from fairlead_kafka.base.config import INT_MAX, LONG_MAX
+from fairlead_kafka.base.errors import InvalidRecord, RecordTooLarge, UsageError
+from fairlead_kafka.base.ids import NO_PARTITION, NO_TIMESTAMP
+from fairlead_kafka.base.limits import BATCH_OVERHEAD_BYTES, RECORD_OVERHEAD_MAX_BYTES
+from fairlead_kafka.client.delivery import Delivery, OnDelivery
+from fairlead_kafka.client.handles import H
+from fairlead_kafka.client.memory import MemoryPool
+from fairlead_kafka.producer import Handover
+from fairlead_kafka.records import BinaryColumn, HeaderColumns, RecordColumns, columns_from_lists
+from fairlead_kafka.runtime import count_kernel_work
+
+CHUNK_MAX_BYTES = 1 << 18
+"""A chunk of single records that has grown to this is closed, and the machine is woken for it."""
+HEADER_OVERHEAD_BYTES = 10
+"""Bound of the lengths of one header's key and value."""
+
+_intakes: WeakSet[Intake[Any]] = WeakSet()
+Headers = Sequence[tuple[str, "bytes | None"]] | Mapping[str, "bytes | None"]
+
+
+class Record(NamedTuple):
+    """A single record, as `Producer.send` has it."""
+
+    topic: str
+    value: bytes | None
+    key: bytes | None
+    headers: Headers | None
+    partition: int | None
+    timestamp_ms: int | None
+    on_delivery: OnDelivery | None
+
+
+class Chunk:
+    """Single records of one topic, as lists that have an item for each record once `sealed`; lists that were never needed are empty."""
+
+    __slots__ = (
+        "callbacks", "created_ms", "created_ns", "delivery", "headers", "keys", "partitions", "size_bytes", "timestamps", "topic", "values",
+    )  # fmt: skip
+
+    def __init__(self, topic: str, created_ns: int, created_ms: int) -> None:
+        self.topic = topic
+        self.created_ns = created_ns
+        self.created_ms = created_ms
+        self.values: list[bytes | None] = []
+        self.keys: list[bytes | None] = []
+        self.headers: list[Sequence[tuple[str, bytes | None]] | None] = []
+        self.timestamps: list[int] = []
+        self.partitions: list[int] = []
+        self.size_bytes = 0
+        self.delivery = Delivery(topic)
+        self.callbacks = self.delivery.callbacks
+
+    def append_rest(
+        self,
+        row: int,
+        headers: Sequence[tuple[str, bytes | None]] | None,
+        partition: int | None,
+        timestamp_ms: int | None,
+    ) -> None:
+        """Give record `row` what most records do without."""
+        if headers is not None:
+            padded(self.headers, row, None).append(headers)
+        if partition is not None:
+            padded(self.partitions, row, NO_PARTITION).append(partition)
+        if timestamp_ms is not None:
+            padded(self.timestamps, row, NO_TIMESTAMP).append(timestamp_ms)
+
+    def seal(self) -> Handover:
+        """The records as columns."""
+        count = len(self.values)
+        stamps = np.empty(count, np.int64)
+        stamps.fill(self.created_ms)
+        if self.timestamps:
+            given = np.array(padded(self.timestamps, count, NO_TIMESTAMP), np.int64)
+            stamps = np.where(given == NO_TIMESTAMP, stamps, given)
+        partitions = None
+        if self.partitions:
+            partitions = np.array(padded(self.partitions, count, NO_PARTITION), np.int32)
+        keys = padded(self.keys, count, None) if self.keys else None
+        headers = padded(self.headers, count, None) if self.headers else None
+        columns = columns_from_lists(keys, self.values, headers, None)
+        columns.timestamps_ms = stamps
+        self.delivery.timestamps, self.delivery.pending = stamps, count
+        return Handover(self.topic, columns, partitions, self.delivery, created_ns=self.created_ns, reserved_bytes=self.size_bytes)
+
+
+def padded(items: list[Any], count: int, filler: Any) -> list[Any]:
+    """`items`, lengthened to `count` in place."""
+    if len(items) < count:
+        items.extend([filler] * (count - len(items)))
+    return items
+
+
+class Intake(Generic[H]):
+    """Implements `producer.handover.Intake`. `offer` and `put` from any thread, `take` from the machine's."""
+
+    def __init__(self, memory: MemoryPool, max_request_bytes: int, handle: type[H]) -> None:
+        self._memory = memory
+        self._handle = handle
+        self._max_request_bytes = max_request_bytes
+        self.largest_bytes = min(max_request_bytes - BATCH_OVERHEAD_BYTES, memory.total_bytes)
+        """Largest record accepted, encoded, without the header of its batch."""
+        self._items: list[Chunk | Handover] = []
+        self._open: dict[str, Chunk] = {}
+        self._expected = False  # the machine comes by itself
+        self._closed: Exception | None = None
+        self._shut: str | None = None
+        self._now_ns: Callable[[], int] = lambda: 0
+        self._now_ms: Callable[[], int] = lambda: 0
+        self._wake: Callable[[], None] = lambda: None
+        self._refused: Callable[[], None] = lambda: None
+        self._outside: Callable[[str], None] = lambda what: None
+        self._forked: UsageError | None = None
+        _intakes.add(self)
+
+    def attach(
+        self,
+        wake: Callable[[], None],
+        now_ns: Callable[[], int],
+        now_ms: Callable[[], int],
+        refused: Callable[[], None],
+        outside: Callable[[str], None],
+    ) -> None:
+        """Before the first record: how to wake the machine, its clocks, who counts records refused, and what `check_waiting` asks."""
+        self._wake, self._now_ns, self._now_ms, self._refused, self._outside = wake, now_ns, now_ms, refused, outside
+
+    def detach(self) -> None:
+        """The machine has ended: handles that are kept shall not keep it."""
+        self.attach(lambda: None, lambda: 0, lambda: 0, lambda: None, lambda what: None)
+
+    def check_process(self) -> None:
+        """UsageError in a process that was forked away from the producer's: results never come there."""
+        if self._forked is not None:
+            raise UsageError(str(self._forked))
+
+    def check_waiting(self) -> None:
+        """UsageError where a wait for a result would never end: there, and on the machine's own thread."""
+        self.check_process()
+        self._outside("a wait for a result")
+
+    def offering(self, no_room: Callable[[int, Record], Any]) -> Callable[..., Any]:
+        """The function that takes a single record, with the parameters of `Producer.send`: it checks the record, reserves what it takes,
+        appends it, and returns its handle.
+
+        If there is no room, or others are in line for it: what `no_room(size_bytes, record)` returns. Once those bytes are reserved the
+        record is offered again, with `reserved_bytes`.
+
+        This is what a `send` costs, so it is one function and not several, and not a method either: looking up and binding what it
+        needs is done once. `acquire` and `release` take half the time of `with`. The lock and the open chunks are looked up each time:
+        a forked child has others.
+        """
+        memory, handle, largest_bytes = self._memory, self._handle, self.largest_bytes
+
+        def send(
+            topic: str,
+            value: bytes | None = None,
+            *,
+            key: bytes | None = None,
+            headers: Headers | None = None,
+            partition: int | None = None,
+            timestamp_ms: int | None = None,
+            on_delivery: OnDelivery | None = None,
+            reserved_bytes: int = 0,
+        ) -> Any:
+            """See `Producer.send`."""
+            size = RECORD_OVERHEAD_MAX_BYTES
+            if value is not None:
+                if type(value) is not bytes:
+                    value = as_bytes("value", value)
+                size += len(value)
+            if key is not None:
+                if type(key) is not bytes:
+                    key = as_bytes("key", key)
+                size += len(key)
+            pairs: Sequence[tuple[str, bytes | None]] | None = None
+            if rare := headers or partition is not None or timestamp_ms is not None:
+                pairs, headers_bytes = checked_headers(headers)
+                size += headers_bytes
+                check_numbers(partition, timestamp_ms)
+            if size > largest_bytes:
+                raise self.too_large("the record", topic, size)
+            wake = False
+            lock = memory.lock
+            lock.acquire()
+            try:
+                free_bytes = memory.free_bytes - size
+                if (free_bytes < 0 or memory.waiters) and not reserved_bytes:
+                    self._check()
+                    row = -1
+                else:
+                    try:
+                        chunk = self._open[topic]
+                    except KeyError:
+                        chunk = self._open_chunk(topic)
+                        wake, self._expected = not self._expected, True
+                    memory.free_bytes = free_bytes + reserved_bytes
+                    values = chunk.values
+                    row = len(values)
+                    values.append(value)
+                    if key is not None:
+                        padded(chunk.keys, row, None).append(key)
+                    if on_delivery is not None:
+                        padded(chunk.callbacks, row, None).append(on_delivery)
+                    if rare:
+                        chunk.append_rest(row, pairs, partition, timestamp_ms)
+                    chunk.size_bytes = size = chunk.size_bytes + size
+                    if size >= CHUNK_MAX_BYTES:
+                        del self._open[topic]
+                        wake = True
+            finally:
+                lock.release()
+            if row < 0:
+                return no_room(size, Record(topic, value, key, headers, partition, timestamp_ms, on_delivery))
+            if wake:
+                self._wake()
+            return handle((chunk.delivery, row))
+
+        return send
+
+    def put(self, handover: Handover) -> None:
+        """Hand over a piece of a table, for which memory is reserved already."""
+        with self._memory.lock:
+            self._check()
+            self._open.pop(handover.topic, None)
+            self._items.append(handover)
+            wake = not self._expected or handover.reserved_bytes >= CHUNK_MAX_BYTES
+            self._expected = True
+        if wake:
+            self._wake()
+
+    def take(self, coming_back: bool) -> list[Handover]:
+        """See `producer.handover.Intake`."""
+        with self._memory.lock:
+            items = self._items
+            self._expected = coming_back and bool(items)
+            if not items:
+                return []
+            self._items = []
+            self._open.clear()
+        handovers = [item.seal() if isinstance(item, Chunk) else item for item in items]
+        count_kernel_work(sum(handover.reserved_bytes for handover in handovers))
+        return handovers
+
+    def too_large(self, what: str, topic: str, size_bytes: int) -> RecordTooLarge:
+        """The error for a record beyond the limits."""
+        self._refused()
+        name, limit = "max.request.size", self._max_request_bytes
+        if self._memory.total_bytes < limit - BATCH_OVERHEAD_BYTES:
+            name, limit = "buffer.memory", self._memory.total_bytes
+        return RecordTooLarge(
+            f"{what} for topic {topic!r} takes up to {size_bytes} bytes; {name}={limit} allows {self.largest_bytes}: raise {name}, "
+            "and max.message.bytes of the topic if need be, or send less in one record"
+        )
+
+    def waiting(self) -> int:
+        """Records handed over and not taken yet."""
+        with self._memory.lock:
+            return sum(len(item.values) if isinstance(item, Chunk) else item.rows for item in self._items)
+
+    def close(self, error: Exception) -> None:
+        """Refuse what comes from now on with `error`, and fail those who wait for memory."""
+        with self._memory.lock:
+            self._closed = self._closed or error
+            self._open.clear()
+        self._memory.close(error)
+
+    def shut(self, why: str) -> None:
+        """Refuse what comes with UsageError until `admit`; what came before stays."""
+        with self._memory.lock:
+            self._shut = why
+            self._open.clear()  # the next record has to open a chunk, and that is where it is refused
+
+    def admit(self) -> None:
+        """Take what comes again."""
+        with self._memory.lock:
+            self._shut = None
+
+    def forked(self) -> None:
+        """This is a child process, where no machine will ever take anything; locks may have been held when it was forked away."""
+        self._memory.lock = Lock()
+        self._closed = self._forked = UsageError(
+            "this producer belongs to another process (it was forked away); make a new one in this process"
+        )
+        self._open = {}
+
+    def check(self) -> None:
+        """UsageError if closed."""
+        if self._closed is not None:
+            raise UsageError(str(self._closed))
+
+    def _check(self) -> None:
+        self.check()
+        if self._shut is not None:
+            raise UsageError(self._shut)
+
+    def _open_chunk(self, topic: str) -> Chunk:
+        self._check()
+        if type(topic) is not str or not topic:
+            raise InvalidRecord(f"topic must be a text that is not empty, not {topic!r}")
+        chunk = self._open[topic] = Chunk(topic, self._now_ns(), self._now_ms())
+        chunk.delivery.owner = self
+        self._items.append(chunk)
+        return chunk
+
+
+def _forked() -> None:
+    for intake in list(_intakes):
+        intake.forked()
+
+
+if hasattr(os, "register_at_fork"):  # Windows does not fork
+    os.register_at_fork(after_in_child=_forked)
+
+
+def as_bytes(field: str, value: Any) -> bytes:
+    """`value` as bytes; InvalidRecord for what is not bytes already."""
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return bytes(value)
+    hint = "encode it first, for example with .encode()" if isinstance(value, str) else "serialize it first"
+    raise InvalidRecord(f"{field} must be bytes or None, not {type(value).__name__}; {hint}")
+
+
+def checked_headers(headers: Headers | None) -> tuple[list[tuple[str, bytes | None]] | None, int]:
+    """Headers as a list of pairs, and a bound of their encoded size; InvalidRecord for anything but text keys and bytes or None.
+
+    None and 0 if there are none.
+    """
+    if not headers:
+        return None, 0
+    pairs = headers.items() if isinstance(headers, Mapping) else headers
+    checked: list[tuple[str, bytes | None]] = []
+    size = 0
+    for pair in pairs:
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2 or not isinstance(pair[0], str):
+            raise InvalidRecord(f"headers must be pairs of a text and bytes or None, not {pair!r}")
+        name, value = pair
+        if value is not None and type(value) is not bytes:
+            value = as_bytes(f"the value of header {name!r}", value)
+        checked.append((name, value))
+        size += len(name.encode()) + (0 if value is None else len(value)) + HEADER_OVERHEAD_BYTES
+    return checked, size
+
+
+def check_numbers(partition: int | None, timestamp_ms: int | None) -> None:
+    """InvalidRecord unless both are None or integers of 0 or more."""
+    if partition is not None and (type(partition) is not int or not 0 <= partition <= INT_MAX):
+        raise InvalidRecord(f"partition must be an int of 0 or more, or None for none, not {partition!r}")
+    if timestamp_ms is not None and (type(timestamp_ms) is not int or not 0 <= timestamp_ms <= LONG_MAX):
+        raise InvalidRecord(f"timestamp_ms must be an int of milliseconds since 1970, or None for now, not {timestamp_ms!r}")
+
+
+def piece_of(columns: RecordColumns, start: int, stop: int) -> RecordColumns:
+    """Rows `start` to `stop` of columns, as columns over the same data."""
+    headers = columns.headers
+    if headers is not None:
+        headers = HeaderColumns(headers.offsets[start : stop + 1], headers.keys, headers.values)
+    stamps = None if columns.timestamps_ms is None else columns.timestamps_ms[start:stop]
+    return RecordColumns(stop - start, _piece(columns.keys, start, stop), _piece(columns.values, start, stop), headers, stamps)
+
+
+def _piece(column: BinaryColumn | None, start: int, stop: int) -> BinaryColumn | None:
+    if column is None:
+        return None
+    return BinaryColumn(column.data, column.offsets[start : stop + 1], None if column.valid is None else column.valid[start:stop])

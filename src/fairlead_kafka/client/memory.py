@@ -1,0 +1,65 @@
+"""The account of `buffer.memory`: faces reserve before they hand records over, the machine releases what is delivered or failed."""
+
+from __future__ import annotations
+
+from collections import deque
+from threading import Lock
+
+from fairlead_kafka.runtime import Completion
+
+
+class MemoryPool:
+    """Counts bytes; holds none. First come, first served: nobody passes a caller who waits (Kafka's `BufferPool`).
+
+    `lock` also guards what a face does together with a reservation (see `client.intake`), so a send takes one lock, once.
+    """
+
+    def __init__(self, total_bytes: int) -> None:
+        self.lock = Lock()
+        self.total_bytes = total_bytes
+        self.free_bytes = total_bytes
+        """To be changed under `lock` only."""
+        self.waiters: deque[tuple[int, Completion]] = deque()
+
+    def reserve(self, size_bytes: int) -> Completion | None:
+        """Take `size_bytes`, at most `total_bytes`; None: done. Otherwise the caller is in line until the completion is done."""
+        with self.lock:
+            if not self.waiters and size_bytes <= self.free_bytes:
+                self.free_bytes -= size_bytes
+                return None
+            completion = Completion()
+            self.waiters.append((size_bytes, completion))
+            return completion
+
+    def withdraw(self, size_bytes: int, completion: Completion) -> None:
+        """Give up a reservation that was in line; one that was granted at the last moment is given back."""
+        with self.lock:
+            waiting = (size_bytes, completion) in self.waiters
+            if waiting:
+                self.waiters.remove((size_bytes, completion))
+            granted = not waiting and completion.error() is None
+        self.release(size_bytes if granted else 0)
+
+    def release(self, size_bytes: int) -> None:
+        """Give bytes back, and grant as many waiting reservations as then fit, in their order."""
+        granted = []
+        with self.lock:
+            self.free_bytes += size_bytes
+            while self.waiters and self.waiters[0][0] <= self.free_bytes:
+                size, completion = self.waiters.popleft()
+                self.free_bytes -= size
+                granted.append(completion)
+        for completion in granted:
+            completion.set_result(None)
+
+    def waiting(self) -> bool:
+        """True if a caller is in line."""
+        return bool(self.waiters)
+
+    def close(self, error: Exception) -> None:
+        """Fail everyone in line."""
+        with self.lock:
+            # Under the lock, so that whoever withdraws sees that it was failed, not granted.
+            for _, completion in self.waiters:
+                completion.set_error(error)
+            self.waiters.clear()

@@ -1,0 +1,138 @@
+"""`AsyncProducer`: the face of `Producer` to await. What it does is `ProducerCore`'s; here is only the awaiting."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from fairlead_kafka.client.delivery import LOGGER, OnDelivery, RecordMetadata
+from fairlead_kafka.client.handles import AsyncAck, AsyncTableAck
+from fairlead_kafka.client.hosting import run_async
+from fairlead_kafka.client.intake import Headers
+from fairlead_kafka.client.producer import Producer
+from fairlead_kafka.client.producer_core import ProducerCore
+from fairlead_kafka.client.transactions import AsyncTransaction, Offsets
+from fairlead_kafka.core.group_offsets import GroupMetadata
+from fairlead_kafka.core.metadata import PartitionMetadata
+from fairlead_kafka.core.prepared import PreparedTransaction
+from fairlead_kafka.producer.metrics import Metrics
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def _as(blocking: Callable[..., Any]) -> Callable[[_F], _F]:
+    """Decorator: the docstring of the blocking face's method; `tests/tidy/test_faces_agree.py` compares the parameters."""
+
+    def decorate(function: _F) -> _F:
+        function.__doc__ = blocking.__doc__
+        return function
+
+    return decorate
+
+
+class AsyncProducer:
+    """Sends records to Kafka, from one event loop.
+
+    `async with` closes it: everything handed over is delivered first, or failed by delivery.timeout.ms. After a cancellation it goes
+    on for as long as anything is delivered within a second; what is left then fails, and the log says how many records of which topics.
+    """
+
+    @_as(Producer.__init__)
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        self._core = ProducerCore(config, AsyncAck)
+        self._core.belongs_to(self)
+        if self._core.interceptors is not None:
+            self.send = self._core.interceptors.around_async(self.send)  # type: ignore[method-assign]
+
+    @_as(Producer.send)
+    async def send(
+        self,
+        topic: str,
+        value: bytes | None = None,
+        *,
+        key: bytes | None = None,
+        headers: Headers | None = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        on_delivery: OnDelivery | None = None,
+    ) -> AsyncAck:
+        if on_delivery is not None:
+            on_delivery = _in_loop(asyncio.get_running_loop(), on_delivery)
+        found = self._core.offer(
+            topic, value, key=key, headers=headers, partition=partition, timestamp_ms=timestamp_ms, on_delivery=on_delivery
+        )
+        if type(found) is tuple:
+            return await run_async(self._core.offer_steps(*found))
+        handle: AsyncAck = found
+        return handle
+
+    @_as(Producer.send_table)
+    async def send_table(self, topic: str, table: Any) -> AsyncTableAck:
+        return AsyncTableAck(await run_async(self._core.table_steps(topic, table)))
+
+    @_as(Producer.flush)
+    async def flush(self, timeout_s: float | None = None) -> None:
+        await run_async(self._core.flush_steps(timeout_s))
+
+    @_as(Producer.close)
+    async def close(self, timeout_s: float | None = None) -> dict[str, int]:
+        return await run_async(self._core.close_steps(timeout_s))
+
+    @_as(Producer.partitions_for)
+    async def partitions_for(self, topic: str, timeout_s: float | None = None) -> list[PartitionMetadata]:
+        return await run_async(self._core.partitions_steps(topic, timeout_s))
+
+    @_as(Producer.init_transactions)
+    async def init_transactions(self, timeout_s: float | None = None) -> None:
+        await run_async(self._core.transactions.init(timeout_s))
+
+    @_as(Producer.begin_transaction)
+    async def begin_transaction(self) -> None:
+        await run_async(self._core.transactions.begin())
+
+    @_as(Producer.send_offsets_to_transaction)
+    async def send_offsets_to_transaction(self, offsets: Offsets, group: str | GroupMetadata) -> None:
+        await run_async(self._core.transactions.send_offsets(offsets, group))
+
+    @_as(Producer.prepare_transaction)
+    async def prepare_transaction(self, timeout_s: float | None = None) -> PreparedTransaction | None:
+        return await run_async(self._core.transactions.prepare(timeout_s))
+
+    @_as(Producer.commit_transaction)
+    async def commit_transaction(self, timeout_s: float | None = None) -> None:
+        await run_async(self._core.transactions.end(True, timeout_s))
+
+    @_as(Producer.abort_transaction)
+    async def abort_transaction(self, timeout_s: float | None = None) -> None:
+        await run_async(self._core.transactions.end(False, timeout_s))
+
+    @_as(Producer.transaction)
+    def transaction(self) -> AsyncTransaction:
+        return AsyncTransaction(self._core.transactions)
+
+    @_as(Producer.metrics)
+    def metrics(self) -> Metrics:
+        return self._core.metrics()
+
+    @property
+    def client_id(self) -> str:
+        """`client.id`."""
+        return self._core.client_id
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await run_async(self._core.leave_steps(kind))
+
+
+def _in_loop(loop: asyncio.AbstractEventLoop, on_delivery: OnDelivery) -> OnDelivery:
+    def pass_on(metadata: RecordMetadata | None, error: Exception | None) -> None:
+        try:
+            loop.call_soon_threadsafe(on_delivery, metadata, error)
+        except RuntimeError:
+            LOGGER.warning("a delivery callback was not called: its event loop is closed; close the producer before its loop")
+
+    return pass_on

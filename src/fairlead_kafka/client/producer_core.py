@@ -1,0 +1,339 @@
+"""`ProducerCore`: a hosted producer machine, and all that the blocking and the awaiting face do with it."""
+
+from __future__ import annotations
+
+import atexit
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from threading import Thread
+from typing import Any, Generic
+from weakref import WeakSet, finalize
+
+import numpy as np
+
+from fairlead_kafka.base.config_client import CLIENT_CONFIGS
+from fairlead_kafka.base.errors import BufferExhausted, InvalidRecord, TimedOut, UsageError
+from fairlead_kafka.base.units import NS_PER_S, s_to_ns
+from fairlead_kafka.client.delivery import LOGGER, Delivery, Int64
+from fairlead_kafka.client.handles import H
+from fairlead_kafka.client.hosting import Steps, Wait, ask, open_host, run_blocking
+from fairlead_kafka.client.intake import Intake, Record, piece_of
+from fairlead_kafka.client.interceptors import producer_interceptors
+from fairlead_kafka.client.memory import MemoryPool
+from fairlead_kafka.client.tables import Part, cuts_of, groups_of, parts_of
+from fairlead_kafka.client.transactions import TransactionSteps
+from fairlead_kafka.core.metadata import PartitionMetadata
+from fairlead_kafka.producer import Flush, Handover, PartitionsFor, ProducerMachine, Stop, Wake
+from fairlead_kafka.producer.metrics import Metrics, ProducerMeter
+from fairlead_kafka.runtime import Completion
+
+EXIT_S = 5.0
+"""How long the records of producers that nobody closed may take at the end of the interpreter, all of them together."""
+_PATIENCE_S = 1.0
+"""After Ctrl-C a `with` block goes on for as long as anything is delivered within this."""
+_CLOSED = "this producer is closed; make a new one"
+_WAKE = Wake()
+_cores: WeakSet[ProducerCore[Any]] = WeakSet()
+
+
+class ProducerCore(Generic[H]):
+    """A hosted producer machine and all that both faces do with it. Methods named `..._steps` are driven by the faces."""
+
+    def __init__(self, config: Mapping[str, Any], handle: type[H]) -> None:
+        settings = CLIENT_CONFIGS.parse("producer", config)
+        self._memory = MemoryPool(settings["buffer.memory"])
+        self._intake = Intake(self._memory, settings["max.request.size"], handle)
+        self._max_block_ms: int = settings["max.block.ms"]
+        self._closing = self._ending = False
+        self._closer = Thread(target=self._end, name="fairlead-producer-close", daemon=True)
+        self._ended = Completion()
+        self._given_up: dict[str, int] = {}
+        self.client_id: str = settings["client.id"]
+        self.interceptors = producer_interceptors(settings["interceptor.classes"], config)
+        self._hosted = open_host(lambda dice: ProducerMachine(settings, dice, self._intake, self._memory), "fairlead-producer")
+        for warning in self._hosted.machine.settings.warnings:
+            LOGGER.warning(warning)
+        self._meter = ProducerMeter(self._hosted.machine.recorder.sampling)
+        """What is counted on this side, under the memory's lock."""
+        self._intake.attach(self._wake, self._hosted.now_ns, self._hosted.now_ms, self._refused, self._check_outside)
+        self.offering = self._intake.offering
+        self.offer = self.offering(lambda *without_room: without_room)
+        """Takes a record; a plain tuple, to be given to `offer_steps`, if there is no room for it."""
+        self.transactions = TransactionSteps(self._hosted, self._intake, settings, self._check_outside, self.timed)
+        _cores.add(self)
+
+    def offer_steps(self, size_bytes: int, record: Record) -> Steps[H]:
+        """Hand one record over that found no room (`Intake.offering`): wait for it first."""
+        yield from self._reserve(size_bytes, 1, f"a record of {size_bytes} bytes for topic {record.topic!r}")
+        try:
+            handle: H = self.offer(**record._asdict(), reserved_bytes=size_bytes)
+        except Exception:
+            self._memory.release(size_bytes)
+            raise
+        return handle
+
+    def table_steps(self, topic: str, table: Any) -> Steps[Delivery]:
+        """Hand a table over, piece by piece as room comes; its delivery."""
+        self._intake.check()
+        if type(topic) is not str or not topic:
+            raise InvalidRecord(f"topic must be a text that is not empty, not {topic!r}")
+        delivery = Delivery(topic)
+        delivery.owner = self._intake
+        stamps: list[Int64] = []
+        first = 0
+        for group in groups_of(table):
+            if self.interceptors is not None:
+                group = self.interceptors.on_send_table(topic, group)
+            parts = parts_of(group, self._hosted.now_ms())
+            self._check_sizes(topic, parts, first)
+            for part in parts:
+                assert part.columns.timestamps_ms is not None
+                stamps.append(part.columns.timestamps_ms)
+                yield from self._part_steps(delivery, part, first)
+                first += part.columns.count
+        delivery.timestamps = np.concatenate(stamps) if stamps else np.empty(0, np.int64)
+        if self.interceptors is not None:
+            self.interceptors.watch_table(delivery)
+        return delivery
+
+    def _part_steps(self, delivery: Delivery, part: Part, first: int) -> Steps[None]:
+        topic, columns, partitions = delivery.topic, part.columns, part.partitions
+        for start, stop, size in cuts_of(columns, self._memory.total_bytes):
+            handed = first + start
+            what = f"{size} bytes of the table for topic {topic!r} (its first {handed} rows are on their way)"
+            yield from self._reserve(size, columns.count - start, what)
+            piece = Handover(
+                topic,
+                piece_of(columns, start, stop),
+                None if partitions is None else partitions[start:stop],
+                delivery,
+                created_ns=self._hosted.now_ns(),
+                reserved_bytes=size,
+                first_row=first,
+                source=columns,
+                base=start,
+            )
+            delivery.grow(stop - start)
+            try:
+                self._intake.put(piece)
+            except Exception:
+                self._memory.release(size)
+                raise
+
+    def flush_steps(self, timeout_s: float | None) -> Steps[None]:
+        """Wait until everything handed over is delivered or failed."""
+        self._intake.check()
+        with self.timed("flush_ns"):
+            yield from self._flush(timeout_s, self._late)
+
+    def leave_steps(self, kind: type[BaseException] | None) -> Steps[dict[str, int]]:
+        """The end of a `with` block that ends by `kind`: after Ctrl-C or a cancellation, go on for as long as anything is delivered."""
+        return self.close_steps(None, None if kind is None or issubclass(kind, Exception) else _PATIENCE_S)
+
+    def close_steps(self, timeout_s: float | None, patience_s: float | None = None) -> Steps[dict[str, int]]:
+        """Flush within `timeout_s`, give up the rest, and stop the machine's thread; what was given up, by topic.
+
+        With `patience_s`: also give up once nothing is delivered for so long.
+        """
+        if self._hosted.forked:
+            return {}
+        self._check_outside("close")
+        first = not self._closing
+        self._closing = True
+        self._intake.close(UsageError(_CLOSED))
+        try:
+            if first:
+                yield from self.transactions.leave(timeout_s if patience_s is None else patience_s)
+                yield from self._flush(timeout_s, lambda: None, patience_s)
+            else:  # somebody is at it already, and this caller can only cut the time short
+                yield Wait(self._ended, timeout_s, lambda: None)
+        finally:
+            # Also when the wait was interrupted or cancelled: then nobody looks on, and the thread ends all the same.
+            waited = f"close waited for {timeout_s} s" if patience_s is None else f"interrupted, and then nothing came for {patience_s:g} s"
+            self._stop(f"the producer was closed before the records were delivered ({waited})")
+        yield Wait(self._ended)
+        if self._closer.ident is not None:
+            self._closer.join()  # it has nothing left to do, so that no thread is left either
+        return self._given_up
+
+    def partitions_steps(self, topic: str, timeout_s: float | None) -> Steps[list[PartitionMetadata]]:
+        """The partitions of a topic."""
+        self._intake.check()
+        self._check_outside("partitions_for")
+        timeout_ns = None if timeout_s is None else s_to_ns(max(timeout_s, 0))
+        with self.timed("metadata_wait_ns"):
+            answer: list[PartitionMetadata] = yield from ask(self._hosted, lambda completion: PartitionsFor(completion, topic, timeout_ns))
+        return answer
+
+    def metrics(self) -> Metrics:
+        """Everything the machine and this face count, by Kafka's names; from any thread."""
+        memory = self._memory
+        gauges = {
+            "buffer-total-bytes": memory.total_bytes,
+            "buffer-available-bytes": memory.free_bytes,
+            "waiting-threads": len(memory.waiters),
+        }
+        return self._hosted.machine.metrics(self._hosted.now_ns(), self._meter, gauges)
+
+    @contextmanager
+    def timed(self, total: str) -> Iterator[None]:
+        """Add the time that the body takes to a total of `ProducerMeter`."""
+        begun_ns = self._hosted.now_ns()
+        try:
+            yield
+        finally:
+            self._count(total, self._hosted.now_ns() - begun_ns)
+
+    # When nobody closes it
+
+    def belongs_to(self, face: object) -> None:
+        """End with `face`, should it be dropped without being closed."""
+        finalize(face, self.abandon).atexit = False  # the interpreter's end is `exit`'s affair
+
+    def abandon(self) -> None:
+        """The face is gone and was not closed: deliver what was handed over, without anyone waiting, and end the thread.
+
+        May be called by the garbage collector, in the middle of anything: takes no lock.
+        """
+        if not self._closing and not self._hosted.forked:
+            self._closing = True
+            flushed = Completion()
+            flushed.add_done_callback(lambda _: self._stop("the producer was dropped without being closed"))
+            with suppress(UsageError):  # its thread has ended already
+                self._hosted.submit(Flush(flushed))
+
+    def exit(self, deadline_ns: int) -> None:
+        """The interpreter ends and nobody closed: give what is under way until `deadline_ns`, and say so."""
+        if self._hosted.forked or self._ended.done():
+            return
+        if left := self._left():
+            LOGGER.warning("a producer was not closed; %d records get %g s at exit to be delivered: close it, or use `with`", left, EXIT_S)
+        remaining_s = max(deadline_ns - self._hosted.now_ns(), 0) / NS_PER_S
+        with suppress(UsageError):
+            run_blocking(self.transactions.leave(remaining_s))
+            run_blocking(self._flush(remaining_s, lambda: None))
+        self._stop(f"the interpreter ended, and nobody had closed the producer (its records had {EXIT_S:g} s)")
+        with suppress(TimedOut):
+            self._ended.result(_PATIENCE_S)
+
+    @property
+    def ended(self) -> bool:
+        """True once its thread has ended, or in a process where it never ran."""
+        return self._ended.done() or self._hosted.forked
+
+    def now_ns(self) -> int:
+        """The machine's clock."""
+        return self._hosted.now_ns()
+
+    # Inside
+
+    def _reserve(self, size_bytes: int, records: int, what: str) -> Generator[Wait, Any, None]:
+        completion = self._memory.reserve(size_bytes)
+        if completion is None:
+            return
+        try:
+            self._intake.check()
+            if self._hosted.inside:
+                raise self._exhausted(records, what + " at once, and a delivery callback cannot wait for it")
+            self._wake()  # with someone in line, nothing lingers
+            with self.timed("waited_ns"):
+                yield Wait(completion, self._max_block_ms / 1000, lambda: self._exhausted(records, what))
+        except BaseException:
+            self._memory.withdraw(size_bytes, completion)
+            raise
+
+    def _flush(
+        self, timeout_s: float | None, on_timeout: Callable[[], Exception | None], patience_s: float | None = None
+    ) -> Generator[Wait, Any, None]:
+        self._check_outside("flush")
+        completion = Completion()
+        self._hosted.submit(Flush(completion))
+        if patience_s is None:
+            yield Wait(completion, timeout_s, on_timeout)
+            return
+        before = self._left() + 1
+        while not completion.done() and self._left() < before:
+            before = self._left()
+            yield Wait(completion, patience_s, lambda: None)
+
+    def _check_outside(self, what: str) -> None:
+        """UsageError on the machine's own thread, where a wait for the machine would never end."""
+        if self._hosted.inside:
+            raise UsageError(f"{what} within a delivery callback would wait for itself; call it on another thread")
+
+    def _refused(self) -> None:
+        self._count("records_failed", 1)
+
+    def _left(self) -> int:
+        """Records handed over, neither delivered nor failed."""
+        return self._hosted.machine.records_open + self._intake.waiting()
+
+    def _late(self) -> TimedOut:
+        return TimedOut(f"flush: {self._left()} records are neither delivered nor failed yet; they stay on their way")
+
+    def _exhausted(self, records: int, what: str) -> BufferExhausted:
+        self._count("exhausted", 1)
+        self._count("records_failed", records)
+        return BufferExhausted(
+            f"no room for {what} within max.block.ms={self._max_block_ms}: {self._memory.free_bytes} of "
+            f"buffer.memory={self._memory.total_bytes} bytes are free; brokers take records more slowly than they are handed over"
+        )
+
+    def _check_sizes(self, topic: str, parts: Sequence[Part], first_row: int) -> None:
+        for columns, _ in parts:
+            sizes = columns.sizes_bytes()
+            if len(sizes) and int(sizes.max()) > self._intake.largest_bytes:
+                row = int(np.argmax(sizes > self._intake.largest_bytes))
+                raise self._intake.too_large(f"row {first_row + row}", topic, int(sizes[row]))
+            first_row += columns.count
+
+    def _count(self, total: str, amount: int) -> None:
+        with self._memory.lock:
+            self._meter.add(total, amount, self._hosted.now_ns())
+
+    def _wake(self) -> None:
+        self._hosted.submit(_WAKE)
+
+    def _stop(self, reason: str) -> None:
+        """Give up what is left, and end the thread, with nobody waiting."""
+        if self._ended.done():
+            return
+        completion = Completion()
+        completion.add_done_callback(self._stopped)
+        with suppress(UsageError):  # somebody else did it
+            self._hosted.submit(Stop(completion, reason))
+
+    def _stopped(self, completion: Completion) -> None:
+        """On the machine's thread: say what was given up, and have the thread ended by another."""
+        self._intake.close(UsageError(_CLOSED))
+        if completion.error() is None and (given_up := completion.result(0)):
+            self._given_up = given_up
+            counts = ", ".join(f"{count} of topic {topic!r}" for topic, count in sorted(given_up.items()))
+            LOGGER.warning("producer closed with undelivered records: %s; they are failed", counts)
+        if not self._ending:
+            self._ending = True
+            try:
+                self._closer.start()
+            except RuntimeError:  # the interpreter is ending, and starts no threads any more
+                self._end()
+
+    def _end(self) -> None:
+        try:
+            self._hosted.close()
+            self._intake.detach()
+            if self.interceptors is not None:
+                self.interceptors.close()
+        finally:
+            self._ended.set_result(None)
+
+
+def _close_all() -> None:
+    open_cores = [core for core in list(_cores) if not core.ended]
+    if open_cores:
+        deadline_ns = open_cores[0].now_ns() + s_to_ns(EXIT_S)
+        for core in open_cores:
+            core.exit(deadline_ns)
+
+
+# Registered after that of the hosts, so called before it: their threads still run.
+atexit.register(_close_all)

@@ -1,0 +1,73 @@
+"""Tables on their way in: what may be handed over, what is checked together, and the pieces it goes in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from fairlead_kafka.base.errors import InvalidRecord
+from fairlead_kafka.base.ids import NO_TIMESTAMP
+from fairlead_kafka.base.units import MIB
+from fairlead_kafka.producer.handover import Int32
+from fairlead_kafka.records import RecordColumns, columns_from_arrow
+
+PIECE_MAX_BYTES = 2 * MIB
+"""Tables are handed over in pieces of about this size, so that sending begins before all of a large one has found room."""
+_PIECES_IN_MEMORY = 8
+
+
+class Part(NamedTuple):
+    """One set of columns over Arrow's own memory, each record with a timestamp, and its partitions (-1: none) or None."""
+
+    columns: RecordColumns
+    partitions: Int32 | None
+
+
+def groups_of(table: Any) -> Iterator[pa.Table]:
+    """What is checked as one before any of it is handed over: a table or record batch whole, or each batch of a stream.
+
+    A stream is a `pyarrow.RecordBatchReader` or whatever has `__arrow_c_stream__`; it is read as its rows find room, and once.
+    InvalidRecord for what is none of these.
+    """
+    if isinstance(table, pa.Table):
+        yield table
+    elif isinstance(table, pa.RecordBatch):
+        yield pa.Table.from_batches([table])
+    elif hasattr(table, "__arrow_c_stream__"):
+        try:
+            reader = pa.RecordBatchReader.from_stream(table)
+        except (pa.ArrowException, TypeError) as error:
+            raise InvalidRecord(f"{type(table).__name__} is not a stream of record batches: {error}") from None
+        columns_from_arrow(reader.schema.empty_table())  # a schema that does not fit is refused before the first batch is read
+        for batch in reader:
+            yield pa.Table.from_batches([batch])
+    elif hasattr(table, "__arrow_c_array__"):
+        yield from groups_of(pa.record_batch(table))
+    else:
+        raise InvalidRecord(f"expected a pyarrow.Table, a RecordBatch, or anything with __arrow_c_stream__, not {type(table).__name__}")
+
+
+def parts_of(group: pa.Table, now_ms: int) -> list[Part]:
+    """The columns of a group, one set for each of its chunks; records that bring no timestamp are stamped `now_ms`."""
+    return [Part(_stamped(columns, now_ms), partitions) for columns, partitions in columns_from_arrow(group)]
+
+
+def cuts_of(columns: RecordColumns, memory_bytes: int) -> Iterator[tuple[int, int, int]]:
+    """Start, stop and bytes of the pieces that columns are handed over in, given a `buffer.memory` of `memory_bytes`."""
+    limit = max(min(PIECE_MAX_BYTES, memory_bytes // _PIECES_IN_MEMORY), 1)
+    ends = np.zeros(columns.count + 1, np.int64)
+    np.cumsum(columns.sizes_bytes(), out=ends[1:])
+    start = 0
+    while start < columns.count:
+        stop = max(int(ends.searchsorted(ends[start] + limit, "right")) - 1, start + 1)
+        yield start, stop, int(ends[stop] - ends[start])
+        start = stop
+
+
+def _stamped(columns: RecordColumns, now_ms: int) -> RecordColumns:
+    given = columns.timestamps_ms
+    stamps = np.full(columns.count, now_ms, np.int64) if given is None else np.where(given == NO_TIMESTAMP, now_ms, given)
+    return RecordColumns(columns.count, columns.keys, columns.values, columns.headers, stamps)

@@ -1,0 +1,209 @@
+"""Transactions of a producer: what both faces do with the machine's operations, and the block that commits or aborts.
+
+Outside a transaction the intake is shut, so a send says so at once; that costs a send inside one nothing. A call whose caller did not
+hear of its end, because of a time-out or an interrupt, is remembered as such: the same call again waits for it, or learns that it has
+ended; nothing else is begun before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import Any
+
+from fairlead_kafka.base.config import INT_MAX, LONG_MAX, Settings
+from fairlead_kafka.base.errors import FairleadError, TimedOut, TransactionFailed, UsageError
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.base.units import ms_to_ns, s_to_ns
+from fairlead_kafka.client.delivery import LOGGER
+from fairlead_kafka.client.hosting import Hosted, Steps, Wait, run_async, run_blocking
+from fairlead_kafka.client.intake import Intake
+from fairlead_kafka.core.group_offsets import GroupMetadata, OffsetAndMetadata
+from fairlead_kafka.core.prepared import PreparedTransaction
+from fairlead_kafka.producer import ProducerMachine
+from fairlead_kafka.producer.handover import (
+    BeginTransaction,
+    EndTransaction,
+    InitTransactions,
+    LeaveTransaction,
+    PrepareTransaction,
+    SendOffsets,
+)
+from fairlead_kafka.runtime import Completion
+
+_INTERRUPTED_ABORT_S = 1.0
+_TIMES = {
+    "init_transactions": "txn_init_ns",
+    "begin_transaction": "txn_begin_ns",
+    "send_offsets_to_transaction": "txn_send_offsets_ns",
+    "prepare_transaction": "flush_ns",
+    "commit_transaction": "txn_commit_ns",
+    "abort_transaction": "txn_abort_ns",
+}
+"""Call → the total of `ProducerMeter` that its time is added to."""
+_NONE_OPEN = "no transaction is open: call begin_transaction before sending (and init_transactions once before that)"
+Offsets = Mapping[TopicPartition, "int | OffsetAndMetadata"]
+
+
+class TransactionSteps:
+    """The steps of each call. Without a `transactional.id` the machine refuses them, and sends go as ever."""
+
+    def __init__(
+        self,
+        hosted: Hosted[ProducerMachine],
+        intake: Intake[Any],
+        settings: Settings,
+        check_thread: Callable[[str], None],
+        timed: Callable[[str], AbstractContextManager[None]],
+    ) -> None:
+        self._hosted = hosted
+        self._timed = timed
+        self._intake = intake
+        self._check_thread = check_thread
+        self._max_block_ns: int = ms_to_ns(settings["max.block.ms"])
+        self._transactional = settings["transactional.id"] is not None
+        self._unheard: str | None = None
+        if self._transactional:
+            intake.shut(_NONE_OPEN)
+
+    def init(self, timeout_s: float | None) -> Steps[None]:
+        """Get the producer's id."""
+        name = "init_transactions"
+        deadline_ns, again = self._deadline_ns(timeout_s), self._unheard == name
+        yield from self._ask(name, lambda completion: InitTransactions(completion, deadline_ns, again), ends=True)
+
+    def begin(self) -> Steps[None]:
+        """Open a transaction, and the intake."""
+        if self._unheard is not None:
+            raise UsageError(f"begin_transaction cannot be called now: {self._unheard} was not waited for; call it again to learn its end")
+        yield from self._ask("begin_transaction", BeginTransaction)
+        self._intake.admit()
+
+    def send_offsets(self, offsets: Offsets, group: str | GroupMetadata) -> Steps[None]:
+        """Hand offsets in."""
+        checked = {_partition(partition): _offset(each) for partition, each in offsets.items()}
+        who = _group(group)
+        deadline_ns = self._deadline_ns(None)
+        if checked:
+            name = "send_offsets_to_transaction"
+            yield from self._ask(name, lambda completion: SendOffsets(completion, deadline_ns, checked, who))
+
+    def end(self, commit: bool, timeout_s: float | None) -> Steps[None]:
+        """Commit or abort; the intake is shut first, so that what was handed over before is all of it."""
+        name = "commit_transaction" if commit else "abort_transaction"
+        deadline_ns, again = self._deadline_ns(timeout_s), self._unheard == name
+        self._check_thread(name)
+        if self._transactional:
+            self._intake.shut(_NONE_OPEN)
+        yield from self._ask(name, lambda completion: EndTransaction(completion, deadline_ns, commit, again), ends=True)
+
+    def prepare(self, timeout_s: float | None) -> Steps[PreparedTransaction | None]:
+        """Have everything delivered and leave the transaction open; the intake is shut first, so that what was handed over is all of it."""
+        name = "prepare_transaction"
+        deadline_ns, again = self._deadline_ns(timeout_s), self._unheard == name
+        self._check_thread(name)
+        if self._transactional:
+            self._intake.shut(_NONE_OPEN)
+        prepared: PreparedTransaction | None
+        prepared = yield from self._ask(name, lambda completion: PrepareTransaction(completion, deadline_ns, again), ends=True)
+        return prepared
+
+    def end_block(self, error: BaseException | None) -> Steps[None]:
+        """The end of a `with` block: commit, or abort if the block raised or the commit cannot be."""
+        if error is None:
+            try:
+                yield from self.end(True, None)
+                return
+            except TransactionFailed as failure:
+                error = failure
+        try:
+            yield from self.end(False, None if isinstance(error, Exception) else _INTERRUPTED_ABORT_S)
+        except FairleadError as problem:
+            error.add_note(f"and the transaction was not aborted: {problem}")
+        if isinstance(error, TransactionFailed):
+            raise error
+
+    def leave(self, timeout_s: float | None) -> Steps[None]:
+        """Before the producer is closed: end what is open."""
+        if not self._transactional:
+            return
+        deadline_ns, completion = self._deadline_ns(timeout_s), Completion()
+        self._hosted.submit(LeaveTransaction(completion, deadline_ns))
+        try:
+            if (yield Wait(completion)):
+                LOGGER.warning("producer closed with an open transaction: it was aborted")
+        except FairleadError as error:
+            LOGGER.warning("producer closed with an open transaction, which did not end: %s", error)
+
+    def _ask(self, name: str, operation: Callable[[Completion], object], *, ends: bool = False) -> Steps[Any]:
+        self._intake.check()
+        self._check_thread(name)
+        completion = Completion()
+        self._hosted.submit(operation(completion))
+        heard = False
+        try:
+            with self._timed(_TIMES[name]):
+                answer = yield Wait(completion)
+            heard = True
+        except TimedOut:
+            raise
+        except Exception:
+            heard = True
+            raise
+        finally:
+            if ends:
+                self._unheard = None if heard else name
+        return answer
+
+    def _deadline_ns(self, timeout_s: float | None) -> int:
+        wait_ns = self._max_block_ns if timeout_s is None else s_to_ns(max(min(timeout_s, 10.0**9), 0))
+        return self._hosted.now_ns() + wait_ns
+
+
+class Transaction:
+    """A `with` block that is a transaction."""
+
+    def __init__(self, steps: TransactionSteps) -> None:
+        self._steps = steps
+
+    def __enter__(self) -> None:
+        run_blocking(self._steps.begin())
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        run_blocking(self._steps.end_block(error))
+
+
+class AsyncTransaction:
+    """An `async with` block that is a transaction."""
+
+    def __init__(self, steps: TransactionSteps) -> None:
+        self._steps = steps
+
+    async def __aenter__(self) -> None:
+        await run_async(self._steps.begin())
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await run_async(self._steps.end_block(error))
+
+
+def _partition(item: Any) -> TopicPartition:
+    if isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str) and type(item[1]) is int and 0 <= item[1] <= INT_MAX:
+        return TopicPartition(*item)
+    raise UsageError(f"offsets are by TopicPartition, not by {item!r}")
+
+
+def _offset(item: Any) -> OffsetAndMetadata:
+    found = item if isinstance(item, OffsetAndMetadata) else OffsetAndMetadata(item)
+    if type(found.offset) is not int or not 0 <= found.offset <= LONG_MAX:
+        raise UsageError(f"an offset is an int of 0 or more, or an OffsetAndMetadata with one, not {item!r}")
+    return found
+
+
+def _group(group: Any) -> GroupMetadata:
+    found = GroupMetadata(group) if isinstance(group, str) else group
+    if not isinstance(found, GroupMetadata) or not found.group_id:
+        raise UsageError(f"the group is its id, which is not empty, or a GroupMetadata, not {group!r}")
+    if found.generation_id > 0 and not found.member_id:
+        raise UsageError(f"{found!r} has a generation but no member_id; give both, or the group id alone")
+    return found

@@ -1,0 +1,97 @@
+"""The consumer: reads assigned partitions ahead of whoever polls; they are assigned by hand, or by a group (`groups`).
+
+Theory of operation. `ConsumerMachine` keeps one `PartitionState` per assigned partition: a phase (`partition.TRANSITIONS` is the
+table) and the next offset to fetch. A partition without a position gets one (`placing`): what its group has committed, else what its
+leader says to ListOffsets, as the reset policy or a seek to an end asks. Partitions with a position are fetched (`fetcher`): one request
+under way per node, for all fetchable partitions that are read there, sent again as soon as the answer is in, whether or not anybody polls.
+
+Back-pressure is one number per node: while `fetch.max.bytes` of fetched data wait there to be handed over, no request goes out,
+and a request never asks for more than what is left of it. Since a request names every fetchable partition, none of them waits out
+the long poll of another; since one that gave data goes to the end of the line, all get their turn.
+
+The machine does not decode. It walks over the lengths of an answer's batches to know where to fetch next, and hands the bytes
+over as `Chunk`s, each with the offsets wanted of it (`start` to `end`) and the generation of its partition. The face decodes
+(`decoding`) in the caller's thread: the kernels run without the GIL, so that one core decodes while the other fetches.
+
+Positions. The position of a partition is the offset of the next record to be handed over: that of the oldest chunk that waits in
+the face, else in the machine, else the fetch position. A seek or a new assignment gives the partition a new generation, and
+whatever was fetched under an older one is dropped wherever it is met: as an answer under way, in the machine, in the face.
+
+Isolation. With `isolation.level=read_committed` a broker answers up to its last stable offset only, which is then also what `latest`,
+the end of a log and the lag mean, and names the aborted transactions among what it sends; their records, and all markers, are left
+out when a chunk is decoded, and positions go over them (KIP-98).
+
+Errors. Where the leader moved, or is not known, metadata is asked for and the partition rests for a back-off that grows; polls just
+go on. OFFSET_OUT_OF_RANGE resets the position by policy; without a policy, and for a range, the bounds of the log are looked up
+(a new leader may only be behind) and `OffsetOutOfRange` names them. What only the application can answer is raised by the poll
+that finds it, once the data before it are handed over, and until a seek by every poll to which no other partition gives anything. A
+topic missing for a second is told to a poll that found nothing.
+
+Logs that were cut. Each fetch names the leader epoch of the last record read. A leader elected uncleanly, which does not have that record,
+answers with where the two logs part (KIP-320): reading goes on there, with a warning, or ends with `LogTruncated` where positions are
+not reset.
+
+Sources: KIP-74 (a whole batch at least), KIP-227 (fetch sessions), KIP-320, KIP-392 (replicas in the rack), KIP-516 (topic ids), KIP-951
+(new leaders in answers), Kafka's `FetchCollector`, `OffsetFetcher` and `SubscriptionState`.
+"""
+
+from fairlead_kafka.consumer.decoding import (
+    ALL_COLUMNS,
+    BATCH_SCHEMA,
+    OpenChunk,
+    check_columns,
+    chunk_headers,
+    decode_chunk,
+    empty_table,
+    to_batch,
+    wanted_count,
+)
+from fairlead_kafka.consumer.machine import ConsumerMachine
+from fairlead_kafka.consumer.operations import (
+    NO_END,
+    Assign,
+    AssignRange,
+    DescribeTopics,
+    FindOffsets,
+    Seek,
+    SetPaused,
+    Shut,
+    Take,
+    TellMetrics,
+    TellPosition,
+)
+from fairlead_kafka.consumer.partition import TRANSITIONS, Chunk, Phase, Signal
+from fairlead_kafka.consumer.record import Record
+from fairlead_kafka.core.partition_offsets import EARLIEST, LATEST, OffsetAndTimestamp
+
+__all__ = [
+    "ALL_COLUMNS",
+    "BATCH_SCHEMA",
+    "EARLIEST",
+    "LATEST",
+    "NO_END",
+    "TRANSITIONS",
+    "Assign",
+    "AssignRange",
+    "Chunk",
+    "ConsumerMachine",
+    "DescribeTopics",
+    "FindOffsets",
+    "OffsetAndTimestamp",
+    "OpenChunk",
+    "Phase",
+    "Record",
+    "Seek",
+    "SetPaused",
+    "Shut",
+    "Signal",
+    "Take",
+    "TellMetrics",
+    "TellPosition",
+    "check_columns",
+    "chunk_headers",
+    "decode_chunk",
+    "empty_table",
+    "to_batch",
+    "wanted_count",
+]

@@ -1,0 +1,103 @@
+"""The consumer's end of a fetch session with one broker (KIP-227, Kafka's `FetchSessionHandler`): what the broker knows already.
+
+    FULL ──answer with a session id──▶ INCREMENTAL: each fetch names what changed ──error, or no answer──▶ FULL, closing the old session
+
+A fetch without a session names every partition and is answered for every one. A consumer of a single partition gains nothing by a session
+and does without, so that the many who read one and go leave the broker's slots to others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+from uuid import UUID
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.ids import NO_LEADER_EPOCH, TopicPartition
+
+NO_SESSION = 0
+FULL_EPOCH, FINAL_EPOCH = 0, -1
+PARTITIONS_MIN = 2
+"""A session is begun for so many partitions at least."""
+SESSION_ERRORS = frozenset(
+    {ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.INVALID_FETCH_SESSION_EPOCH, ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR}
+)
+"""Errors that a full fetch mends."""
+_EPOCH_MAX = 2**31 - 1
+
+
+class Asked(NamedTuple):
+    """What a broker is asked of one partition. `generation` is the consumer's own and not told."""
+
+    topic_id: UUID
+    leader_epoch: int
+    position: int
+    generation: int
+    last_epoch: int = NO_LEADER_EPOCH
+    """The leader epoch of the last record read, by which a log that was cut is known (KIP-320); it changes with the position alone."""
+
+
+class Turn(NamedTuple):
+    """One request: its place in the session, and what it names."""
+
+    session_id: int
+    epoch: int
+    named: list[TopicPartition]
+    forgotten: list[tuple[TopicPartition, UUID]]
+
+
+class FetchSession:
+    """One broker's session; one request at a time."""
+
+    def __init__(self) -> None:
+        self._id = NO_SESSION
+        self._epoch = FULL_EPOCH
+        self._by_id = False
+        self.asked: dict[TopicPartition, Asked] = {}
+        """What the request under way, or the last one, asks for: all of it, named again or not."""
+
+    @property
+    def open_id(self) -> int:
+        """What the broker knows the session by; NO_SESSION if it keeps none."""
+        return self._id
+
+    @property
+    def incremental(self) -> bool:
+        """True if the last request named changes alone."""
+        return self._epoch > FULL_EPOCH
+
+    def begin(self, wanted: dict[TopicPartition, Asked], by_id: bool) -> Turn:
+        """The next request, for `wanted`; `by_id`: it names topics by their ids."""
+        if self._epoch == FULL_EPOCH or by_id != self._by_id:
+            epoch = FULL_EPOCH if self._id != NO_SESSION or len(wanted) >= PARTITIONS_MIN else FINAL_EPOCH
+            turn = Turn(self._id, epoch, list(wanted), [])
+            self._epoch = FULL_EPOCH
+        else:
+            turn = Turn(self._id, self._epoch, *self._changes(wanted))
+        self._by_id = by_id
+        self.asked = wanted
+        return turn
+
+    def _changes(self, wanted: Mapping[TopicPartition, Asked]) -> tuple[list[TopicPartition], list[tuple[TopicPartition, UUID]]]:
+        known = self.asked
+        named = [partition for partition, now in wanted.items() if partition not in known or known[partition][:3] != now[:3]]
+        forgotten = [
+            (partition, before.topic_id)
+            for partition, before in known.items()
+            if partition not in wanted or wanted[partition].topic_id != before.topic_id
+        ]
+        return named, forgotten
+
+    def answered(self, session_id: int) -> None:
+        """The request was answered without an error; `session_id` is what the answer says."""
+        if self._epoch == FULL_EPOCH:
+            self._id = session_id
+            self._epoch = 1 if session_id != NO_SESSION else FULL_EPOCH
+        else:
+            self._epoch = self._epoch + 1 if self._epoch < _EPOCH_MAX else 1
+
+    def failed(self, code: int = ErrorCode.NONE) -> None:
+        """The request got no answer, or an error for the whole of it: the next one is full, and closes what the broker may still have."""
+        self._epoch = FULL_EPOCH
+        if code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND:
+            self._id = NO_SESSION

@@ -1,0 +1,378 @@
+"""Fetching ahead: one request under way per node, for every partition read there, while less than a bound waits undelivered.
+
+A request always asks for all fetchable partitions of its node. So none waits out another's long poll, and one budget per node
+(`fetch.max.bytes` of data not yet handed over) bounds memory. In a fetch session it names only what changed (`fetch_session`). A
+partition that gave data goes to the end of the line, as in Kafka's `SubscriptionState.movePartitionToEnd`, so a broker that
+fills its answer from the front serves everyone in turn.
+
+Partitions are read at their leader, or at the replica that the leader prefers for `client.rack` (KIP-392): for `metadata.max.age.ms`,
+and only as long as that one answers.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from fairlead_kafka.base.codes import ErrorCode, policy
+from fairlead_kafka.base.config import Settings
+from fairlead_kafka.base.errors import BrokerError, DecodeError, UnsupportedVersion
+from fairlead_kafka.base.ids import NO_LEADER, NO_OFFSET, Node, TopicPartition
+from fairlead_kafka.base.units import ms_to_ns
+from fairlead_kafka.consumer.fetch_session import NO_SESSION, SESSION_ERRORS, Asked, FetchSession
+from fairlead_kafka.consumer.partition import Chunk, PartitionState, end_of_batches
+from fairlead_kafka.core.backoff import Backoff
+from fairlead_kafka.core.machine import Dice
+from fairlead_kafka.core.metadata import NO_TOPIC_ID
+from fairlead_kafka.core.network import Network
+from fairlead_kafka.core.partition_offsets import READ_COMMITTED
+from fairlead_kafka.wire import ApiKey, Message
+
+LAST_VERSION_WITH_NAMES = 12
+"""From version 13 on, Fetch names topics by id alone (KIP-516)."""
+_REPORTED = frozenset({ErrorCode.CORRUPT_MESSAGE})
+"""Retriable by the table, but reading the same bytes again brings the same bytes: the application has to know."""
+
+
+class Fetcher:
+    """Sends fetch requests and gathers chunks. Part of the consumer machine; all calls come from within its step."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        network: Network,
+        dice: Dice,
+        isolation_level: int,
+        out_of_range: Callable[[PartitionState], None],
+        truncated: Callable[[PartitionState, int, int], None],
+    ) -> None:
+        self._network = network
+        self._isolation_level = isolation_level
+        self._dice = dice
+        self._out_of_range = out_of_range
+        self._truncated = truncated
+        self._max_wait_ms = settings["fetch.max.wait.ms"]
+        self._min_bytes = settings["fetch.min.bytes"]
+        self._max_bytes = settings["fetch.max.bytes"]
+        self._partition_max_bytes = settings["max.partition.fetch.bytes"]
+        self._timeout_ms = settings["request.timeout.ms"] + self._max_wait_ms
+        self._backoff = Backoff(settings["retry.backoff.ms"], settings["retry.backoff.max.ms"])
+        self._line: dict[TopicPartition, PartitionState] = {}
+        self._by_node: dict[int, dict[TopicPartition, PartitionState]] = {}
+        self._grouped_version: int | None = None
+        self._resting: dict[TopicPartition, PartitionState] = {}
+        self._rack = settings["client.rack"]
+        self._replica_age_ns = ms_to_ns(settings["metadata.max.age.ms"])
+        self._redirected: dict[TopicPartition, PartitionState] = {}
+        """Partitions that are read at another replica than the leader."""
+        self._sessions: dict[int, FetchSession] = {}
+        self._under_way: set[int] = set()
+        self._undelivered_bytes: dict[int, int] = {}
+        self._chunks: deque[Chunk] = deque()
+        self._parked: dict[TopicPartition, list[Chunk]] = {}
+        self.now_ns = 0
+        """The time of this step; its owner sets it first."""
+        self.requests = 0
+        self.fetched_bytes = 0
+
+    def set_partitions(self, partitions: dict[TopicPartition, PartitionState]) -> None:
+        """Fetch from exactly these; chunks of others, and of older generations, are dropped."""
+        self._line = {partition: state for partition, state in self._line.items() if partitions.get(partition) is state}
+        self._line.update(partitions)
+        self._grouped_version = None
+        self.drop_stale()
+
+    def drop_stale(self) -> None:
+        """Drop chunks that a seek or a new assignment made obsolete."""
+        kept: deque[Chunk] = deque()
+        for chunk in self._chunks:
+            if self._current(chunk):
+                kept.append(chunk)
+            else:
+                self._undelivered_bytes[chunk.node_id] -= len(chunk.data)
+        self._chunks = kept
+        for partition in list(self._parked):
+            chunks = [chunk for chunk in self._parked.pop(partition) if self._current(chunk)]
+            if chunks:
+                self._parked[partition] = chunks
+
+    def park(self, state: PartitionState) -> None:
+        """Set the chunks of a paused partition aside, out of the budget: up to max.partition.fetch.bytes, the rest is fetched again."""
+        mine = [chunk for chunk in self._chunks if chunk.partition == state.partition]
+        self._chunks = deque(chunk for chunk in self._chunks if chunk.partition != state.partition)
+        kept: list[Chunk] = []
+        kept_bytes = 0
+        for chunk in mine:
+            self._undelivered_bytes[chunk.node_id] -= len(chunk.data)
+            if kept and kept_bytes + len(chunk.data) > self._partition_max_bytes:
+                state.position = chunk.start
+                break
+            kept.append(chunk)
+            kept_bytes += len(chunk.data)
+        for chunk in mine[len(kept) + 1 :]:
+            self._undelivered_bytes[chunk.node_id] -= len(chunk.data)
+        if kept:
+            self._parked[state.partition] = kept
+
+    def unpark(self, state: PartitionState) -> None:
+        """Put what `park` set aside at the front again."""
+        chunks = self._parked.pop(state.partition, [])
+        for chunk in chunks:
+            self._undelivered_bytes[chunk.node_id] += len(chunk.data)
+        self._chunks.extendleft(reversed(chunks))
+
+    def take(self, max_bytes: int) -> list[Chunk]:
+        """The oldest chunks: one at least, if there is any, then as long as the sum stays within `max_bytes`."""
+        taken: list[Chunk] = []
+        size_bytes = 0
+        while self._chunks and (not taken or size_bytes + len(self._chunks[0].data) <= max_bytes):
+            chunk = self._chunks.popleft()
+            taken.append(chunk)
+            size_bytes += len(chunk.data)
+            self._undelivered_bytes[chunk.node_id] -= len(chunk.data)
+        return taken
+
+    def position(self, state: PartitionState) -> int:
+        """The offset of the next record to hand over."""
+        return self.positions().get(state.partition, state.position)
+
+    def positions(self) -> dict[TopicPartition, int]:
+        """The same for all partitions of which data wait."""
+        found: dict[TopicPartition, int] = {partition: chunks[0].start for partition, chunks in self._parked.items()}
+        for chunk in self._chunks:
+            found.setdefault(chunk.partition, chunk.start)
+        return found
+
+    def waits(self, partition: TopicPartition) -> bool:
+        """True if data of `partition` was fetched and not handed over."""
+        return any(chunk.partition == partition for chunk in self._chunks)
+
+    def undelivered_bytes(self) -> int:
+        """Bytes fetched and not handed over."""
+        return sum(len(chunk.data) for chunk in self._chunks)
+
+    def open_sessions(self) -> dict[int, int]:
+        """Node id → id of the session that it keeps for this consumer."""
+        return {node_id: session.open_id for node_id, session in self._sessions.items() if session.open_id != NO_SESSION}
+
+    def advance(self) -> None:
+        """Send what can be sent."""
+        metadata = self._network.metadata
+        for partition in [partition for partition, state in self._resting.items() if state.retry_at_ns <= self.now_ns]:
+            del self._resting[partition]
+        for state in [state for state in self._redirected.values() if not self._stays_at_replica(state)]:
+            self._to_leader(state)
+        if self._grouped_version != metadata.version:
+            self._grouped_version = metadata.version
+            self._by_node = {}
+            for partition, state in self._line.items():
+                node_id = metadata.leader(*partition) if state.read_replica == NO_LEADER else state.read_replica
+                if node_id != NO_LEADER:
+                    self._by_node.setdefault(node_id, {})[partition] = state
+        for node_id, line in self._by_node.items():
+            if node_id in self._under_way or not self._room_bytes(node_id):
+                continue
+            states = [state for state in line.values() if state.fetchable(self.now_ns)]
+            if states and self._network.ready(node_id):
+                self._send(node_id, states)
+            elif states:
+                self._network.connect(node_id)
+
+    def deadline_ns(self) -> int | None:
+        """When a back-off ends."""
+        return min((state.retry_at_ns for state in self._resting.values()), default=None)
+
+    def back_off(self, state: PartitionState) -> None:
+        """Leave a partition alone for a while: longer with each failure in a row."""
+        state.retry_at_ns = self.now_ns + self._backoff.wait_ns(state.failures, self._dice)
+        state.failures += 1
+        self._resting[state.partition] = state
+
+    def _current(self, chunk: Chunk) -> bool:
+        state = self._line.get(chunk.partition)
+        return state is not None and state.generation == chunk.generation
+
+    def _room_bytes(self, node_id: int) -> int:
+        """Bytes that the next request to a node may ask for; 0 until a quarter of the budget is free, so that requests stay large."""
+        room = self._max_bytes - self._undelivered_bytes.get(node_id, 0)
+        return room if room >= max(1, self._max_bytes // 4) else 0
+
+    def _stays_at_replica(self, state: PartitionState) -> bool:
+        partition, replica = state.partition, state.read_replica
+        known = self._line.get(partition) is state and self._network.metadata.leader(*partition) not in (NO_LEADER, replica)
+        return known and self.now_ns < state.replica_until_ns and not self._network.blocked(replica)
+
+    def _to_leader(self, state: PartitionState) -> None:
+        """Read a partition at its leader again."""
+        self._redirected.pop(state.partition, None)
+        state.read_replica = NO_LEADER
+        self._grouped_version = None
+
+    def _send(self, node_id: int, states: list[PartitionState]) -> None:
+        metadata = self._network.metadata
+        try:
+            version = self._network.version(node_id, ApiKey.FETCH)
+        except UnsupportedVersion as error:
+            for state in states:
+                state.fail(error)
+            return
+        ids: dict[str, Any] = {}
+        for state in states:
+            name = state.partition.topic
+            if name not in ids:
+                topic = metadata.topic(name)
+                ids[name] = NO_TOPIC_ID if topic is None else topic.topic_id
+        if NO_TOPIC_ID in ids.values():
+            version = min(version, LAST_VERSION_WITH_NAMES)
+        wanted = {
+            state.partition: Asked(
+                ids[state.partition.topic], metadata.leader_epoch(*state.partition), state.position, state.generation, state.last_epoch
+            )
+            for state in states
+        }
+        turn = self._sessions.setdefault(node_id, FetchSession()).begin(wanted, version > LAST_VERSION_WITH_NAMES)
+        topics: dict[str, Message] = {}
+        for partition in turn.named:
+            row = _of_topic(topics, partition.topic, ids[partition.topic])
+            row.partitions.append(self._ask(partition.partition, wanted[partition]))
+        forgotten: dict[str, Message] = {}
+        for partition, topic_id in turn.forgotten:
+            _of_topic(forgotten, partition.topic, topic_id).partitions.append(partition.partition)
+        message = Message(
+            replica_id=-1,
+            max_wait_ms=self._max_wait_ms,
+            min_bytes=self._min_bytes,
+            max_bytes=self._room_bytes(node_id),
+            isolation_level=self._isolation_level,
+            session_id=turn.session_id,
+            session_epoch=turn.epoch,
+            topics=list(topics.values()),
+            forgotten_topics_data=list(forgotten.values()),
+            rack_id=self._rack,
+        )
+        self._under_way.add(node_id)
+        self.requests += 1
+        self._network.send(node_id, ApiKey.FETCH, message, self._on_answer(node_id), timeout_ms=self._timeout_ms, version=version)
+
+    def _ask(self, number: int, asked: Asked) -> Message:
+        return Message(
+            partition=number,
+            current_leader_epoch=asked.leader_epoch,
+            fetch_offset=asked.position,
+            last_fetched_epoch=asked.last_epoch,
+            log_start_offset=-1,
+            partition_max_bytes=self._partition_max_bytes,
+        )
+
+    def _on_answer(self, node_id: int) -> Callable[[Message | None, Exception | None], None]:
+        session = self._sessions[node_id]
+
+        def on_answer(response: Message | None, error: Exception | None) -> None:
+            self._under_way.remove(node_id)
+            if error is None and response is not None and not response.error_code:
+                self._read(node_id, session, response)
+                session.answered(response.session_id)
+                return
+            code = ErrorCode.NONE if response is None else response.error_code
+            mended = code in SESSION_ERRORS and session.incremental
+            session.failed(code)
+            if not mended:
+                self._give_up(session, node_id, error)
+
+        return on_answer
+
+    def _give_up(self, session: FetchSession, node_id: int, error: Exception | None) -> None:
+        """A request came to nothing: what it asked for rests for a while, or has failed for good."""
+        lasting = error if isinstance(error, (UnsupportedVersion, DecodeError)) else None
+        if lasting is None:
+            self._network.metadata.request_update()
+        for partition, asked in session.asked.items():
+            state = self._line.get(partition)
+            if state is None or state.generation != asked.generation:
+                continue
+            if state.read_replica == node_id:
+                self._to_leader(state)
+            elif lasting is not None:
+                state.fail(lasting)
+            else:
+                self.back_off(state)
+
+    def _read(self, node_id: int, session: FetchSession, response: Message) -> None:
+        if response.node_endpoints:  # KIP-951: the addresses of the leaders that this answer names
+            self._network.metadata.saw_nodes(Node(node.node_id, node.host, node.port, node.rack) for node in response.node_endpoints)
+        names = {asked.topic_id: partition.topic for partition, asked in session.asked.items()}
+        filled = sum(1 for topic in response.responses for part in topic.partitions if part.records)
+        for topic in response.responses:
+            name = topic.topic or names.get(topic.topic_id, "")
+            for part in topic.partitions:
+                partition = TopicPartition(name, part.partition_index)
+                state, asked = self._line.get(partition), session.asked.get(partition)
+                if state is not None and asked is not None and asked[2:4] == (state.position, state.generation):
+                    self._read_partition(node_id, state, part, alone=filled == 1)
+
+    def _read_partition(self, node_id: int, state: PartitionState, part: Message, *, alone: bool) -> None:
+        if part.error_code:
+            if state.read_replica == node_id:
+                self._to_leader(state)
+            else:
+                self._read_error(state, part)
+            return
+        state.failures = 0
+        if part.preferred_read_replica not in (NO_LEADER, node_id):
+            state.read_replica, state.replica_until_ns = part.preferred_read_replica, self.now_ns + self._replica_age_ns
+            self._redirected[state.partition] = state
+            self._grouped_version = None
+            return
+        diverging = part.diverging_epoch
+        if diverging is not None and diverging.end_offset != NO_OFFSET:
+            self._truncated(state, diverging.epoch, diverging.end_offset)
+            return
+        committed = self._isolation_level == READ_COMMITTED
+        state.readable_end = part.last_stable_offset if committed and part.last_stable_offset != NO_OFFSET else part.high_watermark
+        if not part.records or state.paused:
+            return
+        data = memoryview(part.records)
+        next_offset, epoch = end_of_batches(data, state.position)
+        if next_offset == state.position:
+            # A batch cut short: the partition keeps its place in line, and who comes first in an answer gets a whole batch (KIP-74).
+            if alone:
+                what = f"fetching {state.partition} at offset {state.position}: {len(data)} bytes came that hold no whole record batch"
+                state.fail(DecodeError(what, 0))
+            self.back_off(state)
+            return
+        aborted = tuple((each.producer_id, each.first_offset) for each in part.aborted_transactions or ()) if committed else ()
+        chunk = Chunk(state.partition, state.generation, state.position, state.end, next_offset, data, node_id, aborted)
+        self._chunks.append(chunk)
+        self._undelivered_bytes[node_id] = self._undelivered_bytes.get(node_id, 0) + len(data)
+        self.fetched_bytes += len(data)
+        state.position, state.last_epoch = next_offset, epoch
+        for line in (self._line, self._by_node.get(node_id, {})):
+            if line.pop(state.partition, None) is not None:
+                line[state.partition] = state
+
+    def _read_error(self, state: PartitionState, part: Message) -> None:
+        code = part.error_code
+        metadata = self._network.metadata
+        if code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            self._out_of_range(state)
+        elif policy(code).retriable and code not in _REPORTED:
+            hint = part.current_leader
+            if policy(code).refreshes_metadata:
+                metadata.request_update()
+            if hint is not None and hint.leader_id >= 0:  # KIP-951
+                before = metadata.leader_epoch(*state.partition)
+                metadata.saw_leader(*state.partition, hint.leader_id, hint.leader_epoch)
+                if metadata.leader_epoch(*state.partition) > before:
+                    return  # no need to wait: the new leader is known
+            self.back_off(state)
+        else:
+            state.fail(BrokerError(code, f"fetching {state.partition} at offset {state.position}"))
+
+
+def _of_topic(topics: dict[str, Message], name: str, topic_id: Any) -> Message:
+    """The row of a topic, a new one if there is none yet."""
+    row = topics.get(name)
+    if row is None:
+        row = topics[name] = Message(topic=name, topic_id=topic_id, partitions=[])
+    return row

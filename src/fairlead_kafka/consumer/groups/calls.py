@@ -1,0 +1,156 @@
+"""What a member asks of its group's coordinator, as scripts (`core.script`): each asks until the answer is clear."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from enum import Enum, auto
+from typing import Any, TypeVar
+
+from fairlead_kafka.base.codes import ErrorCode, policy
+from fairlead_kafka.base.config import Settings
+from fairlead_kafka.base.errors import BrokerError, UnsupportedVersion
+from fairlead_kafka.base.ids import NO_LEADER_EPOCH, NO_OFFSET, TopicPartition
+from fairlead_kafka.core.coordinator_lookup import KeyType, find_coordinators
+from fairlead_kafka.core.group_offsets import GroupMetadata, OffsetAndMetadata, offset_rows
+from fairlead_kafka.core.metadata import Metadata
+from fairlead_kafka.core.partition_offsets import ISOLATION_LEVELS, READ_COMMITTED
+from fairlead_kafka.core.script import Answer, Ask, Pause
+from fairlead_kafka.wire import ApiKey, Message
+
+T = TypeVar("T")
+Steps = Generator[Sequence[Ask] | Pause, list[Answer], T]
+
+
+class Reaction(Enum):
+    """What an error code in a coordinator's answer asks for."""
+
+    RETRY = auto()
+    REFIND = auto()
+    """The coordinator has moved: look for it anew."""
+    TELL = auto()
+    """The application, or the membership, has to know."""
+
+
+_REFIND = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.REQUEST_TIMED_OUT})
+_TOLD = frozenset(
+    {ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.MEMBER_ID_REQUIRED, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION}
+)
+"""Retriable or not by the table: what they mean is for the membership to say."""
+
+
+def reaction(code: int) -> Reaction:
+    """What to do about `code`."""
+    if code in _REFIND:
+        return Reaction.REFIND
+    return Reaction.RETRY if code not in _TOLD and policy(code).retriable else Reaction.TELL
+
+
+class CoordinatorCalls:
+    """The scripts of one group, and where its coordinator is."""
+
+    def __init__(self, settings: Settings, metadata: Metadata, group_id: str) -> None:
+        self._metadata = metadata
+        self.group_id = group_id
+        self._require_stable = ISOLATION_LEVELS[settings["isolation.level"]] == READ_COMMITTED
+        self.node_id: int | None = None
+        """The coordinator; None: to be found."""
+
+    def find(self) -> Steps[int]:
+        """The coordinator's node id, looked for until it is found."""
+        while self.node_id is None:
+            found = (yield from find_coordinators(self._metadata, KeyType.GROUP, [self.group_id]))[self.group_id]
+            if isinstance(found, int):
+                self.node_id = found
+                break
+            if isinstance(found, BrokerError) and not found.retriable:
+                raise found
+            yield Pause(found)
+        return self.node_id
+
+    def ask(
+        self, api_key: ApiKey, message: Callable[[], Message], codes_of: Callable[[Message], Iterable[int]], timeout_ms: float | None = None
+    ) -> Steps[tuple[Message, int]]:
+        """(answer, code): asked again, of a coordinator looked for anew, while the code is one that passes; 0: all is well."""
+        while True:
+            node_id = yield from self.find()
+            answer = (yield [Ask(api_key, message(), node_id, fails_fast=True, timeout_ms=timeout_ms)])[0]
+            if isinstance(answer, UnsupportedVersion):
+                raise answer
+            if isinstance(answer, Exception):
+                self.node_id = None
+                yield Pause(answer)
+                continue
+            code = next((code for code in codes_of(answer) if code), 0)
+            found = reaction(code) if code else Reaction.TELL
+            if found is Reaction.TELL:
+                return answer, code
+            if found is Reaction.REFIND:
+                self.node_id = None
+            yield Pause(self.error(api_key, code))
+
+    def error(self, api_key: ApiKey, code: int, advice: str = "") -> BrokerError:
+        """The error to tell."""
+        return BrokerError(code, f"{api_key.name} for group {self.group_id!r}: {advice or policy(code).meaning}")
+
+    def commit(self, who: Callable[[], GroupMetadata], offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> Steps[None]:
+        """Commit offsets. BrokerError with what the group has against it."""
+        member = who()
+        message = Message(
+            group_id=self.group_id,
+            generation_id_or_member_epoch=member.generation_id,
+            member_id=member.member_id,
+            group_instance_id=member.group_instance_id,
+            retention_time_ms=-1,
+            topics=offset_rows(offsets),
+        )
+        _, code = yield from self.ask(ApiKey.OFFSET_COMMIT, lambda: message, _row_codes)
+        if code:
+            raise self.error(ApiKey.OFFSET_COMMIT, code, _COMMIT_ADVICE.get(code, ""))
+
+    def committed(self, partitions: Sequence[TopicPartition]) -> Steps[dict[TopicPartition, OffsetAndMetadata | None]]:
+        """The committed offset of each partition, None where there is none."""
+        topics: dict[str, list[int]] = {}
+        for topic, number in partitions:
+            topics.setdefault(topic, []).append(number)
+        rows = [Message(name=name, partition_indexes=numbers) for name, numbers in topics.items()]
+        group = Message(group_id=self.group_id, member_id=None, member_epoch=-1, topics=rows)
+        message = Message(group_id=self.group_id, topics=rows, groups=[group], require_stable=self._require_stable)
+        answer, code = yield from self.ask(ApiKey.OFFSET_FETCH, lambda: message, _fetched_codes)
+        if code:
+            raise self.error(ApiKey.OFFSET_FETCH, code)
+        found: dict[TopicPartition, OffsetAndMetadata | None] = dict.fromkeys(partitions)
+        for topic in _fetched(answer).topics:
+            for row in topic.partitions:
+                if row.committed_offset != NO_OFFSET:
+                    epoch = getattr(row, "committed_leader_epoch", NO_LEADER_EPOCH)
+                    of = TopicPartition(topic.name, row.partition_index)
+                    found[of] = OffsetAndMetadata(row.committed_offset, row.metadata or "", epoch)
+        return found
+
+
+_MOVED_ON = (
+    "the group has gone on without this consumer, and its partitions may be others'; poll more often, give fewer records to a poll "
+    "(max.poll.records), or raise max.poll.interval.ms"
+)
+_COMMIT_ADVICE: dict[int, str] = {
+    ErrorCode.UNKNOWN_MEMBER_ID: _MOVED_ON,
+    ErrorCode.ILLEGAL_GENERATION: _MOVED_ON,
+    ErrorCode.GROUP_ID_NOT_FOUND: _MOVED_ON,
+    ErrorCode.REBALANCE_IN_PROGRESS: "the group is sharing its partitions anew; poll, and commit again",
+    ErrorCode.FENCED_INSTANCE_ID: "another consumer has taken this one's group.instance.id",
+}
+
+
+def _row_codes(answer: Any) -> Iterable[int]:
+    """The codes of partitions, those first that an application has to know."""
+    codes = [row.error_code for topic in answer.topics for row in topic.partitions if row.error_code]
+    return sorted(codes, key=lambda code: reaction(code) is not Reaction.TELL)
+
+
+def _fetched(answer: Any) -> Any:
+    return answer.groups[0] if answer.groups else answer  # from version 8 on there may be several groups
+
+
+def _fetched_codes(answer: Any) -> Iterable[int]:
+    group = _fetched(answer)
+    return [getattr(group, "error_code", 0) or 0, *_row_codes(group)]

@@ -1,0 +1,162 @@
+"""Entering a group, or its next generation: JoinGroup, sharing if this member leads, SyncGroup; as one script."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.config import Settings
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.consumer.groups.assignors import Assignor
+from fairlead_kafka.consumer.groups.calls import CoordinatorCalls, Steps
+from fairlead_kafka.core.consumer_protocol import (
+    PROTOCOL_TYPE,
+    Assignment,
+    Subscription,
+    decode_assignment,
+    decode_subscription,
+    encode_assignment,
+    encode_subscription,
+)
+from fairlead_kafka.core.group_offsets import NO_GENERATION
+from fairlead_kafka.core.script import Pause
+from fairlead_kafka.core.topic_listing import ask_metadata
+from fairlead_kafka.wire import ApiKey, Message
+
+_ANSWER_GRACE_MS = 5_000
+"""How much longer than all members may take the answer to a JoinGroup is waited for (Kafka's `JOIN_GROUP_TIMEOUT_LAPSE`)."""
+_AT_ONCE = frozenset({ErrorCode.MEMBER_ID_REQUIRED})
+_AS_NEWCOMER = frozenset({ErrorCode.UNKNOWN_MEMBER_ID})
+_AGAIN = frozenset({ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION})
+
+
+class Joined(NamedTuple):
+    """What came of it. `counts`: partitions of each topic that the leader shared, None for a missing one; None: others lead."""
+
+    generation: int
+    partitions: tuple[TopicPartition, ...]
+    counts: dict[str, int | None] | None
+
+
+class Joining:
+    """The script, and what is known of the member from one time to the next."""
+
+    def __init__(self, settings: Settings, calls: CoordinatorCalls, assignors: Sequence[Assignor], instance_id: str | None) -> None:
+        self._settings = settings
+        self._calls = calls
+        self._assignors = assignors
+        self._instance_id = instance_id
+        self.member_id = ""
+        self._had: tuple[TopicPartition, ...] = ()
+        self._generation = NO_GENERATION
+
+    def forget(self) -> None:
+        """The next join is a newcomer's, who has nothing."""
+        self.member_id = ""
+        self._had, self._generation = (), NO_GENERATION
+
+    def join(self, topics: Sequence[str], owned: Sequence[TopicPartition], wanted: Callable[[], bool]) -> Steps[Joined | None]:
+        """Join until an assignment stands; None as soon as it is not `wanted` any more. BrokerError with what the group has against it."""
+        rebalance_ms = self._settings["max.poll.interval.ms"]
+        while True:
+            answer, code = yield from self._calls.ask(
+                ApiKey.JOIN_GROUP,
+                lambda: self._join_message(topics, owned),
+                lambda answer: [answer.error_code],
+                rebalance_ms + _ANSWER_GRACE_MS,
+            )
+            if not wanted():
+                return None
+            if code:
+                yield from self._refused(ApiKey.JOIN_GROUP, code, answer.member_id)
+                continue
+            self.member_id, generation = answer.member_id, answer.generation_id
+            counts: dict[str, int | None] | None = None
+            shares: Mapping[str, Sequence[TopicPartition]] = {}
+            if answer.leader == answer.member_id:
+                assignor = next(each for each in self._assignors if each.name == answer.protocol_name)
+                members = _subscriptions(answer.members, assignor)
+                counts = yield from self._count({topic for each in members.values() for topic in each.topics})
+                if not answer.skip_assignment:
+                    shares = assignor.assign({topic: count for topic, count in counts.items() if count}, members)
+            message = self._sync_message(answer, shares)
+            synced, code = yield from self._calls.ask(ApiKey.SYNC_GROUP, lambda message=message: message, lambda one: [one.error_code])  # type: ignore[misc]
+            if not wanted():
+                return None
+            if code:
+                yield from self._refused(ApiKey.SYNC_GROUP, code, self.member_id)
+                continue
+            partitions = decode_assignment(bytes(synced.assignment)).partitions
+            self._had, self._generation = partitions, generation
+            return Joined(generation, partitions, counts)
+
+    def _refused(self, api_key: ApiKey, code: int, member_id: str) -> Steps[None]:
+        """Go on after an error that asks for another attempt; BrokerError for one that does not."""
+        error = self._calls.error(api_key, code, _ADVICE.get(code, ""))
+        if code in _AT_ONCE:
+            self.member_id = member_id
+        elif code in _AS_NEWCOMER:
+            self.forget()
+            yield Pause(error, wait_ms=self._settings["retry.backoff.ms"])
+        elif code in _AGAIN:
+            yield Pause(error, wait_ms=self._settings["retry.backoff.ms"])
+        else:
+            raise error
+
+    def _count(self, topics: set[str]) -> Steps[dict[str, int | None]]:
+        """How many partitions each topic has; None for one that is not there."""
+        if not topics:
+            return {}
+        answer = yield from ask_metadata(sorted(topics), allow_auto_topic_creation=self._settings["allow.auto.create.topics"])
+        found = {topic.name: len(topic.partitions) for topic in answer.topics if not topic.error_code}
+        return {topic: found.get(topic) for topic in sorted(topics)}
+
+    def _join_message(self, topics: Sequence[str], owned: Sequence[TopicPartition]) -> Message:
+        protocols = []
+        for assignor in self._assignors:
+            user_data = assignor.user_data(self._had, self._generation)
+            metadata = encode_subscription(Subscription(tuple(topics), user_data, tuple(owned), self._generation))
+            protocols.append(Message(name=assignor.name, metadata=metadata))
+        return Message(
+            group_id=self._calls.group_id,
+            session_timeout_ms=self._settings["session.timeout.ms"],
+            rebalance_timeout_ms=self._settings["max.poll.interval.ms"],
+            member_id=self.member_id,
+            group_instance_id=self._instance_id,
+            protocol_type=PROTOCOL_TYPE,
+            protocols=protocols,
+            reason=None,
+        )
+
+    def _sync_message(self, answer: Any, shares: Mapping[str, Sequence[TopicPartition]]) -> Message:
+        assignments = [
+            Message(member_id=member_id, assignment=encode_assignment(Assignment(tuple(share)))) for member_id, share in shares.items()
+        ]
+        return Message(
+            group_id=self._calls.group_id,
+            generation_id=answer.generation_id,
+            member_id=answer.member_id,
+            group_instance_id=self._instance_id,
+            protocol_type=PROTOCOL_TYPE,
+            protocol_name=answer.protocol_name,
+            assignments=assignments,
+        )
+
+
+_ADVICE: dict[int, str] = {
+    ErrorCode.INCONSISTENT_GROUP_PROTOCOL: (
+        "no assignor in common with its other members, or it is not one of consumers; check partition.assignment.strategy and group.id"
+    ),
+    ErrorCode.FENCED_INSTANCE_ID: "another consumer has taken this one's group.instance.id; give each its own",
+    ErrorCode.GROUP_MAX_SIZE_REACHED: "it has as many members as the brokers' group.max.size allows",
+    ErrorCode.INVALID_SESSION_TIMEOUT: (
+        "session.timeout.ms is outside of the brokers' group.min.session.timeout.ms and group.max.session.timeout.ms"
+    ),
+}
+
+
+def _subscriptions(members: Sequence[Any], assignor: Assignor) -> dict[str, Subscription]:
+    """What members want, static ones first, by instance id, then the others by member id: the same ones always in the same order."""
+    ordered = sorted(members, key=lambda one: (one.group_instance_id is None, one.group_instance_id or one.member_id))
+    return {one.member_id: assignor.understood(decode_subscription(bytes(one.metadata))) for one in ordered}

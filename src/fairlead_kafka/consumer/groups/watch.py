@@ -1,0 +1,76 @@
+"""Which topics a member wants, and whether those that its group shares come, go or grow."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Mapping, Sequence
+
+from fairlead_kafka.base.config import Settings
+from fairlead_kafka.base.units import ms_to_ns
+from fairlead_kafka.core.script import Answer, Ask, Pause
+from fairlead_kafka.core.topic_listing import ask_metadata
+
+MISSING_LOOK_MS = 1_000
+"""How often a topic that is not there yet is looked for."""
+
+
+class Watch:
+    """Looks every `metadata.max.age.ms`, and more often while a topic is missing."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._age_ns = ms_to_ns(settings["metadata.max.age.ms"])
+        self.topics: tuple[str, ...] | None = ()
+        """What is subscribed to; None: a pattern's topics are not known yet."""
+        self._pattern: re.Pattern[str] | None = None
+        self._counts: dict[str, int | None] | None = None
+        self._looking = False
+        self._generation = 0
+        self.next_ns: int | None = None
+
+    def subscribe(self, topics: Sequence[str], pattern: re.Pattern[str] | None) -> bool:
+        """Another subscription; True if the topics are others now, as far as that is known."""
+        before = self.topics
+        self._pattern = pattern
+        self.topics = tuple(dict.fromkeys(topics)) if pattern is None else None
+        self._counts = None
+        self._looking = False
+        self._generation += 1
+        self.next_ns = None if pattern is None else 0
+        return self.topics is not None and self.topics != before
+
+    def shared(self, counts: Mapping[str, int | None] | None) -> None:
+        """The leader has shared topics of so many partitions (None: not there); None: somebody else leads, and watches."""
+        self._counts = None if counts is None else dict(counts)
+        if counts is not None and None in counts.values():
+            self.next_ns = 0 if self.next_ns is None else self.next_ns
+
+    def due(self, now_ns: int) -> bool:
+        """True if it is time to look."""
+        if self.next_ns is None and (self._counts is not None or self._pattern is not None):
+            self.next_ns = now_ns + self._age_ns
+        return self.next_ns is not None and now_ns >= self.next_ns and not self._looking
+
+    def look(self, now_ns: int) -> Generator[Sequence[Ask] | Pause, list[Answer], bool]:
+        """A script: True if there is something to share anew."""
+        self._looking = True
+        self.next_ns = None
+        generation = self._generation
+        wanted = None if self._pattern is not None else sorted(self._counts or ())
+        answer = yield from ask_metadata(wanted)
+        if generation != self._generation:
+            return False
+        self._looking = False
+        found = {topic.name: len(topic.partitions) for topic in answer.topics if not topic.error_code}
+        changed = False
+        if self._pattern is not None:
+            internal = {topic.name for topic in answer.topics if topic.is_internal}
+            topics = tuple(sorted(name for name in found if name not in internal and self._pattern.fullmatch(name)))
+            changed, self.topics = topics != self.topics, topics
+        if self._counts is not None:
+            counts = {topic: found.get(topic) for topic in self._counts}
+            changed = changed or counts != self._counts
+            missing = None in counts.values()
+            self.next_ns = now_ns + (ms_to_ns(MISSING_LOOK_MS) if missing else self._age_ns)
+        else:
+            self.next_ns = now_ns + self._age_ns if self._pattern is not None else None
+        return changed

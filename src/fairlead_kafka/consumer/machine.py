@@ -1,0 +1,400 @@
+"""The consumer machine: operations in, chunks of fetched data out."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.config import Settings
+from fairlead_kafka.base.errors import BrokerError, FairleadError, UsageError
+from fairlead_kafka.base.ids import NO_LEADER_EPOCH, NO_OFFSET, TopicPartition
+from fairlead_kafka.base.units import ms_to_ns
+from fairlead_kafka.consumer.fetcher import Fetcher
+from fairlead_kafka.consumer.groups import Gate, GroupDesk, Membership
+from fairlead_kafka.consumer.operations import (
+    NO_END,
+    Assign,
+    AssignRange,
+    DescribeTopics,
+    FindOffsets,
+    Operation,
+    Seek,
+    SetPaused,
+    Shut,
+    Take,
+    TellMetrics,
+    TellPosition,
+)
+from fairlead_kafka.consumer.parting import Parting
+from fairlead_kafka.consumer.partition import PartitionState, Phase, Signal, failure_to_tell
+from fairlead_kafka.consumer.placing import Placing
+from fairlead_kafka.consumer.topics import describe_topics
+from fairlead_kafka.core.backoff import Backoff
+from fairlead_kafka.core.effects import Effect, Resolve
+from fairlead_kafka.core.events import Connected, Disconnected, Event, Received, Submitted
+from fairlead_kafka.core.machine import Dice
+from fairlead_kafka.core.network import Network
+from fairlead_kafka.core.partition_offsets import (
+    EARLIEST,
+    ISOLATION_LEVELS,
+    LATEST,
+    OffsetAndTimestamp,
+    leader_problem,
+)
+from fairlead_kafka.core.script import Scripts, late
+
+MISSING_GRACE_MS = 1_000
+"""How long a topic must have been missing before a poll that found nothing says so: one just created may not be known yet."""
+
+
+class ConsumerMachine:
+    """Reads assigned partitions ahead of its face. The operations it takes are in `consumer.operations` and `consumer.groups.operations`.
+
+    `gate`: shared with the face of a consumer that has a group.
+    """
+
+    def __init__(self, settings: Settings, dice: Dice, gate: Gate | None = None) -> None:
+        self._settings, self._dice = settings, dice
+        isolation_level = ISOLATION_LEVELS[settings["isolation.level"]]
+        self._numbers = itertools.count(1)
+        self._network = Network(settings, dice, max_in_flight=3, numbers=self._numbers)  # one fetch, and room for look-ups beside it
+        self._gate = gate or Gate()
+        self._group = None if settings["group.id"] is None else Membership(settings, dice, self._numbers, self._gate, self)
+        self._talkers: list[Network | Membership | Parting] = [self._network, *filter(None, [self._group])]
+        """All that has connections; an event goes to each, and whose it is not ignores it."""
+        self._scripts = Scripts(self._network, dice, Backoff(settings["retry.backoff.ms"], settings["retry.backoff.max.ms"]))
+        self._partitions: dict[TopicPartition, PartitionState] = {}
+        committed = None if self._group is None else self._group.committed
+        self._placing = Placing(
+            settings, self._network.metadata, self._scripts, self._partition, lambda state: self._fetcher.back_off(state), committed
+        )
+        self._fetcher = Fetcher(settings, self._network, dice, isolation_level, self._placing.out_of_range, self._placing.truncated)
+        self._generation = 0
+        self._moved: list[PartitionState] = []
+        self._failed: list[PartitionState] = []
+        self._ranged = False
+        self._events: list[Event] = []
+        self._stepping: list[Event] = []
+        self._effects: list[Effect] = []
+        self._takes: deque[Take] = deque()
+        self._askers: list[TellPosition] = []
+        self._looked_up: Counter[str] = Counter()
+        self._now_ns = 0
+        self._metadata_version = -1
+        self._closed = False
+        self._serve: dict[type, Callable[[Any], None]] = {
+            Assign: self._assign,
+            AssignRange: self._assign_range,
+            Seek: self._seek,
+            SetPaused: self._set_paused,
+            Take: self._take,
+            TellPosition: self._tell_position,
+            FindOffsets: self._find_offsets,
+            DescribeTopics: self._describe_topics,
+            TellMetrics: lambda operation: self.answer(operation, self.metrics()),
+            Shut: self._shut,
+            **GroupDesk(self, self._group).serve,
+        }
+
+    def receive(self, event: Event) -> None:
+        """Queue `event`."""
+        self._events.append(event)
+
+    def step(self, now_ns: int, wall_ms: int) -> Sequence[Effect]:
+        """Work on what arrived: answers first, then operations, then what follows from both."""
+        self._now_ns = self._fetcher.now_ns = self._placing.now_ns = now_ns
+        self._stepping, self._events = self._events, []
+        for event in self._stepping:
+            if isinstance(event, Submitted):
+                self._submitted(event.operation)
+            elif isinstance(event, (Connected, Disconnected, Received)):
+                for talker in self._talkers:
+                    talker.handle(event, now_ns, wall_ms)
+        for talker in self._talkers:
+            talker.advance(now_ns, wall_ms)
+        self._watch_metadata()
+        self._place()
+        self._scripts.advance(now_ns)
+        self._place()
+        self._answer_takes()
+        self._answer_askers()
+        self._fetcher.advance()
+        for talker in self._talkers:
+            self._effects.extend(talker.take_effects())
+        effects, self._effects = self._effects, []
+        return effects
+
+    def deadline_ns(self) -> int | None:
+        """When to step if nothing arrives."""
+        times = [self._scripts.deadline_ns(), self._fetcher.deadline_ns(), *(talker.deadline_ns() for talker in self._talkers)]
+        times += [take.deadline_ns for take in self._takes]
+        times += [asker.deadline_ns for asker in self._askers]
+        return min((at_ns for at_ns in times if at_ns is not None), default=None)
+
+    def crashed(self, error: Exception) -> Sequence[Effect]:
+        """The host will not step this machine any more: fail what its face waits for."""
+        self._closed = True
+        submitted = [event.operation for event in (*self._stepping, *self._events) if isinstance(event, Submitted)]
+        for operation in [*submitted, *self._takes, *self._askers]:
+            self.answer(operation, error=error)
+        self._scripts.close(error)
+        if self._group is not None:
+            self._group.close(error)
+        effects, self._effects = self._effects, []
+        return [effect for effect in effects if isinstance(effect, Resolve)]
+
+    def metrics(self) -> dict[str, Any]:
+        """Counters since the start, and what waits now; `lag`: {partition: records behind the end that was seen last, as may be read}."""
+        lags = {
+            partition: max(0, self._partitions[partition].readable_end - position)
+            for partition, position in self.positions().items()
+            if self._partitions[partition].readable_end != NO_OFFSET
+        }
+        return {
+            "fetch_requests": self._fetcher.requests,
+            "fetched_bytes": self._fetcher.fetched_bytes,
+            "undelivered_bytes": self._fetcher.undelivered_bytes(),
+            "assigned_partitions": len(self._partitions),
+            "lag": lags,
+        }
+
+    # Operations
+
+    def _submitted(self, operation: Operation) -> None:
+        if self._closed:
+            self.answer(operation, error=UsageError("the consumer is closed; make a new one"))
+            return
+        try:
+            self._serve[type(operation)](operation)
+        except FairleadError as error:
+            self.answer(operation, error=error)
+
+    def answer(self, operation: Any, value: Any = None, error: Exception | None = None) -> None:
+        """Resolve an operation."""
+        self._effects.append(Resolve(operation.completion, value, error))
+
+    def _assign(self, operation: Assign) -> None:
+        self._check_unsubscribed()
+        self.adopt(operation.partitions)
+        self.answer(operation, self.generations())
+
+    def _check_unsubscribed(self) -> None:
+        if self._group is not None and self._group.subscribed:
+            raise UsageError("the group assigns the partitions; call unsubscribe first")
+
+    def _assign_range(self, operation: AssignRange) -> None:
+        self._check_unsubscribed()
+        if not 0 <= operation.start <= operation.end:
+            raise UsageError(f"range {operation.start} to {operation.end} of {operation.partition}: needs 0 <= start <= end")
+        state = self._new(operation.partition)
+        state.resets = False
+        state.end = operation.end
+        state.position = operation.start
+        state.signal(Signal.SEEK)
+        self._replace({operation.partition: state})
+        self._ranged = True
+        self.answer(operation, self.generations())
+
+    def _seek(self, operation: Seek) -> None:
+        states = [self._state(partition) for partition in operation.positions]
+        for state, position in zip(states, operation.positions.values(), strict=True):
+            self._generation += 1
+            state.generation = self._generation
+            state.error, state.last_epoch = None, NO_LEADER_EPOCH
+            state.retry_at_ns = state.failures = 0
+            if position in (EARLIEST, LATEST):
+                state.position, state.target = NO_OFFSET, position
+                state.signal(Signal.SEEK_END)
+            else:
+                state.position = position
+                state.signal(Signal.SEEK)
+        self._fetcher.drop_stale()
+        self.answer(operation, self.generations())
+
+    def _set_paused(self, operation: SetPaused) -> None:
+        for state in [self._state(partition) for partition in operation.partitions]:
+            if state.paused != operation.paused:
+                state.paused = operation.paused
+                (self._fetcher.park if operation.paused else self._fetcher.unpark)(state)
+        self.answer(operation)
+
+    def _take(self, operation: Take) -> None:
+        if not self._partitions and (self._group is None or not self._group.subscribed):
+            raise UsageError("no partition is assigned; call assign first, or subscribe")
+        self._takes.append(operation)
+
+    def _tell_position(self, operation: TellPosition) -> None:
+        self._state(operation.partition)
+        self._askers.append(operation)
+
+    def _find_offsets(self, operation: FindOffsets) -> None:
+        def done(found: dict[TopicPartition, OffsetAndTimestamp | BrokerError | None] | None, error: Exception | None) -> None:
+            wrong = next((value for value in (found or {}).values() if isinstance(value, BrokerError)), error)
+            self.answer(operation, found, wrong)
+            self._looked_up.subtract(topics)
+            self._forget(topics)
+
+        topics = list(dict.fromkeys(partition.topic for partition in operation.targets))
+        self._looked_up.update(topics)
+        for topic in topics:
+            self._network.metadata.want(topic, self._now_ns)
+        names = ", ".join(map(str, list(operation.targets)[:3])) + (", ..." if len(operation.targets) > 3 else "")
+        self._scripts.start(f"looking up offsets of {names}", self._placing.list_offsets(operation.targets), operation.deadline_ns, done)
+
+    def _describe_topics(self, operation: DescribeTopics) -> None:
+        create = bool(self._settings["allow.auto.create.topics"])
+        self._scripts.start(
+            "listing topics" if operation.topics is None else f"describing topics {', '.join(operation.topics)}",
+            describe_topics(operation.topics, allow_auto_topic_creation=create),
+            operation.deadline_ns,
+            lambda value, error: self.answer(operation, value, error),
+        )
+
+    def _shut(self, operation: Shut) -> None:
+        self._closed = True
+        closed = UsageError("the consumer was closed")
+        waiting: list[Operation] = [*self._takes, *self._askers]
+        for other in waiting:
+            self.answer(other, error=closed)
+        self._takes.clear()
+        self._askers.clear()
+        self._replace({})
+        self._scripts.close(closed)
+        self._network.close()
+        if self._group is not None:
+            self._group.close(closed)
+        parting = Network(self._settings, self._dice, max_in_flight=1, numbers=self._numbers)
+        parting.metadata.saw_nodes(self._network.metadata.nodes.values())
+        self._talkers.append(Parting(parting, self._fetcher.open_sessions(), self._now_ns, lambda: self.answer(operation)))
+
+    # The assignment, for the group and for ourselves
+
+    def assigned(self) -> Sequence[TopicPartition]:
+        """What is assigned now."""
+        return list(self._partitions)
+
+    def adopt(self, partitions: Sequence[TopicPartition]) -> None:
+        """Read exactly these from now on; those assigned before keep their positions."""
+        kept = {partition: self._partitions.get(partition) for partition in partitions}
+        self._replace({partition: state or self._new(partition) for partition, state in kept.items()})
+        for state in self._partitions.values():
+            if state.end != NO_END or not state.resets:  # it was a range: an ordinary partition again
+                state.end, state.resets = NO_END, True
+
+    def generations(self) -> dict[TopicPartition, int]:
+        """The generation of each partition assigned."""
+        return {partition: state.generation for partition, state in self._partitions.items()}
+
+    def positions(self) -> dict[TopicPartition, int]:
+        """The position of each partition assigned that has one: the offset of the next record to hand over."""
+        waiting = self._fetcher.positions()
+        placed = ((partition, state) for partition, state in self._partitions.items() if state.position != NO_OFFSET)
+        return {partition: waiting.get(partition, state.position) for partition, state in placed}
+
+    def _new(self, partition: TopicPartition) -> PartitionState:
+        self._generation += 1
+        return PartitionState(partition, self._generation, self._moved)
+
+    def _partition(self, partition: TopicPartition) -> PartitionState | None:
+        return self._partitions.get(partition)
+
+    def _state(self, partition: TopicPartition) -> PartitionState:
+        state = self._partitions.get(partition)
+        if state is None:
+            raise UsageError(f"{partition} is not assigned; call assign first")
+        return state
+
+    def _replace(self, partitions: dict[TopicPartition, PartitionState]) -> None:
+        before, self._partitions = self._partitions, partitions
+        self._forget(dict.fromkeys(partition.topic for partition in before))
+        self._fetcher.set_partitions(partitions)
+        self._metadata_version = -1
+        self._ranged = False
+        self._moved[:] = partitions.values()
+
+    def _forget(self, topics: Iterable[str]) -> None:
+        """Let metadata forget those topics that nothing needs any more."""
+        needed = {partition.topic for partition in self._partitions}
+        for topic in topics:
+            if topic not in needed and self._looked_up[topic] <= 0:
+                self._network.metadata.forget(topic)
+
+    def _watch_metadata(self) -> None:
+        """Keep the topics wanted, and note which partitions the cluster does not have."""
+        metadata = self._network.metadata
+        if self._metadata_version == metadata.version:
+            return
+        for topic in {partition.topic: None for partition in self._partitions}:
+            metadata.want(topic, self._now_ns)
+        self._metadata_version = metadata.version
+        for partition, state in self._partitions.items():
+            problem = leader_problem(metadata, partition)
+            if problem is None:
+                state.missing_since_ns = None
+            elif problem.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                state.missing_since_ns = self._now_ns if state.missing_since_ns is None else state.missing_since_ns
+            elif not problem.retriable:
+                state.fail(problem)
+            if problem is not None:
+                metadata.request_update()
+
+    def _place(self) -> None:
+        """Look at partitions whose phase changed: ask for the positions of those that have none, and note who failed."""
+        if not self._moved:
+            return
+        unplaced = [state for state in self._moved if state.phase is Phase.UNPLACED and self._partitions.get(state.partition) is state]
+        self._placing.place(unplaced)
+        self._moved.clear()
+        self._failed = [state for state in self._partitions.values() if state.error is not None]
+
+    # Answers
+
+    def _answer_takes(self) -> None:
+        error = None if self._group is None else self._group.error
+        while self._takes and (error is not None or self._gate.change is not None):  # the face has something to do first
+            self.answer(self._takes.popleft(), [], error)
+        while self._takes:
+            failed = self._failure()
+            chunks = self._fetcher.take(self._takes[0].max_bytes) if failed is None else []
+            if failed is None and not chunks and not self._finished():
+                break
+            self.answer(self._takes.popleft(), chunks, failed)
+        for take in [take for take in self._takes if self._now_ns >= take.deadline_ns]:
+            self._takes.remove(take)
+            self.answer(take, [], self._failure(late=True) or self._missing())
+
+    def _failure(self, late: bool = False) -> Exception | None:
+        telling = [state for state in self._failed if not state.paused and not self._fetcher.waits(state.partition)]
+        return failure_to_tell(telling, late or len(telling) == len(self._partitions))
+
+    def _finished(self) -> bool:
+        """True if a range is read to its end: nothing more will come."""
+        return self._ranged and all(state.position >= state.end for state in self._partitions.values())
+
+    def _missing(self) -> Exception | None:
+        """The error of a partition that the cluster has not had for a while."""
+        for partition, state in self._partitions.items():
+            since_ns = state.missing_since_ns
+            if since_ns is not None and self._now_ns - since_ns >= ms_to_ns(MISSING_GRACE_MS):
+                return leader_problem(self._network.metadata, partition)
+        return None
+
+    def _answer_askers(self) -> None:
+        waiting: list[TellPosition] = []
+        for asker in self._askers:
+            state = self._partitions.get(asker.partition)
+            if state is None:
+                self.answer(asker, error=UsageError(f"{asker.partition} is not assigned any more"))
+            elif state.error is not None:
+                self.answer(asker, error=state.error)
+            elif state.position != NO_OFFSET:
+                self.answer(asker, self._fetcher.position(state))
+            elif self._now_ns >= asker.deadline_ns:
+                problem = leader_problem(self._network.metadata, asker.partition)
+                self.answer(asker, error=late(f"position of {asker.partition}", problem, self._network))
+            else:
+                waiting.append(asker)
+        self._askers = waiting

@@ -1,0 +1,158 @@
+"""One assigned partition: where reading stands, as a small table of phases, and what was fetched and not yet handed over."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import NamedTuple
+
+from fairlead_kafka.base.ids import NO_LEADER, NO_LEADER_EPOCH, NO_OFFSET, TopicPartition
+from fairlead_kafka.consumer.operations import NO_END
+from fairlead_kafka.records.layout import HEADER_SIZE_BYTES, LAST_OFFSET_DELTA, LENGTH_PREFIX_BYTES
+
+
+class Phase(Enum):
+    """Where a partition stands."""
+
+    UNPLACED = auto()
+    """It has no position; the reset policy, or a seek to an end, says how to find one."""
+    PLACING = auto()
+    """Its leader was asked for the position."""
+    FETCHING = auto()
+    """It has a position and is fetched from."""
+    CHECKING = auto()
+    """Its position was called out of range and must not be reset: its leader was asked what there is."""
+    FAILED = auto()
+    """It has an error that only a seek ends; polls raise it once the data before it is handed over."""
+
+
+class Signal(Enum):
+    """What can happen to a partition."""
+
+    SEEK = auto()
+    SEEK_END = auto()
+    ASK = auto()
+    PLACED = auto()
+    OUT_OF_RANGE = auto()
+    RESET = auto()
+    FAIL = auto()
+
+
+TRANSITIONS: dict[tuple[Phase, Signal], Phase] = {
+    **{(phase, Signal.SEEK): Phase.FETCHING for phase in Phase},
+    **{(phase, Signal.SEEK_END): Phase.UNPLACED for phase in Phase},
+    (Phase.UNPLACED, Signal.ASK): Phase.PLACING,
+    (Phase.PLACING, Signal.PLACED): Phase.FETCHING,
+    (Phase.PLACING, Signal.RESET): Phase.UNPLACED,
+    (Phase.FETCHING, Signal.RESET): Phase.UNPLACED,
+    (Phase.FETCHING, Signal.OUT_OF_RANGE): Phase.CHECKING,
+    (Phase.CHECKING, Signal.PLACED): Phase.FETCHING,
+    **{(phase, Signal.FAIL): Phase.FAILED for phase in Phase},
+}
+
+
+class Chunk(NamedTuple):
+    """One partition's part of a fetch answer, on its way to the face that decodes it.
+
+    Records of `data` from offset `start` on are wanted, those at `end` and above are not; reading goes on at `next_offset`.
+    """
+
+    partition: TopicPartition
+    generation: int
+    start: int
+    end: int
+    next_offset: int
+    data: memoryview
+    node_id: int
+    aborted: Sequence[tuple[int, int]] = ()
+    """(producer id, first offset) of the aborted transactions in `data`, whose records are left out."""
+
+
+@dataclass(slots=True, eq=False)
+class PartitionState:
+    """One assigned partition. `generation` grows with each seek, so that what was fetched for an older one is known as such."""
+
+    partition: TopicPartition
+    generation: int
+    moved: list[PartitionState]
+    """Where it notes that its phase changed, so that its machine need not look at every partition in every step."""
+    phase: Phase = Phase.UNPLACED
+    position: int = NO_OFFSET
+    """The next offset to fetch."""
+    last_epoch: int = NO_LEADER_EPOCH
+    """The leader epoch of the last record fetched, as long as the position follows from it."""
+    target: int | None = None
+    """Where to look for a position: EARLIEST or LATEST; None: the reset policy."""
+    resets: bool = True
+    """A position out of range is reset by policy; False: it is an error."""
+    reset: bool = False
+    """It was out of range: what the group has committed is of no use."""
+    end: int = NO_END
+    """Do not fetch at or above this offset."""
+    paused: bool = False
+    error: Exception | None = None
+    told: bool = False
+    """A poll has raised `error`: the next one lets records of other partitions go first."""
+    readable_end: int = NO_OFFSET
+    """The offset after the last one that may be read: the high watermark, with read_committed the last stable offset."""
+    read_replica: int = NO_LEADER
+    """The broker that the leader prefers it to be read at; NO_LEADER: the leader itself."""
+    replica_until_ns: int = 0
+    retry_at_ns: int = 0
+    failures: int = 0
+    missing_since_ns: int | None = None
+    """Since when metadata has said that there is no such topic or partition."""
+
+    def signal(self, signal: Signal) -> None:
+        """Change the phase; KeyError, a defect, if `TRANSITIONS` has no row."""
+        self.phase = TRANSITIONS[self.phase, signal]
+        self.moved.append(self)
+
+    def fail(self, error: Exception) -> None:
+        """Stop with `error`."""
+        self.signal(Signal.FAIL)
+        self.error, self.told = error, False
+
+    def fetchable(self, now_ns: int) -> bool:
+        """True if a fetch may ask for it."""
+        return self.phase is Phase.FETCHING and not self.paused and self.position < self.end and now_ns >= self.retry_at_ns
+
+
+def failure_to_tell(failed: Iterable[PartitionState], again: bool) -> Exception | None:
+    """The error that a poll ends with, if it is to end with one, noted as told; `again`: also one that was told before.
+
+    An error is told at once, and again only when the poll's time is up or nothing else can come: a caller that goes on after an error
+    would otherwise never see the records of the other partitions.
+    """
+    for state in failed:
+        if state.error is not None and (again or not state.told):
+            state.told = True
+            return state.error
+    return None
+
+
+_PREFIX = struct.Struct(">qi")
+_DELTA = struct.Struct(">i")
+_EPOCH = struct.Struct(">i")
+
+
+def end_of_batches(data: memoryview, start: int) -> tuple[int, int]:
+    """The offset after the last whole batch in `data` and that batch's leader epoch; (`start`, -1) if it holds none.
+
+    A walk over base offsets and lengths: what is in the batches is checked when they are decoded. A broker may cut the last batch short.
+    """
+    position, last, size_bytes = 0, -1, len(data)
+    while position + HEADER_SIZE_BYTES <= size_bytes:
+        _, length = _PREFIX.unpack_from(data, position)
+        after = position + LENGTH_PREFIX_BYTES + length
+        if length <= 0 or after > size_bytes:
+            break
+        last, position = position, after
+    if last < 0:
+        return start, NO_LEADER_EPOCH
+    base_offset, _ = _PREFIX.unpack_from(data, last)
+    (epoch,) = _EPOCH.unpack_from(data, last + LENGTH_PREFIX_BYTES)
+    (delta,) = _DELTA.unpack_from(data, last + LAST_OFFSET_DELTA)
+    return max(start, int(base_offset) + int(delta) + 1), int(epoch)

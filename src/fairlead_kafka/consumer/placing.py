@@ -1,0 +1,168 @@
+"""Finding positions: committed offsets, the reset policy, and what to do where a position is out of range."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.config import Settings
+from fairlead_kafka.base.errors import BrokerError, LogTruncated, OffsetOutOfRange, UsageError
+from fairlead_kafka.base.ids import NO_LEADER_EPOCH, NO_OFFSET, TopicPartition
+from fairlead_kafka.base.units import ms_to_ns
+from fairlead_kafka.consumer.operations import NO_END
+from fairlead_kafka.consumer.partition import PartitionState, Phase, Signal
+from fairlead_kafka.core.group_offsets import OffsetAndMetadata
+from fairlead_kafka.core.metadata import Metadata
+from fairlead_kafka.core.partition_offsets import EARLIEST, ISOLATION_LEVELS, LATEST, READ_UNCOMMITTED, OffsetAndTimestamp, list_offsets
+from fairlead_kafka.core.script import Done, Scripts
+
+LOGGER = logging.getLogger("fairlead_kafka.consumer")
+_POLICIES = {"earliest": EARLIEST, "latest": LATEST, "none": None}
+
+Committed = Callable[[Sequence[TopicPartition], int, Done], None]
+"""committed(partitions, deadline_ns, done) finds what a group has committed: done({partition: OffsetAndMetadata | None}, error)."""
+
+
+class Placing:
+    """Part of the consumer machine; all calls come from within its step.
+
+    `partition` gives the state of one that is assigned, None for others; `back_off` leaves it alone for a while.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        metadata: Metadata,
+        scripts: Scripts,
+        partition: Callable[[TopicPartition], PartitionState | None],
+        back_off: Callable[[PartitionState], None],
+        committed: Committed | None,
+    ) -> None:
+        self._settings = settings
+        self._scripts = scripts
+        self._partition = partition
+        self._back_off = back_off
+        self._committed = committed
+        self._policy: int | None = _POLICIES[settings["auto.offset.reset"]]
+        self.list_offsets = partial(list_offsets, metadata, isolation_level=ISOLATION_LEVELS[settings["isolation.level"]])
+        self.now_ns = 0
+        """The time of this step; its owner sets it first."""
+
+    def place(self, states: Sequence[PartitionState]) -> None:
+        """Look for the positions of those that have none: where a seek said, else what the group has committed, else by policy."""
+        targets: dict[TopicPartition, int] = {}
+        unknown: dict[TopicPartition, int] = {}
+        for state in states:
+            if state.phase is not Phase.UNPLACED:  # it moved twice, and was dealt with
+                continue
+            state.signal(Signal.ASK)
+            if state.target is not None:
+                targets[state.partition] = state.target
+            elif self._committed is not None and state.resets and not state.reset:
+                unknown[state.partition] = state.generation
+            else:
+                self._by_policy(state, targets)
+        self._look_up(targets)
+        if unknown and self._committed is not None:
+            self._committed(list(unknown), NO_END, lambda found, error: self._on_committed(unknown, found, error))
+
+    def _by_policy(self, state: PartitionState, targets: dict[TopicPartition, int]) -> None:
+        if self._policy is None:
+            state.fail(UsageError(f"{state.partition} has no position, and auto.offset.reset is none; seek to an offset first"))
+        else:
+            targets[state.partition] = self._policy
+
+    def _on_committed(
+        self, generations: Mapping[TopicPartition, int], found: Mapping[TopicPartition, OffsetAndMetadata | None] | None, error: Any
+    ) -> None:
+        targets: dict[TopicPartition, int] = {}
+        for partition, generation in generations.items():
+            state = self._waiting(partition, generation)
+            if state is None:
+                continue
+            offset = (found or {}).get(partition)
+            if error is not None:
+                state.fail(error)
+            elif offset is not None:
+                self._placed(partition, generation, OffsetAndTimestamp(offset.offset))
+                state.last_epoch = offset.leader_epoch
+            else:
+                self._by_policy(state, targets)
+        self._look_up(targets)
+
+    def _look_up(self, targets: Mapping[TopicPartition, int]) -> None:
+        if not targets:
+            return
+        states = {partition: self._partition(partition) for partition in targets}
+        generations = {partition: state.generation for partition, state in states.items() if state is not None}
+
+        def on_found(partition: TopicPartition, result: OffsetAndTimestamp | BrokerError | None) -> None:
+            self._placed(partition, generations[partition], result)
+
+        def done(_: Any, error: Exception | None) -> None:
+            for partition in generations if error is not None else ():
+                self._placed(partition, generations[partition], error)
+
+        self._scripts.start("looking up positions", self.list_offsets(targets, on_found), NO_END, done)
+
+    def _waiting(self, partition: TopicPartition, generation: int) -> PartitionState | None:
+        """The partition, if it still waits for this answer."""
+        state = self._partition(partition)
+        return state if state is not None and state.generation == generation and state.phase is Phase.PLACING else None
+
+    def _placed(self, partition: TopicPartition, generation: int, result: OffsetAndTimestamp | Exception | None) -> None:
+        state = self._waiting(partition, generation)
+        if state is None:
+            return
+        if isinstance(result, OffsetAndTimestamp):
+            state.position, state.target = result.offset, None
+            state.signal(Signal.PLACED)
+        else:
+            state.fail(result or BrokerError(ErrorCode.OFFSET_NOT_AVAILABLE, f"no offset of {partition} was told"))
+
+    def truncated(self, state: PartitionState, epoch: int, end_offset: int) -> None:
+        """The log does not hold what was read of it (KIP-320): it is the same up to `end_offset`, which `epoch` ended with.
+
+        With a reset policy reading goes on there, and what is there now comes under offsets that came before; without one the
+        application is told.
+        """
+        partition, position = state.partition, state.position
+        if state.resets and self._policy is not None:
+            LOGGER.warning(
+                "%s was read up to offset %d and cut at %d, in an unclean election; going on from there", partition, position, end_offset
+            )
+            state.position, state.last_epoch = min(position, end_offset), epoch
+        else:
+            state.fail(LogTruncated(partition, position, end_offset))
+
+    def out_of_range(self, state: PartitionState) -> None:
+        """A position was refused: reset it by policy, or find out what there is, for a new leader may only be behind."""
+        if state.resets and self._policy is not None:
+            state.position, state.target, state.reset, state.last_epoch = NO_OFFSET, None, True, NO_LEADER_EPOCH
+            state.signal(Signal.RESET)
+            return
+        state.signal(Signal.OUT_OF_RANGE)
+        partition, generation = state.partition, state.generation
+
+        def script() -> Any:
+            start = yield from self.list_offsets({partition: EARLIEST})
+            end = yield from self.list_offsets({partition: LATEST}, isolation_level=READ_UNCOMMITTED)
+            return start[partition], end[partition]
+
+        def done(bounds: Any, error: Exception | None) -> None:
+            if state.generation != generation or state.phase is not Phase.CHECKING:
+                return
+            start, end = bounds if error is None else (None, None)
+            low = start.offset if isinstance(start, OffsetAndTimestamp) else NO_OFFSET
+            high = end.offset if isinstance(end, OffsetAndTimestamp) else NO_OFFSET
+            if low != NO_OFFSET and low <= state.position <= high:  # a new leader that was behind: it has caught up
+                state.signal(Signal.PLACED)
+                self._back_off(state)
+            else:
+                state.fail(OffsetOutOfRange(partition, state.position, low, high))
+
+        deadline_ns = self.now_ns + ms_to_ns(self._settings["default.api.timeout.ms"])
+        self._scripts.start(f"looking up what {partition} holds", script(), deadline_ns, done)

@@ -1,0 +1,46 @@
+"""Core: the protocol between machines and hosts, and the network half of every client machine.
+
+Machines and hosts (`machine`, `events`, `effects`). Everything that decides anything is a machine: it is told what happened
+(`receive`, which only queues), works on all of it at once (`step`), and says when to be stepped again if nothing happens
+(`deadline_ns`). It owns no socket, file, thread, clock or dice; a host does, and carries its effects to the world.
+
+A client machine has a `Network`, which is a part, not a machine: the owner passes its connection events on, calls `advance` in
+each step, and gives what `take_effects` returns to its host together with its own effects. Answers come back as callbacks
+inside those calls. There is one thread, so there are no locks; every wait is a deadline, so nothing polls.
+
+    Network       what is asked of brokers: now (`send`), once somebody is ready (`request`), for metadata; who is least loaded
+    Connections   opening, reconnect back-off with jitter, request time-outs, idleness, throttling; one `Connection` per peer
+    Peers         the addresses: bootstrap servers in random order, then the brokers that the metadata names
+    Connection    one connection's life as a table (connecting, negotiating, ready, closed), versions, the queue of requests in flight
+    Metadata      the view of the cluster, its one merge rule, and when to ask again
+
+A connection is opened when somebody wants it, and negotiates before anything else: ApiVersions version 3, and again with what the
+broker offers if it refuses that (error 35). Brokers answer in order, so a wrong correlation id, a frame that does not decode
+or an answer that is late ends the connection: nothing behind it could be trusted or would come. Whoever was in flight is told, the
+peer goes into back-off, and fresh metadata is asked for, because a broken connection is how a client first hears of a dead broker.
+
+Bootstrap servers are tried in rotation until the metadata is here, and again whenever none of the brokers it named can be tried.
+The owner may send before it tells the time of its step; deadlines are set by the latest time known when the step ends.
+
+`script` runs request sequences with retries written from top to bottom; `partition_offsets` is one, shared by consumer and admin.
+"""
+
+from fairlead_kafka.core.backoff import Backoff
+from fairlead_kafka.core.completion import Completion
+from fairlead_kafka.core.machine import Dice, Machine, MemoryPool
+from fairlead_kafka.core.metadata import NO_TOPIC_ID, Metadata, PartitionMetadata, TopicMetadata
+from fairlead_kafka.core.network import CONTROLLER, Network
+
+__all__ = [
+    "CONTROLLER",
+    "NO_TOPIC_ID",
+    "Backoff",
+    "Completion",
+    "Dice",
+    "Machine",
+    "MemoryPool",
+    "Metadata",
+    "Network",
+    "PartitionMetadata",
+    "TopicMetadata",
+]

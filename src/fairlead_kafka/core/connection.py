@@ -1,0 +1,214 @@
+"""One connection to a broker: its life as a table, its negotiated versions, its requests in flight.
+
+A broker answers the requests of one connection in the order they came in (Kafka's protocol guide, "Network"), so the requests in
+flight are a queue and a response belongs to its head. A response with any other correlation id means that one side has lost count,
+and nothing on the connection can be trusted any more.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+from importlib import import_module
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import BrokerError, DecodeError, UsageError
+from fairlead_kafka.base.limits import FRAME_SIZE_MAX_BYTES
+from fairlead_kafka.core.effects import Buffer
+from fairlead_kafka.wire import (
+    ApiKey,
+    FrameReader,
+    Message,
+    PrivateApi,
+    decode_response,
+    encode_request,
+    negotiate,
+    response_correlation_id,
+)
+
+API_VERSIONS_FIRST = 3
+"""The version of ApiVersions that negotiation starts with; a broker that lacks it answers in version 0 (KIP-511)."""
+CORRELATION_ID_MAX = 2**31 - 1
+
+OnDone = Callable[[Message | None, Exception | None], None]
+
+
+class State(Enum):
+    """Where a connection is in its life."""
+
+    CONNECTING = "connecting"
+    NEGOTIATING = "negotiating"
+    READY = "ready"
+    CLOSED = "closed"
+
+
+class Trigger(Enum):
+    """What moves a connection on."""
+
+    CONNECTED = "connected"
+    FALLBACK = "fallback"
+    NEGOTIATED = "negotiated"
+    LOST = "lost"
+    """The peer went away, or the connection could not be made."""
+    EXPIRED = "expired"
+    """Set-up or a request took too long."""
+    BROKEN = "broken"
+    """The peer sent what the protocol does not allow."""
+    ENDED = "ended"
+    """We have no more use for it: idle, address changed, client closed."""
+
+
+TRANSITIONS: dict[tuple[State, Trigger], State] = {
+    (State.CONNECTING, Trigger.CONNECTED): State.NEGOTIATING,
+    (State.CONNECTING, Trigger.LOST): State.CLOSED,
+    (State.CONNECTING, Trigger.EXPIRED): State.CLOSED,
+    (State.CONNECTING, Trigger.ENDED): State.CLOSED,
+    (State.NEGOTIATING, Trigger.FALLBACK): State.NEGOTIATING,
+    (State.NEGOTIATING, Trigger.NEGOTIATED): State.READY,
+    (State.NEGOTIATING, Trigger.LOST): State.CLOSED,
+    (State.NEGOTIATING, Trigger.EXPIRED): State.CLOSED,
+    (State.NEGOTIATING, Trigger.BROKEN): State.CLOSED,
+    (State.NEGOTIATING, Trigger.ENDED): State.CLOSED,
+    (State.READY, Trigger.LOST): State.CLOSED,
+    (State.READY, Trigger.EXPIRED): State.CLOSED,
+    (State.READY, Trigger.BROKEN): State.CLOSED,
+    (State.READY, Trigger.ENDED): State.CLOSED,
+}
+"""The whole life of a connection; a pair that is not here is a defect of this client."""
+
+
+@dataclass(slots=True, eq=False)
+class InFlight:
+    """One request that was written and whose answer is awaited."""
+
+    correlation_id: int
+    api_key: ApiKey | PrivateApi
+    version: int
+    on_done: OnDone
+    timeout_ns: int
+    deadline_ns: int
+
+
+@dataclass(slots=True, eq=False)
+class Connection:
+    """One connection to one broker. Holds no clock and no socket: callers pass both in and out."""
+
+    number: int
+    peer: str
+    """Who is at the other end, for messages: "broker 1 at 127.0.0.1:9092"."""
+    client_id: str
+    setup_deadline_ns: int
+    used_ns: int
+    """When something was last sent or received."""
+    state: State = State.CONNECTING
+    in_flight: deque[InFlight] = field(default_factory=deque)
+    offered: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """What the broker serves: API key → lowest and highest version."""
+    expiry_ns: int | None = None
+    """A lower bound of the deadlines in flight: looked at when it is reached, not kept exact at every answer."""
+    _versions: dict[int, int] = field(default_factory=dict)
+    _reader: FrameReader = field(default_factory=lambda: FrameReader(FRAME_SIZE_MAX_BYTES))
+    _correlation_id: int = 0
+    _negotiating_version: int = API_VERSIONS_FIRST
+
+    def fire(self, trigger: Trigger) -> None:
+        """Move on by the table. UsageError for a pair that is not in it."""
+        target = TRANSITIONS.get((self.state, trigger))
+        if target is None:
+            raise UsageError(f"connection {self.number} to {self.peer}: {trigger.value} cannot happen while {self.state.value}")
+        self.state = target
+
+    def version(self, api_key: ApiKey | PrivateApi) -> int:
+        """The version to speak. UnsupportedVersion if there is none in common."""
+        version = self._versions.get(api_key)
+        if version is None:
+            version = self._versions[api_key] = negotiate(api_key, self.offered)
+        return version
+
+    def encode(self, request: InFlight, message: Message, expects_response: bool = True) -> list[Buffer]:
+        """Number `request`, queue it if an answer is due, and give the bytes to write."""
+        correlation_id = self._correlation_id
+        buffers = encode_request(request.api_key, request.version, correlation_id, self.client_id, message)
+        self._correlation_id = 0 if correlation_id == CORRELATION_ID_MAX else correlation_id + 1
+        request.correlation_id = correlation_id
+        if expects_response:
+            self.in_flight.append(request)
+            if self.expiry_ns is None or request.deadline_ns < self.expiry_ns:
+                self.expiry_ns = request.deadline_ns
+        return buffers
+
+    def frames(self, data: bytes) -> list[memoryview]:
+        """The frames that `data` completes. DecodeError if a size is impossible."""
+        return self._reader.feed(data)
+
+    def answer(self, frame: memoryview) -> tuple[InFlight, Message]:
+        """The request that `frame` answers, taken off the queue, and the decoded response.
+
+        DecodeError if nothing was asked, if the correlation id is not the one due, or if the body does not decode; the request then
+        stays at the head of the queue.
+        """
+        request = self._due(frame)
+        response = decode_response(request.api_key, request.version, frame)
+        self.in_flight.popleft()
+        if not self.in_flight:
+            self.expiry_ns = None
+        return request, response
+
+    def ask_versions(self, deadline_ns: int) -> list[Buffer]:
+        """The bytes of the ApiVersions request that opens every connection (KIP-35)."""
+        version = self._negotiating_version
+        request = InFlight(0, ApiKey.API_VERSIONS, version, _nobody, 0, deadline_ns)
+        # Looked up by name at run time: the floors forbid an import of the package that has everything above below it.
+        software = str(import_module("fairlead_kafka").__version__)
+        return self.encode(request, Message(client_software_name="fairlead", client_software_version=software))
+
+    def hear_versions(self, frame: memoryview) -> bool:
+        """Take the answer of `ask_versions`. True: ready. False: ask again, now with a version the broker has.
+
+        DecodeError as in `answer`; BrokerError if the broker refuses.
+        """
+        request = self._due(frame)
+        # Correlation id, then in every version the error code: a refusal has a body of version 0 whatever was asked (KIP-511).
+        refused = int.from_bytes(frame[4:6], "big", signed=True) == ErrorCode.UNSUPPORTED_VERSION
+        response = decode_response(ApiKey.API_VERSIONS, 0 if refused else request.version, frame)
+        self.in_flight.clear()
+        self.expiry_ns = None
+        if refused and request.version > 0:
+            own = [entry for entry in response.api_keys if entry.api_key == ApiKey.API_VERSIONS]
+            self._negotiating_version = min(own[0].max_version, request.version - 1) if own else 0
+            self.fire(Trigger.FALLBACK)
+            return False
+        if response.error_code != ErrorCode.NONE:
+            raise BrokerError(response.error_code, f"{self.peer} refused ApiVersions version {request.version}")
+        self.offered = {entry.api_key: (entry.min_version, entry.max_version) for entry in response.api_keys}
+        self.fire(Trigger.NEGOTIATED)
+        return True
+
+    def expired(self, now_ns: int) -> InFlight | None:
+        """The first request past its deadline, if any; sharpens `expiry_ns` on the way."""
+        if self.expiry_ns is None or now_ns < self.expiry_ns:
+            return None
+        for request in self.in_flight:
+            if request.deadline_ns <= now_ns:
+                return request
+        self.expiry_ns = min((request.deadline_ns for request in self.in_flight), default=None)
+        return None
+
+    def _due(self, frame: memoryview) -> InFlight:
+        if not self.in_flight:
+            raise DecodeError(f"{self.peer} sent a response of {len(frame)} bytes to nothing that was asked", 0)
+        request = self.in_flight[0]
+        correlation_id = response_correlation_id(frame)
+        if correlation_id != request.correlation_id:
+            raise DecodeError(
+                f"{self.peer} answered with correlation id {correlation_id} where {request.correlation_id} "
+                f"({request.api_key.name}) was due",
+                0,
+            )
+        return request
+
+
+def _nobody(_response: Message | None, _error: Exception | None) -> None:
+    """Negotiation is looked after by the connection itself."""

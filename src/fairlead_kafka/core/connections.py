@@ -1,0 +1,323 @@
+"""The connections of one client machine: opening, negotiating, answering, timing out, backing off.
+
+Knows peers and bytes; what is asked of whom, and the metadata, are `Network`'s affair.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Protocol
+
+from fairlead_kafka.base.errors import BrokerError, ConnectionFailed, DecodeError, TimedOut, UnsupportedVersion, UsageError
+from fairlead_kafka.base.ids import Node
+from fairlead_kafka.base.units import ms_to_ns, ns_to_ms
+from fairlead_kafka.core.backoff import Backoff
+from fairlead_kafka.core.connection import Connection, InFlight, OnDone, State, Trigger
+from fairlead_kafka.core.effects import Buffer, Close, Connect, Effect, Write
+from fairlead_kafka.core.events import Connected, Disconnected, Received
+from fairlead_kafka.core.machine import Dice
+from fairlead_kafka.core.peers import Peer, Peers
+from fairlead_kafka.wire import ApiKey, Message, PrivateApi
+
+NEVER_NS = 2**63 - 1
+
+
+class Traffic(Protocol):
+    """Who counts what goes over the connections. A bootstrap server has a negative node id of its own."""
+
+    def wrote(self, node_id: int, size_bytes: int) -> None:
+        """A request was written."""
+
+    def read_bytes(self, node_id: int, size_bytes: int, answers: int) -> None:
+        """Bytes came, and completed so many answers."""
+
+    def connected(self, node_id: int) -> None:
+        """A connection was made."""
+
+    def disconnected(self, node_id: int) -> None:
+        """A connection that had been made ended."""
+
+
+class Connections:
+    """Peers and their connections. `now_ns` is the time of the owner's step as far as it is known (`tick`).
+
+    A machine that has several of these gives them the same `numbers`, for its connections are numbered once. Who knows what the other end
+    speaks, and names the version of each request, need not negotiate.
+    """
+
+    def __init__(
+        self,
+        settings: Mapping[str, Any],
+        dice: Dice,
+        max_in_flight: int,
+        on_lost: Callable[[Peer], None],
+        traffic: Traffic | None = None,
+        numbers: Iterator[int] | None = None,
+        negotiates: bool = True,
+    ) -> None:
+        self.peers = Peers(settings["bootstrap.servers"], dice)
+        self.effects: list[Effect] = []
+        self.finished: list[tuple[OnDone, Exception | None]] = []
+        """Callbacks due in the next `advance`: requests that expect no answer, or could not be sent."""
+        self.now_ns = 0
+        self.next_ns = 0
+        """A lower bound of the time at which something expires."""
+        self.changed = True
+        """A peer became ready, or free to connect to, or was lost, since the owner last looked."""
+        self._dice = dice
+        self._max_in_flight = max_in_flight
+        self._on_lost = on_lost
+        self._traffic = traffic
+        self._client_id: str = settings["client.id"]
+        self._request_timeout_ms: float = settings["request.timeout.ms"]
+        self._reconnect = Backoff(settings["reconnect.backoff.ms"], settings["reconnect.backoff.max.ms"])
+        self._setup = Backoff(settings["socket.connection.setup.timeout.ms"], settings["socket.connection.setup.timeout.max.ms"])
+        idle_ms = settings["connections.max.idle.ms"]
+        self._idle_ns = NEVER_NS if idle_ms < 0 else ms_to_ns(idle_ms)
+        self._by_number: dict[int, Peer] = {}
+        self._negotiates = negotiates
+        self._numbers = itertools.count(1) if numbers is None else numbers
+        self._fresh: list[InFlight] = []
+
+    def tick(self, now_ns: int) -> None:
+        """Learn the time. What was sent earlier in this step gets its deadline by it."""
+        if now_ns == self.now_ns:
+            return
+        self.now_ns = now_ns
+        for request in self._fresh:
+            request.deadline_ns = now_ns + request.timeout_ns
+
+    def take_effects(self) -> list[Effect]:
+        """The effects gathered since the last call; ends the step."""
+        self._fresh.clear()
+        effects, self.effects = self.effects, []
+        return effects
+
+    # Asking
+
+    def connection(self, node_id: int, api_key: ApiKey) -> Connection:
+        """The connection of a node that is connected. UsageError if it is not."""
+        peer = self.peers.by_id.get(node_id)
+        if peer is None or peer.connection is None or peer.connection.state is not State.READY:
+            raise UsageError(f"{api_key.name}: broker {node_id} is not connected; ask ready() first")
+        return peer.connection
+
+    def connect(self, peer: Peer) -> None:
+        """Begin to connect, unless that has begun or the peer is in back-off."""
+        if not peer.connectable:
+            return
+        number = next(self._numbers)
+        setup_ns = self._setup.wait_ns(peer.slow_setups, self._dice)
+        peer.connection = Connection(number, str(peer), self._client_id, self.now_ns + setup_ns, self.now_ns)
+        peer.tried_ns = self.now_ns
+        self._by_number[number] = peer
+        self.effects.append(Connect(number, peer.host, peer.port))
+        self.next_ns = min(self.next_ns, peer.connection.setup_deadline_ns)
+
+    def send(
+        self,
+        connection: Connection,
+        api_key: ApiKey | PrivateApi,
+        message: Message,
+        on_done: OnDone,
+        timeout_ms: float | None,
+        expects_response: bool,
+        version: int | None,
+    ) -> None:
+        """Write one request; see `Network.send`."""
+        if len(connection.in_flight) >= self._max_in_flight:
+            raise UsageError(f"{api_key.name}: {connection.peer} has {len(connection.in_flight)} requests in flight; ask ready() first")
+        try:
+            spoken = connection.version(api_key) if version is None else version
+        except UnsupportedVersion as error:
+            self.finished.append((on_done, error))
+            return
+        timeout_ns = ms_to_ns(self._request_timeout_ms if timeout_ms is None else timeout_ms)
+        deadline_ns = self.now_ns + timeout_ns
+        request = InFlight(0, api_key, spoken, on_done, timeout_ns, deadline_ns)
+        try:
+            buffers = connection.encode(request, message, expects_response)
+        except UsageError as error:  # what does not fit its field is the mistake of who asks, and fails nobody else's request
+            self.finished.append((on_done, error))
+            return
+        self._write(connection, buffers)
+        if not expects_response:
+            self.finished.append((on_done, None))
+            return
+        # The owner may send before it tells the time of its step: `tick` sets the deadline right until the step ends.
+        self._fresh.append(request)
+        if deadline_ns < self.next_ns:
+            self.next_ns = deadline_ns
+
+    # Events
+
+    def handle(self, event: Connected | Disconnected | Received) -> None:
+        """Take one event; events of connections that are closed already are late, and ignored."""
+        peer = self._by_number.get(event.connection)
+        if peer is None or peer.connection is None:
+            return
+        if type(event) is Received:
+            self._received(peer, peer.connection, event.data)
+        elif type(event) is Connected:
+            peer.connection.fire(Trigger.CONNECTED)
+            peer.slow_setups = 0
+            if self._traffic is not None:
+                self._traffic.connected(peer.node_id)
+            if self._negotiates:
+                self._ask_versions(peer.connection)
+            else:
+                peer.connection.fire(Trigger.NEGOTIATED)
+                self._usable(peer)
+        elif type(event) is Disconnected:
+            self.lose(peer, Trigger.LOST, event.reason)
+
+    def _received(self, peer: Peer, connection: Connection, data: bytes) -> None:
+        connection.used_ns = self.now_ns
+        try:
+            frames = connection.frames(data)
+        except DecodeError as error:
+            self.lose(peer, Trigger.BROKEN, str(error), error)
+            return
+        if self._traffic is not None:
+            self._traffic.read_bytes(peer.node_id, len(data), len(frames))
+        for frame in frames:
+            try:
+                if connection.state is State.NEGOTIATING:
+                    if connection.hear_versions(frame):
+                        self._usable(peer)
+                    else:
+                        self._ask_versions(connection)
+                    continue
+                request, response = connection.answer(frame)
+            except (DecodeError, BrokerError) as error:
+                self.lose(peer, Trigger.BROKEN, str(error), error)
+                return
+            throttle_ms = getattr(response, "throttle_time_ms", 0)
+            if throttle_ms > 0:
+                self._throttle(peer, throttle_ms)
+            request.on_done(response, None)
+            if connection.state is State.CLOSED:
+                return  # the callback closed it
+
+    def _usable(self, peer: Peer) -> None:
+        peer.failures, peer.reason, self.changed = 0, "", True
+
+    def _ask_versions(self, connection: Connection) -> None:
+        deadline_ns = self.now_ns + ms_to_ns(self._request_timeout_ms)
+        self._write(connection, connection.ask_versions(deadline_ns))
+        self.next_ns = min(self.next_ns, deadline_ns)
+
+    def _write(self, connection: Connection, buffers: list[Buffer]) -> None:
+        connection.used_ns = self.now_ns
+        self.effects.append(Write(connection.number, buffers))
+        if self._traffic is not None:
+            self._traffic.wrote(self._by_number[connection.number].node_id, sum(map(len, buffers)))
+
+    def _throttle(self, peer: Peer, throttle_ms: int) -> None:
+        """The broker asks us to hold still; it would not read from the connection meanwhile anyway (KIP-219)."""
+        peer.throttled_until_ns = self.now_ns + ms_to_ns(throttle_ms)
+        self.next_ns = min(self.next_ns, peer.throttled_until_ns)
+
+    # Ends
+
+    def lose(self, peer: Peer, trigger: Trigger, reason: str, blame: Exception | None = None) -> None:
+        """A connection failed: back off, and fail what was in flight (the oldest request with `blame`, if given)."""
+        connection = self._detach(peer, trigger)
+        peer.reason = reason
+        peer.blocked_until_ns = self.now_ns + self._reconnect.wait_ns(peer.failures, self._dice)
+        peer.failures += 1
+        self.next_ns = min(self.next_ns, peer.blocked_until_ns)
+        self.changed = True
+        self._on_lost(peer)
+        self._fail(connection, ConnectionFailed(f"the connection to {peer} was lost ({reason})"), blame)
+
+    def end(self, peer: Peer, error: Exception) -> None:
+        """Close a connection that is of no use any more, without back-off; what was in flight fails with `error`, by `finished`."""
+        if peer.connection is not None:
+            connection = self._detach(peer, Trigger.ENDED)
+            self.finished += [(request.on_done, error) for request in connection.in_flight]
+            connection.in_flight.clear()
+
+    def sync(self, nodes: Mapping[int, Node]) -> None:
+        """Follow the metadata: a broker with a new address, or gone, loses its connection."""
+        for peer in self.peers.sync(nodes):
+            self.end(peer, ConnectionFailed(f"the connection to {peer} was closed: the broker moved or left the cluster"))
+        self._by_number = {peer.connection.number: peer for peer in self.peers.by_id.values() if peer.connection is not None}
+
+    def end_all(self, error: Exception) -> None:
+        """Close every connection."""
+        for peer in list(self._by_number.values()):
+            self.end(peer, error)
+
+    def _detach(self, peer: Peer, trigger: Trigger) -> Connection:
+        connection = peer.connection
+        assert connection is not None
+        if self._traffic is not None and connection.state is not State.CONNECTING:
+            self._traffic.disconnected(peer.node_id)
+        connection.fire(trigger)
+        peer.connection = None
+        peer.throttled_until_ns = None
+        del self._by_number[connection.number]
+        if trigger is not Trigger.LOST:
+            # Requests without answer (acks=0) may still be on their way out of a connection that is merely of no use any more.
+            self.effects.append(Close(connection.number, drain=trigger is Trigger.ENDED and not connection.in_flight))
+        return connection
+
+    def _fail(self, connection: Connection, error: Exception, blame: Exception | None = None) -> None:
+        in_flight = list(connection.in_flight)
+        connection.in_flight.clear()
+        for request in in_flight:
+            request.on_done(None, blame or error)
+            blame = None
+
+    # Time
+
+    def expire(self) -> None:
+        """Act on everything whose time has come."""
+        for peer in list(self.peers.by_id.values()):
+            if peer.blocked_until_ns is not None and peer.blocked_until_ns <= self.now_ns:
+                peer.blocked_until_ns, self.changed = None, True
+            if peer.throttled_until_ns is not None and peer.throttled_until_ns <= self.now_ns:
+                peer.throttled_until_ns, self.changed = None, True
+            if peer.connection is not None:
+                self._expire(peer, peer.connection)
+
+    def _expire(self, peer: Peer, connection: Connection) -> None:
+        if connection.state is State.CONNECTING:
+            if connection.setup_deadline_ns <= self.now_ns:
+                waited_ms = ns_to_ms(connection.setup_deadline_ns - connection.used_ns)
+                peer.slow_setups += 1
+                self.lose(peer, Trigger.EXPIRED, f"no connection within {waited_ms:.0f} ms")
+            return
+        late = connection.expired(self.now_ns)
+        if late is not None:
+            # Answers come in order, so nothing behind the missing one could arrive: the connection goes, as in Kafka.
+            waited_ms = ns_to_ms(late.timeout_ns) or self._request_timeout_ms
+            reason = f"no answer to {late.api_key.name} within {waited_ms:.0f} ms"
+            connection.in_flight.remove(late)
+            connection.in_flight.appendleft(late)
+            self.lose(peer, Trigger.EXPIRED, reason, TimedOut(f"{peer}: {reason}"))
+        elif connection.state is State.READY and not connection.in_flight and self._idle_until_ns(connection) <= self.now_ns:
+            self.end(peer, ConnectionFailed(f"the connection to {peer} was closed (idle)"))
+
+    def _idle_until_ns(self, connection: Connection) -> int:
+        return connection.used_ns + self._idle_ns
+
+    def plan(self) -> None:
+        """Find out when `expire` has something to do next."""
+        next_ns = NEVER_NS
+        for peer in self.peers.by_id.values():
+            for time_ns in (peer.blocked_until_ns, peer.throttled_until_ns):
+                if time_ns is not None:
+                    next_ns = min(next_ns, time_ns)
+            connection = peer.connection
+            if connection is None:
+                continue
+            if connection.state is State.CONNECTING:
+                next_ns = min(next_ns, connection.setup_deadline_ns)
+            elif connection.expiry_ns is not None:
+                next_ns = min(next_ns, connection.expiry_ns)
+            else:
+                next_ns = min(next_ns, self._idle_until_ns(connection))
+        self.next_ns = next_ns

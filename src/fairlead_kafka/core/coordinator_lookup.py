@@ -1,0 +1,53 @@
+"""Where coordinators are: FindCoordinator as a script, for whoever speaks to groups and transactions (members, producers, admins)."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from enum import IntEnum
+
+from fairlead_kafka.base.codes import policy
+from fairlead_kafka.base.errors import BrokerError, UnsupportedVersion
+from fairlead_kafka.base.ids import Node
+from fairlead_kafka.core.metadata import Metadata
+from fairlead_kafka.core.script import Answer, Ask, Pause
+from fairlead_kafka.wire import ApiKey, Message
+
+
+class KeyType(IntEnum):
+    """What FindCoordinator is asked about."""
+
+    GROUP = 0
+    TRANSACTION = 1
+
+    def named(self, key: str) -> str:
+        """The key, as errors call it."""
+        return f"group {key!r}" if self is KeyType.GROUP else f"transactional.id {key!r}"
+
+
+def find_coordinators(
+    metadata: Metadata, key_type: KeyType, keys: Sequence[str]
+) -> Generator[Sequence[Ask] | Pause, list[Answer], dict[str, int | BrokerError | Exception]]:
+    """A script: {group or transactional id: its coordinator's node id, or why it is not known}; asks once, whoever has to may ask again.
+
+    One request per key, which every version of FindCoordinator has. UnsupportedVersion is raised.
+    """
+    # From version 4 on the keys are a list.
+    asks = [Ask(ApiKey.FIND_COORDINATOR, Message(key=key, key_type=int(key_type), coordinator_keys=[key])) for key in keys]
+    answers = yield asks
+    found: dict[str, int | BrokerError | Exception] = {}
+    for key, answer in zip(keys, answers, strict=True):
+        if isinstance(answer, UnsupportedVersion):
+            raise answer
+        if isinstance(answer, Exception):
+            found[key] = answer
+            continue
+        row = answer.coordinators[0] if answer.coordinators else answer
+        if row.error_code:
+            text = f"looking for the coordinator of {key_type.named(key)}: {row.error_message or policy(row.error_code).meaning}"
+            found[key] = BrokerError(row.error_code, text)
+        else:
+            known = metadata.nodes.get(row.node_id)
+            if known is None or (known.host, known.port) != (row.host, row.port):
+                metadata.saw_nodes([Node(row.node_id, row.host, row.port)])
+            found[key] = row.node_id
+    return found

@@ -1,0 +1,47 @@
+"""The machine protocol: everything that decides anything is a machine, and a host carries it to the world.
+
+A machine owns no socket, file, thread, clock or dice. `receive` only queues; `step` works on all that has arrived and
+returns what it wants done; `deadline_ns` says when to step again if nothing arrives. There is nothing to cancel: a
+deadline is pulled, never pushed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from fairlead_kafka.core.effects import Effect
+from fairlead_kafka.core.events import Event
+
+
+class Machine(Protocol):
+    """What a host runs. All calls come from one thread, the host's."""
+
+    def receive(self, event: Event) -> None:
+        """Queue `event`; never acts on it."""
+
+    def step(self, now_ns: int, wall_ms: int) -> Sequence[Effect]:
+        """Work on everything queued, to a fixed point; `now_ns` is monotonic, `wall_ms` the time of day since 1970."""
+
+    def deadline_ns(self) -> int | None:
+        """When to step if nothing arrives, on the clock of `now_ns`; None: not until an event."""
+
+
+class Dice(Protocol):
+    """Injected randomness; `random.Random` fits."""
+
+    def random(self) -> float:
+        """A float in [0, 1)."""
+
+    def randrange(self, stop: int, /) -> int:
+        """An integer in [0, stop)."""
+
+
+class MemoryPool(Protocol):
+    """The account of `buffer.memory`, shared by a face (which reserves, and may wait) and a machine (which releases)."""
+
+    def release(self, size_bytes: int) -> None:
+        """Give back what a delivered or failed record held."""
+
+    def waiting(self) -> bool:
+        """True if a caller is blocked for want of memory: batches are then sent without lingering, as in Kafka."""

@@ -1,0 +1,341 @@
+"""What one client machine asks of brokers: now (`send`), when one is ready (`request`), and for metadata. See the room's docstring."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fairlead_kafka.base.errors import ConnectionFailed, TimedOut, UsageError
+from fairlead_kafka.core.connection import OnDone
+from fairlead_kafka.core.connections import NEVER_NS, Connections, Traffic
+from fairlead_kafka.core.effects import Effect
+from fairlead_kafka.core.events import Connected, Disconnected, Received
+from fairlead_kafka.core.machine import Dice
+from fairlead_kafka.core.metadata import Metadata
+from fairlead_kafka.core.peers import BOOTSTRAP_FIRST, Peer
+from fairlead_kafka.wire import ApiKey, Message
+
+CONTROLLER = -2
+"""As `node_id` of `Network.request`: the controller that the metadata names."""
+REQUESTS_QUEUED_MAX = 10_000
+"""More requests than this waiting for a broker mean that their owner does not look at what it has asked already."""
+
+
+@dataclass(slots=True, eq=False)
+class _Queued:
+    """A request of `Network.request`: waiting for its node, then for its answer."""
+
+    api_key: ApiKey
+    message: Message
+    on_done: OnDone
+    node_id: int | None
+    deadline_ns: int
+    timeout_ms: float | None
+    version: int | None
+    fails_fast: bool
+    failing: bool = False
+    sent_to: Peer | None = None
+    done: bool = False
+
+    def finish(self, response: Message | None, error: Exception | None) -> None:
+        """Call back, unless that was done: an answer may come after the deadline."""
+        if not self.done:
+            self.done = True
+            self.on_done(response, error)
+
+
+class Network:
+    """A part of a client machine, not a machine: everything runs inside its owner's `step`, and calls back there.
+
+    In each step the owner hands over its connection events (`handle`), calls `advance`, does its own work, and carries
+    `take_effects` out with its own effects; `advance` may come before or after that work, or both. `deadline_ns` is to be taken
+    into the owner's own. `settings`: parsed client configs (`base.config_client`). `traffic`: who counts what goes over the wire.
+    `numbers`: where the numbers of connections come from, for a machine that has more than one of these.
+    """
+
+    def __init__(
+        self,
+        settings: Mapping[str, Any],
+        dice: Dice,
+        *,
+        max_in_flight: int,
+        traffic: Traffic | None = None,
+        numbers: Iterator[int] | None = None,
+    ) -> None:
+        self.metadata = Metadata(settings, dice, self._stir)
+        self._max_in_flight = max_in_flight
+        self._connections = Connections(settings, dice, max_in_flight, self._on_lost, traffic, numbers)
+        self._peers = self._connections.peers
+        self._peers_by_id = self._peers.by_id
+        self._metadata_version = self.metadata.version
+        self._wanted: list[int] = []
+        self._queue: list[_Queued] = []
+        self._next_ns = 0  # as of the last plan: deadlines of the queue, and metadata
+        self._dirty = True  # something was asked for, or became possible, since the last look
+        self._nudge = False  # `advance` changed what the owner may already have looked at in this step
+        self._hungry = False  # metadata is due and no peer could take the request
+        self._closed = False
+
+    # What the owner may ask
+
+    def ready(self, node_id: int) -> bool:
+        """True if a request can be sent to this node now: connected, versions known, fewer than `max_in_flight` under way."""
+        peer = self._peers_by_id.get(node_id)
+        return peer is not None and peer.ready(self._max_in_flight)
+
+    def blocked(self, node_id: int) -> bool:
+        """True while this node is in back-off after a failure."""
+        peer = self._peers_by_id.get(node_id)
+        return peer is not None and peer.blocked_until_ns is not None
+
+    def in_flight(self, node_id: int) -> int:
+        """How many requests to this node await their answers."""
+        peer = self._peers_by_id.get(node_id)
+        return 0 if peer is None or peer.connection is None else len(peer.connection.in_flight)
+
+    def open_connections(self) -> int:
+        """How many connections are open and negotiated; from any thread."""
+        return sum(peer.connected for peer in list(self._peers_by_id.values()))
+
+    def version(self, node_id: int, api_key: ApiKey) -> int:
+        """The version to speak with this node. UnsupportedVersion if there is none in common; UsageError if it is not connected."""
+        return self._connections.connection(node_id, api_key).version(api_key)
+
+    def trouble(self) -> str:
+        """Why nothing moves: the addresses tried and the last reason, or what was wrong with the last answer about the cluster.
+
+        For messages about time-outs: "could not reach any of 127.0.0.1:9092 (connection refused)".
+        """
+        if self.metadata.last_error is not None and any(peer.connected for peer in self._peers_by_id.values()):
+            return str(self.metadata.last_error)
+        return self._peers.trouble()
+
+    def deadline_ns(self) -> int | None:
+        """When `advance` has something to do if nothing happens before; now or the past if it has already."""
+        if self._closed:
+            return None
+        connections = self._connections
+        if self._dirty or self._nudge or connections.changed or connections.finished:
+            return connections.now_ns
+        next_ns = min(self._next_ns, connections.next_ns)
+        return None if next_ns == NEVER_NS else next_ns
+
+    # What the owner may do
+
+    def connect(self, node_id: int) -> None:
+        """Begin to connect (with this step's effects) if not connected, not connecting and not in back-off; otherwise nothing.
+
+        For a node that is not known the metadata is asked again.
+        """
+        peer = self._peers_by_id.get(node_id)
+        if self._closed:
+            return
+        if peer is None:
+            self.metadata.request_update()  # a leader that the same metadata does not list among the brokers
+        elif peer.connection is None:
+            self._wanted.append(node_id)
+            self._dirty = True
+
+    def send(
+        self,
+        node_id: int,
+        api_key: ApiKey,
+        message: Message,
+        on_done: OnDone,
+        *,
+        timeout_ms: float | None = None,
+        expects_response: bool = True,
+        version: int | None = None,
+    ) -> None:
+        """Send now, to a node that is `ready`. `on_done(response, error)` is called exactly once, in a later `handle` or `advance`.
+
+        `timeout_ms` defaults to `request.timeout.ms`; when it passes the connection is closed, as Kafka does, for answers come in
+        order and nothing behind the missing one could arrive. Errors given to `on_done`: ConnectionFailed, TimedOut, DecodeError,
+        UnsupportedVersion. Without `expects_response` (acks=0) it is called with (None, None). UsageError if the node is not ready.
+        """
+        connection = self._connections.connection(node_id, api_key)
+        self._connections.send(connection, api_key, message, on_done, timeout_ms, expects_response, version)
+
+    def request(
+        self,
+        api_key: ApiKey,
+        message: Message,
+        on_done: OnDone,
+        *,
+        node_id: int | None = None,
+        deadline_ns: int,
+        timeout_ms: float | None = None,
+        version: int | None = None,
+        fails_fast: bool = False,
+    ) -> None:
+        """Send once a node is ready: the given one, CONTROLLER, or (None) the least loaded, bootstrap servers included.
+
+        `on_done` is called exactly once, as for `send`; with TimedOut if there is no answer by `deadline_ns`. With `fails_fast` it is
+        called with ConnectionFailed as soon as the given node is in back-off or not known, instead of waiting for it. A request that was
+        sent is not sent again by itself: whether it may be is for the caller to know. UsageError if far too many are waiting.
+        """
+        if self._closed:
+            raise UsageError(f"{api_key.name}: this client is closed")
+        if len(self._queue) >= REQUESTS_QUEUED_MAX:
+            raise UsageError(f"{api_key.name}: {REQUESTS_QUEUED_MAX} requests are waiting for a broker already")
+        self._queue.append(_Queued(api_key, message, on_done, node_id, deadline_ns, timeout_ms, version, fails_fast))
+        self._dirty = True
+
+    def close(self) -> None:
+        """Close all connections and fail everything under way with UsageError. Nothing can be asked afterwards."""
+        if self._closed:
+            return
+        self._closed = True
+        error = UsageError("closed before the answer came")
+        self._connections.end_all(error)
+        finished, self._connections.finished = self._connections.finished, []
+        for on_done, own_error in finished:
+            on_done(None, own_error or error)
+        queue, self._queue, self._wanted = self._queue, [], []
+        for queued in queue:
+            queued.finish(None, error)
+
+    # The owner's step
+
+    def handle(self, event: Connected | Disconnected | Received, now_ns: int, wall_ms: int) -> None:
+        """Take one event of a connection of ours; answers run their callbacks here. Late events of closed ones are ignored.
+
+        `wall_ms` is there for symmetry with `Machine.step`: nothing here depends on the time of day.
+        """
+        self._connections.tick(now_ns)
+        self._connections.handle(event)
+        if self._queue or self._hungry:
+            self._dirty = True
+
+    def advance(self, now_ns: int, wall_ms: int) -> None:
+        """Everything that time brings, and everything that became possible, to a fixed point. Cheap if there is nothing."""
+        connections = self._connections
+        connections.tick(now_ns)
+        self._nudge = False
+        while not self._closed:
+            if connections.finished:
+                finished, connections.finished = connections.finished, []
+                for on_done, error in finished:
+                    on_done(None, error)
+                self._nudge = True
+            if now_ns >= connections.next_ns or now_ns >= self._next_ns:
+                self._nudge = True
+                connections.expire()
+                self._expire_queue()
+                self._dirty = True
+            if not (self._dirty or connections.changed):
+                return
+            self._dispatch()
+
+    def take_effects(self) -> list[Effect]:
+        """The effects gathered since the last call, among them what was asked for after `advance`."""
+        if self._dirty and not self._closed:
+            self._dispatch()
+        return self._connections.take_effects()
+
+    # Inside
+
+    def _stir(self) -> None:
+        self._dirty = True
+
+    def _on_lost(self, peer: Peer) -> None:
+        if peer.node_id > BOOTSTRAP_FIRST:
+            self.metadata.request_update()
+
+    def _dispatch(self) -> None:
+        """Do what can be done now and plan the rest. Runs no callbacks."""
+        self._dirty = self._connections.changed = False
+        if self.metadata.version != self._metadata_version:
+            self._metadata_version = self.metadata.version
+            self._connections.sync(self.metadata.nodes)
+        wanted, self._wanted = self._wanted, []
+        for node_id in wanted:
+            peer = self._peers_by_id.get(node_id)
+            if peer is not None:
+                self._connections.connect(peer)
+        self._ask_metadata()
+        self._queue = [queued for queued in self._queue if not queued.done]
+        for queued in self._queue:
+            if queued.sent_to is None and not queued.failing:
+                self._place(queued)
+        self._connections.plan()
+        due_ns = self.metadata.due_ns()
+        now_ns = self._connections.now_ns
+        # Metadata that is due and could not be asked for waits for a peer, not for a time.
+        self._next_ns = NEVER_NS if due_ns is None or due_ns <= now_ns else due_ns
+        for queued in self._queue:
+            self._next_ns = min(self._next_ns, queued.deadline_ns)
+
+    def _least_loaded(self) -> Peer | None:
+        """A peer that is ready, or None and one is being connected to, if any can be."""
+        peer = self._peers.least_loaded(self._max_in_flight)
+        if peer is not None and peer.connection is None:
+            self._connections.connect(peer)
+            return None
+        return peer
+
+    def _ask_metadata(self) -> None:
+        now_ns = self._connections.now_ns
+        due_ns = self.metadata.due_ns()
+        self._hungry = due_ns is not None and due_ns <= now_ns
+        peer = self._least_loaded() if self._hungry else None
+        if peer is not None and peer.connection is not None:
+            self._hungry = False
+            message = self.metadata.begin(now_ns)
+            self._connections.send(peer.connection, ApiKey.METADATA, message, self._on_metadata, None, True, None)
+
+    def _on_metadata(self, response: Message | None, error: Exception | None) -> None:
+        if response is not None:
+            self.metadata.apply(response, self._connections.now_ns)
+        elif error is not None and not self._closed:
+            self.metadata.failed(self._connections.now_ns, error)
+        self._dirty = True
+
+    def _target(self, queued: _Queued) -> Peer | None:
+        """The peer to send to if it is ready; otherwise None, and what can be done about it is begun."""
+        if queued.node_id is None:
+            return self._least_loaded()
+        node_id = self.metadata.controller_id if queued.node_id == CONTROLLER else queued.node_id
+        peer = self._peers_by_id.get(node_id)
+        if peer is None:
+            self.metadata.request_update()
+            return None
+        self._connections.connect(peer)
+        return peer if peer.ready(self._max_in_flight) else None
+
+    def _place(self, queued: _Queued) -> None:
+        peer = self._target(queued)
+        if peer is None or peer.connection is None:
+            if queued.fails_fast and self._out_of_reach(queued):
+                queued.failing = True  # told by `advance`: nothing calls back from here
+                self._connections.finished.append((queued.finish, ConnectionFailed(self._lateness(queued))))
+            return
+        queued.sent_to = peer
+        self._connections.send(peer.connection, queued.api_key, queued.message, queued.finish, queued.timeout_ms, True, queued.version)
+
+    def _out_of_reach(self, queued: _Queued) -> bool:
+        peer = None if queued.node_id is None else self._peers_by_id.get(queued.node_id)
+        return queued.node_id is not None and (peer is None or peer.blocked_until_ns is not None)
+
+    def _expire_queue(self) -> None:
+        now_ns = self._connections.now_ns
+        for queued in list(self._queue):
+            if queued.deadline_ns <= now_ns and not queued.done:
+                queued.finish(None, TimedOut(self._lateness(queued)))
+
+    def _lateness(self, queued: _Queued) -> str:
+        """What to tell about a request whose deadline passed."""
+        name = queued.api_key.name
+        if queued.sent_to is not None:
+            return f"{name}: no answer in time from {queued.sent_to}"
+        if queued.node_id is None:
+            return f"{name}: {self.trouble()}"
+        node_id = self.metadata.controller_id if queued.node_id == CONTROLLER else queued.node_id
+        peer = self._peers_by_id.get(node_id)
+        if peer is None:
+            who = "the controller" if queued.node_id == CONTROLLER else f"broker {node_id}"
+            return f"{name}: {who} is not known; {self.metadata.last_error or self.trouble()}"
+        if peer.connected:
+            return f"{name}: {peer} was busy with {self.in_flight(node_id)} requests"
+        return f"{name}: could not reach {peer} ({peer.reason or 'no answer so far'})"

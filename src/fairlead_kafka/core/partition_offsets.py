@@ -1,0 +1,161 @@
+"""Which offsets partitions hold: the ListOffsets request as a script, asked of every leader and again where leaders move.
+
+Shared by the consumer (positions, look-ups) and the admin client. Source: KIP-79, KIP-734 and Kafka's `OffsetFetcherUtils`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import BrokerError, UnsupportedVersion
+from fairlead_kafka.base.ids import NO_LEADER, NO_LEADER_EPOCH, NO_OFFSET, NO_TIMESTAMP, TopicPartition
+from fairlead_kafka.core.metadata import Metadata
+from fairlead_kafka.core.script import Answer, Ask, Pause
+from fairlead_kafka.wire import ApiKey, Message
+
+EARLIEST = -2
+"""Instead of a timestamp: the first offset of the log."""
+LATEST = -1
+"""Instead of a timestamp: the offset after the last one that may be read."""
+MAX_TIMESTAMP = -3
+"""Instead of a timestamp: the record with the largest timestamp (KIP-734)."""
+
+
+READ_UNCOMMITTED, READ_COMMITTED = 0, 1
+"""Isolation levels as requests name them (KIP-98)."""
+ISOLATION_LEVELS = {"read_uncommitted": READ_UNCOMMITTED, "read_committed": READ_COMMITTED}
+"""The same as `isolation.level` names them."""
+
+
+class OffsetAndTimestamp(NamedTuple):
+    """An offset, with the timestamp of its record in milliseconds since 1970 and the epoch of its leader (-1: not told)."""
+
+    offset: int
+    timestamp_ms: int = NO_TIMESTAMP
+    leader_epoch: int = NO_LEADER_EPOCH
+
+
+def leader_problem(metadata: Metadata, partition: TopicPartition) -> BrokerError | None:
+    """Why the leader of `partition` is not known; None if it is."""
+    if metadata.leader(partition.topic, partition.partition) != NO_LEADER:
+        return None
+    topic = metadata.topic(partition.topic)
+    if topic is None:
+        return BrokerError(ErrorCode.LEADER_NOT_AVAILABLE, f"no metadata of topic {partition.topic} yet")
+    if topic.error_code:
+        return BrokerError(
+            topic.error_code,
+            f"topic {partition.topic} is not in the cluster; create it, or check its name"
+            if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            else f"topic {partition.topic}",
+        )
+    if not 0 <= partition.partition < len(topic.partitions):
+        return BrokerError(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            f"{partition} does not exist: topic {partition.topic} has {len(topic.partitions)} partitions, numbered from 0",
+        )
+    return BrokerError(ErrorCode.LEADER_NOT_AVAILABLE, f"{partition} has no leader at the moment")
+
+
+def by_leader(
+    metadata: Metadata, partitions: Iterable[TopicPartition]
+) -> tuple[dict[int, list[TopicPartition]], dict[TopicPartition, BrokerError]]:
+    """`partitions` grouped by leader, in the order given, and those without a leader, with the reason."""
+    groups: dict[int, list[TopicPartition]] = {}
+    problems: dict[TopicPartition, BrokerError] = {}
+    for partition in partitions:
+        problem = leader_problem(metadata, partition)
+        if problem is None:
+            groups.setdefault(metadata.leader(*partition), []).append(partition)
+        else:
+            problems[partition] = problem
+    return groups, problems
+
+
+def list_offsets(
+    metadata: Metadata,
+    targets: Mapping[TopicPartition, int],
+    on_found: Callable[[TopicPartition, OffsetAndTimestamp | BrokerError | None], None] | None = None,
+    *,
+    isolation_level: int = READ_UNCOMMITTED,
+) -> Generator[Sequence[Ask] | Pause, list[Answer], dict[TopicPartition, OffsetAndTimestamp | BrokerError | None]]:
+    """A script: for each partition the offset that goes with its target, a timestamp in ms or one of the constants above.
+
+    The offset for a timestamp is the first one whose record is as late or later; None if there is none. Errors that will not pass
+    stand in the place of an offset. `on_found` hears of each partition as soon as it is settled, however long others take. With
+    READ_COMMITTED, LATEST is the last stable offset: before the first record of a transaction that is still open.
+    """
+    found: dict[TopicPartition, OffsetAndTimestamp | BrokerError | None] = {}
+    while len(found) < len(targets):
+        groups, problems = by_leader(metadata, (partition for partition in targets if partition not in found))
+        refused: dict[TopicPartition, OffsetAndTimestamp | BrokerError | None] = {}
+        refused.update((partition, problem) for partition, problem in problems.items() if not problem.retriable)
+        settled = dict(refused)
+        trouble: Exception | None = None
+        for leader, asked, answer in (yield from _ask_leaders(metadata, groups, targets, isolation_level)):
+            if isinstance(answer, UnsupportedVersion):
+                raise answer
+            if isinstance(answer, Exception):
+                trouble = answer
+                continue
+            answered = _read_answer(answer, leader)
+            for partition in asked:
+                result = answered.get(
+                    partition, BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, f"node {leader} left {partition} out of its answer")
+                )
+                if isinstance(result, BrokerError) and result.retriable:
+                    trouble = result
+                else:
+                    settled[partition] = result
+        found.update(settled)
+        if on_found is not None:
+            for partition, result in settled.items():
+                on_found(partition, result)
+        unplaced = [problem for partition, problem in problems.items() if partition not in refused]
+        if trouble is not None:
+            yield Pause(trouble, refresh=True)
+        elif unplaced:
+            yield Pause(unplaced[0], until_metadata=True)
+    return {partition: found[partition] for partition in targets}
+
+
+def _ask_leaders(
+    metadata: Metadata, groups: Mapping[int, list[TopicPartition]], targets: Mapping[TopicPartition, int], isolation_level: int
+) -> Generator[Sequence[Ask], list[Answer], list[tuple[int, list[TopicPartition], Answer]]]:
+    if not groups:
+        return []
+    asks = [Ask(ApiKey.LIST_OFFSETS, _message(metadata, group, targets, isolation_level), leader) for leader, group in groups.items()]
+    answers = yield asks
+    return [(leader, group, answer) for (leader, group), answer in zip(groups.items(), answers, strict=True)]
+
+
+def _message(
+    metadata: Metadata, partitions: Iterable[TopicPartition], targets: Mapping[TopicPartition, int], isolation_level: int
+) -> Message:
+    topics: dict[str, list[Any]] = {}
+    for partition in partitions:
+        topics.setdefault(partition.topic, []).append(
+            Message(
+                partition_index=partition.partition,
+                current_leader_epoch=metadata.leader_epoch(partition.topic, partition.partition),
+                timestamp=targets[partition],
+            )
+        )
+    listed = [Message(name=name, partitions=items) for name, items in topics.items()]
+    return Message(replica_id=-1, isolation_level=isolation_level, topics=listed)
+
+
+def _read_answer(answer: Message, leader: int) -> dict[TopicPartition, OffsetAndTimestamp | BrokerError | None]:
+    results: dict[TopicPartition, OffsetAndTimestamp | BrokerError | None] = {}
+    for topic in answer.topics:
+        for item in topic.partitions:
+            partition = TopicPartition(topic.name, item.partition_index)
+            if item.error_code:
+                results[partition] = BrokerError(item.error_code, f"{partition}, asked of node {leader}")
+            elif item.offset == NO_OFFSET:
+                results[partition] = None
+            else:
+                results[partition] = OffsetAndTimestamp(item.offset, item.timestamp, item.leader_epoch)
+    return results

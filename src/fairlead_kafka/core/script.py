@@ -1,0 +1,211 @@
+"""Scripts: a sequence of requests, retries included, written from top to bottom and run inside a machine's step.
+
+A script is a generator. It yields a list of `Ask` and is sent the list of answers, a `Message` or an exception each, in the
+same order; or it yields a `Pause` and goes on after it. What it returns, or raises, is the outcome. It has no clock: the
+deadline is the runner's, and a script that is late is closed where it stands.
+
+    while True:
+        answer = (yield [Ask(ApiKey.DELETE_TOPICS, message, CONTROLLER)])[0]
+        if not isinstance(answer, Exception) and answer.error_code == 0:
+            return answer
+        yield Pause(problem_of(answer))
+
+Used by rooms that ask a few questions and wait (admin calls, a consumer's look-ups), not by paths that carry records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import BrokerError, TimedOut, UsageError
+from fairlead_kafka.base.units import ms_to_ns
+from fairlead_kafka.core.backoff import Backoff
+from fairlead_kafka.core.machine import Dice
+from fairlead_kafka.core.network import Network
+from fairlead_kafka.wire import ApiKey, Message
+
+_MISSING = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
+
+
+@dataclass(slots=True)
+class Ask:
+    """One request; `node_id` None: whichever node is least busy, `core.network.CONTROLLER`: the controller.
+
+    With `fails_fast` a node that is gone, or cannot be connected to, is the answer: for one that may have been replaced.
+    `timeout_ms`: how long the answer may take, None: `request.timeout.ms`.
+    """
+
+    api_key: ApiKey
+    message: Message
+    node_id: int | None = None
+    fails_fast: bool = False
+    timeout_ms: float | None = None
+
+
+@dataclass(slots=True)
+class Pause:
+    """Go on later: `problem` is what the caller is told should the time run out meanwhile.
+
+    With `until_metadata`, as soon as newer metadata is here (asked for at once); otherwise after a back-off, and with `refresh` not
+    before newer metadata is here either, for an error that it may mend. `wait_ms` instead of the back-off: for what is known to pass soon.
+    """
+
+    problem: Exception
+    until_metadata: bool = False
+    refresh: bool = False
+    wait_ms: float | None = None
+
+
+Answer: TypeAlias = Message | Exception
+Script: TypeAlias = Generator[Sequence[Ask] | Pause, list[Answer], Any]
+Done: TypeAlias = Callable[[Any, Exception | None], None]
+
+
+@dataclass(slots=True, eq=False)
+class _Run:
+    what: str
+    script: Script
+    deadline_ns: int
+    done: Done
+    answers: list[Any] = field(default_factory=list)
+    unanswered: int = 0
+    resume_ns: int | None = None
+    metadata_version: int | None = None
+    pauses: int = 0
+    problem: Exception | None = None
+    finished: bool = False
+
+
+class Scripts:
+    """All scripts of one machine. `start` may be called at any time; `advance` does the work, once per step, after the network's."""
+
+    def __init__(self, network: Network, dice: Dice, backoff: Backoff) -> None:
+        self._network = network
+        self._dice = dice
+        self._backoff = backoff
+        self._runs: list[_Run] = []
+        self._ready: list[_Run] = []
+
+    def start(self, what: str, script: Script, deadline_ns: int, done: Done) -> None:
+        """Run `script` until `deadline_ns`; `done(value, error)` is called once, inside a later `advance`.
+
+        `what` names the work in errors. When time runs out the error is `TimedOut` with the last problem in it, or that problem
+        itself if it was a topic or partition that does not exist.
+        """
+        run = _Run(what, script, deadline_ns, done)
+        self._runs.append(run)
+        self._ready.append(run)
+
+    def advance(self, now_ns: int) -> None:
+        """Go on with every script that can."""
+        version = self._network.metadata.version
+        for run in self._runs:
+            rested = run.resume_ns is None or now_ns >= run.resume_ns
+            fresh = run.metadata_version is None or version != run.metadata_version
+            if (run.resume_ns is not None or run.metadata_version is not None) and rested and fresh:
+                run.resume_ns = run.metadata_version = None
+                run.answers = []
+                self._ready.append(run)
+        while self._ready:
+            ready, self._ready = self._ready, []
+            for run in ready:
+                self._continue(run, now_ns)
+        for run in self._runs:
+            if not run.finished and now_ns >= run.deadline_ns:
+                run.script.close()
+                self._finish(run, None, self._late(run))
+        self._runs = [run for run in self._runs if not run.finished]
+
+    def deadline_ns(self) -> int | None:
+        """When `advance` is due if nothing arrives; None: nothing is under way."""
+        if self._ready:
+            return 0
+        version = self._network.metadata.version
+        times = [run.deadline_ns for run in self._runs]
+        # One that waits for metadata besides is looked at when they come.
+        times += [run.resume_ns for run in self._runs if run.resume_ns is not None and run.metadata_version != version]
+        return min(times, default=None)
+
+    def close(self, error: Exception) -> None:
+        """Fail everything under way with `error`."""
+        for run in self._runs:
+            if not run.finished:
+                run.script.close()
+                self._finish(run, None, error)
+        self._runs.clear()
+        self._ready.clear()
+
+    def _continue(self, run: _Run, now_ns: int) -> None:
+        if run.finished:
+            return
+        unsendable = next((answer for answer in run.answers if isinstance(answer, UsageError)), None)
+        if unsendable is not None:  # no broker's word and no network's: asking again would bring the same
+            run.script.close()
+            self._finish(run, None, unsendable)
+            return
+        try:
+            step = run.script.send(run.answers or None)  # type: ignore[arg-type]  # None starts a generator
+        except StopIteration as stop:
+            self._finish(run, stop.value, None)
+        except Exception as error:  # a defect, or an argument of no use, ends this script and nobody else's
+            self._finish(run, None, error)
+        else:
+            if isinstance(step, Pause):
+                self._pause(run, step, now_ns)
+            else:
+                self._ask(run, step)
+
+    def _ask(self, run: _Run, asks: Sequence[Ask]) -> None:
+        run.answers = [None] * len(asks)
+        run.unanswered = len(asks)
+        for index, ask in enumerate(asks):
+            self._network.request(
+                ask.api_key,
+                ask.message,
+                self._on_answer(run, run.answers, index),
+                node_id=ask.node_id,
+                deadline_ns=run.deadline_ns,
+                fails_fast=ask.fails_fast,
+                timeout_ms=ask.timeout_ms,
+            )
+
+    def _on_answer(self, run: _Run, answers: list[Any], index: int) -> Callable[[Message | None, Exception | None], None]:
+        def on_answer(response: Message | None, error: Exception | None) -> None:
+            answers[index] = response if error is None else error
+            run.problem = error or run.problem
+            run.unanswered -= 1
+            if run.unanswered == 0 and not run.finished:
+                self._ready.append(run)
+
+        return on_answer
+
+    def _pause(self, run: _Run, pause: Pause, now_ns: int) -> None:
+        run.problem = pause.problem
+        if pause.wait_ms is not None:
+            run.resume_ns = now_ns + ms_to_ns(pause.wait_ms)
+        elif not pause.until_metadata:
+            run.resume_ns = now_ns + self._backoff.wait_ns(run.pauses, self._dice)
+            run.pauses += 1
+        if pause.until_metadata or pause.refresh:
+            run.metadata_version = self._network.metadata.version
+            self._network.metadata.request_update()
+
+    def _finish(self, run: _Run, value: Any, error: Exception | None) -> None:
+        run.finished = True
+        run.done(value, error)
+
+    def _late(self, run: _Run) -> Exception:
+        return late(run.what, run.problem, self._network)
+
+
+def late(what: str, problem: Exception | None, network: Network) -> Exception:
+    """The error for `what` that was not done in time: the missing topic or partition that held it up, else `TimedOut`."""
+    if isinstance(problem, BrokerError) and problem.code in _MISSING:
+        return problem
+    if not network.metadata.nodes:
+        return TimedOut(f"{what}: not done within the time allowed; {network.trouble()}")
+    last = "no broker answered" if problem is None else f"last problem: {problem}"
+    return TimedOut(f"{what}: not done within the time allowed; {last}")

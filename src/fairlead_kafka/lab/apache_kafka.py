@@ -1,0 +1,195 @@
+"""Apache Kafka from Maven Central, for experiments and conformance tests: fetch the jars, start brokers, kill them, stop them.
+
+Needs a Java 17 or newer, and `mvn` for the jars (`maven`).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from fairlead_kafka.client import Admin
+from fairlead_kafka.lab.maven import Unavailable as Unavailable
+from fairlead_kafka.lab.maven import fetch_jars
+
+KAFKA_VERSION = "4.3.1"
+START_TIMEOUT_S = 60.0
+CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
+_ARTIFACTS = (
+    f"org.apache.kafka:kafka_2.13:{KAFKA_VERSION}",
+    f"org.apache.kafka:kafka-tools:{KAFKA_VERSION}",
+    "org.slf4j:slf4j-simple:1.7.36",
+)
+
+
+def jars() -> Path:
+    """The folder with Apache Kafka's jars, fetched if it is not there yet. Raises Unavailable."""
+    java()
+    return fetch_jars(f"apache-kafka-{KAFKA_VERSION}", _ARTIFACTS)
+
+
+def java() -> str:
+    """The Java to run Kafka with. Raises Unavailable."""
+    home = os.environ.get("JAVA_HOME")
+    found = os.path.join(home, "bin", "java") if home else shutil.which("java")
+    if not found or not os.path.exists(found):
+        raise Unavailable("Apache Kafka needs Java 17 or newer, and there is no java on the PATH")
+    return found
+
+
+def java_command(main_class: str, *arguments: str, heap: str = "512m") -> list[str]:
+    """The command line of one of Kafka's own tools."""
+    return [java(), f"-Xmx{heap}", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", f"{jars()}/*", main_class, *arguments]
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class ApacheKafka:
+    """KRaft brokers 0 and on at 127.0.0.1, the last of them the controller too, data in a temporary folder; a context manager.
+
+    `advertise(node_id, port)` names the port at which clients are told to find a broker that listens on `port`: a proxy's, say.
+    Further arguments are broker configs, with `_` for `.`. Raises Unavailable.
+    """
+
+    def __init__(self, heap: str = "1g", brokers: int = 1, advertise: Callable[[int, int], int] | None = None, **properties: Any) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="fairlead-apache-kafka-"))
+        self._heap = heap
+        self._ports = [_free_port() for _ in range(brokers)]
+        self._processes: list[subprocess.Popen[bytes] | None] = [None] * brokers
+        advertised = [port if advertise is None else advertise(node_id, port) for node_id, port in enumerate(self._ports)]
+        self.bootstrap_servers = ",".join(f"127.0.0.1:{port}" for port in advertised)
+        try:
+            self._configure(advertised, {key.replace("_", "."): value for key, value in properties.items()})
+            for node_id in range(brokers):
+                self._processes[node_id] = self._launch(node_id)
+            for node_id in range(brokers):
+                self._wait_until_up(node_id)
+            if brokers > 1:
+                self._wait_until_known(brokers)
+        except BaseException:
+            self.close()
+            raise
+
+    def kill(self, node_id: int) -> None:
+        """`kill -9` a broker. Nothing if it does not run."""
+        process, self._processes[node_id] = self._processes[node_id], None
+        if process is not None:
+            process.kill()
+            process.wait()
+
+    def start(self, node_id: int) -> None:
+        """Start a killed broker again, from what is on disk. Nothing if it runs."""
+        if self._processes[node_id] is None:
+            self._processes[node_id] = self._launch(node_id)
+            self._wait_until_up(node_id)
+
+    def stop_all(self) -> None:
+        """Stop all brokers in good order, the controller last."""
+        for node_id, process in enumerate(self._processes):
+            if process is not None:
+                process.terminate()
+                process.wait()
+                self._processes[node_id] = None
+
+    def start_all(self) -> None:
+        """Start all brokers that do not run, at once; returns when all listen and the controller knows them."""
+        stopped = [node_id for node_id, process in enumerate(self._processes) if process is None]
+        for node_id in stopped:
+            self._processes[node_id] = self._launch(node_id)
+        for node_id in stopped:
+            self._wait_until_up(node_id)
+        self._wait_until_known(len(self._processes))
+
+    @property
+    def process_ids(self) -> list[int]:
+        """Of the brokers that run."""
+        return [process.pid for process in self._processes if process is not None]
+
+    @property
+    def data_folders(self) -> list[Path]:
+        """Of each broker, where its logs are."""
+        return [self._folder / f"data-{node_id}" for node_id in range(len(self._processes))]
+
+    def _configure(self, advertised: list[int], properties: dict[str, Any]) -> None:
+        """Write each broker's configuration, and format its folder."""
+        controller_id, controller_port = len(advertised) - 1, _free_port()
+        formatting = []
+        for node_id, port in enumerate(self._ports):
+            leads = node_id == controller_id
+            settings = {
+                "process.roles": "broker,controller" if leads else "broker",
+                "node.id": node_id,
+                "controller.quorum.voters": f"{controller_id}@127.0.0.1:{controller_port}",
+                "listeners": f"PLAINTEXT://127.0.0.1:{port}" + (f",CONTROLLER://127.0.0.1:{controller_port}" if leads else ""),
+                "advertised.listeners": f"PLAINTEXT://127.0.0.1:{advertised[node_id]}",
+                "controller.listener.names": "CONTROLLER",
+                "log.dirs": self._folder / f"data-{node_id}",
+                "offsets.topic.replication.factor": 1,
+                "transaction.state.log.replication.factor": 1,
+                "transaction.state.log.min.isr": 1,
+                "group.initial.rebalance.delay.ms": 0,
+                **properties,
+            }
+            self._config(node_id).write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+            with self._log(node_id).open("wb") as log:
+                command = java_command("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(self._config(node_id)))
+                formatting.append(subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT))
+        for node_id, process in enumerate(formatting):
+            if process.wait() != 0:
+                raise Unavailable(f"Apache Kafka's folder could not be formatted: {self._said(node_id)}")
+
+    def _launch(self, node_id: int) -> subprocess.Popen[bytes]:
+        with self._log(node_id).open("ab") as log:
+            command = java_command("kafka.Kafka", str(self._config(node_id)), heap=self._heap)
+            return subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+
+    def _wait_until_up(self, node_id: int) -> None:
+        deadline_s, process = time.monotonic() + START_TIMEOUT_S, self._processes[node_id]
+        while time.monotonic() < deadline_s and process is not None and process.poll() is None:
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", self._ports[node_id])) == 0:
+                    return
+            time.sleep(0.05)
+        raise Unavailable(f"Apache Kafka did not start within {START_TIMEOUT_S:g} s: {self._said(node_id)}")
+
+    def _wait_until_known(self, brokers: int) -> None:
+        """The controller lets a broker in some time after it listens."""
+        deadline_s = time.monotonic() + START_TIMEOUT_S
+        with Admin({"bootstrap.servers": self.bootstrap_servers}) as admin:
+            while len(admin.describe_cluster().nodes) < brokers:
+                if time.monotonic() > deadline_s:
+                    raise Unavailable(f"not all of {brokers} brokers of Apache Kafka joined within {START_TIMEOUT_S:g} s")
+                time.sleep(0.1)
+
+    def _config(self, node_id: int) -> Path:
+        return self._folder / f"broker-{node_id}.properties"
+
+    def _log(self, node_id: int) -> Path:
+        return self._folder / f"broker-{node_id}.log"
+
+    def _said(self, node_id: int) -> str:
+        return self._log(node_id).read_text(errors="replace").strip()[-500:]
+
+    def close(self) -> None:
+        """Stop all brokers and remove their data. Safe to call twice."""
+        for node_id in range(len(self._processes)):
+            self.kill(node_id)
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def __enter__(self) -> ApacheKafka:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()

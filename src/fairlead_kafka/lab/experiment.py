@@ -1,0 +1,123 @@
+"""Experiments by name, and the stable shape of their reports."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import fairlead_kafka
+from fairlead_kafka.lab.plotting import Unplottable
+
+Row = dict[str, Any]
+Status = Callable[[str], None]
+"""Told what is being measured now, for showing progress."""
+
+REPORT_VERSION = 1
+AS_KAFKA: Mapping[str, Any] = {"batch.max.size": 0}
+"""Every batch of ours leaves by itself, as Kafka's do: what the KIPs' policies are replayed with."""
+_PACKAGES = ("pyarrow", "numba", "numpy", "confluent-kafka", "kafka-python", "aiokafka", "pyspark")
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """An experiment: what it measures, and where its functions `run(status, **parameters) -> rows` and `plot(rows, path)` are."""
+
+    name: str
+    summary: str
+    module: str
+
+    def run(self, status: Status, **parameters: Any) -> list[Row]:
+        """The rows, flat, units in the keys."""
+        return import_module(self.module).run(status, **parameters)  # type: ignore[no-any-return]
+
+    def plot(self, rows: Sequence[Row], path: Path) -> None:
+        """Draw what was measured into `path`. Raises `plotting.Unplottable` where there is nothing to draw or nothing to draw with."""
+        draw = getattr(import_module(self.module), "plot", None)
+        measured = [row for row in rows if "skipped" not in row]
+        if draw is None or not measured:
+            raise Unplottable("nothing was measured that could be drawn")
+        draw(measured, path)
+
+
+EXPERIMENTS: Mapping[str, Experiment] = {
+    one.name: one
+    for one in (
+        Experiment("kernels", "Records encoded and decoded per second by the kernels, no network.", "fairlead_kafka.lab.kernels"),
+        Experiment(
+            "throughput",
+            "Records produced per second, beside the peers, on Apache Kafka and on our cluster.",
+            "fairlead_kafka.lab.throughput",
+        ),
+        Experiment(
+            "batching", "What batch.size, linger.ms, compression and the limits do to the same records.", "fairlead_kafka.lab.batching"
+        ),
+        Experiment(
+            "kip480", "Latency by partitions, rate and linger: round robin, sticky and late, as in KIP-480.", "fairlead_kafka.lab.kip480"
+        ),
+        Experiment(
+            "kip794",
+            "Latency and evenness while one broker of three is slow, as in KIP-794, beside the peers.",
+            "fairlead_kafka.lab.kip794",
+        ),
+        Experiment(
+            "kip578",
+            "What 10 to 30,000 partitions cost: throughput, creation, deletion, restart, as in KIP-578.",
+            "fairlead_kafka.lab.kip578",
+        ),
+        Experiment(
+            "isolation",
+            "One broker of three goes slow or dies: what the other two still get, beside the peers.",
+            "fairlead_kafka.lab.isolation",
+        ),
+        Experiment(
+            "spark",
+            "Rows per second and latency through Spark: read, write, copy, beside Spark's own Kafka connector.",
+            "fairlead_kafka.lab.spark",
+        ),
+    )
+}
+
+TRIALS: Mapping[str, str] = {
+    "bounded": "Gigabytes through Spark's read and write with a small heap and small Python workers: is anything lost?",
+    "exactly-once": "`kill -9` on a Spark query at every step of an exactly-once write: is each row there once?",
+    "replication": "What a partition, a producer and a consumer go through when replicas are lost, step by step.",
+    "killstorm": "`kill -9` over and over on brokers under load from three clients: is anything lost, or there twice?",
+    "transcript": "The same requests to Apache Kafka and to our cluster, the answers compared field by field.",
+}
+"""What is right or wrong rather than fast or slow, by name: commands of the lab that have nothing to draw."""
+
+
+def environment() -> Row:
+    """What a figure depends on: machine, interpreter, libraries."""
+    libraries = {}
+    for name in _PACKAGES:
+        try:
+            libraries[name] = version(name)
+        except PackageNotFoundError:
+            libraries[name] = "not installed"
+    return {
+        "fairlead": fairlead_kafka.__version__,
+        "python": sys.version.split()[0],
+        "system": platform.platform(),
+        "cpus": os.cpu_count(),
+        "load_average": os.getloadavg()[0],
+        "libraries": libraries,
+    }
+
+
+def report(name: str, parameters: Mapping[str, Any], rows: Sequence[Row]) -> Row:
+    """The report of one run, as `--json` writes it."""
+    return {
+        "experiment": name,
+        "version": REPORT_VERSION,
+        "environment": environment(),
+        "parameters": dict(parameters),
+        "rows": list(rows),
+    }

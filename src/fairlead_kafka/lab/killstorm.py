@@ -1,0 +1,232 @@
+"""A storm of `kill -9` over the brokers of a cluster under load: is every record that was acknowledged there in the end, and there once?
+
+Each broker is a process. Topics have three replicas, min.insync.replicas is 2, and every client produces with acks=all as an idempotent
+producer, each to a topic of its own, all at the same time: ours, librdkafka (confluent-kafka), and Kafka's own VerifiableProducer in Java.
+A broker is killed, lies dead for a moment, and starts again; mostly the next is killed when all replicas are in sync again, at times while
+they are not, and at times two at once. When it is over all topics are read from the beginning.
+
+Rows `{"system", "kills", "acked", "lost", "duplicated", "unavailable_ms_max"}`: `lost` counts records that were acknowledged and are not
+there, `duplicated` those that are there more than once; `unavailable_ms_max` is the longest time between two acknowledgements.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pyarrow.compute as pc
+
+from fairlead_kafka.base.errors import FairleadError
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.client import Admin, Consumer
+from fairlead_kafka.lab.apache_kafka import Unavailable, java_command
+from fairlead_kafka.lab.experiment import Row, Status
+from fairlead_kafka.lab.peers.storm import DRAIN_S, Errand
+from fairlead_kafka.testing import Cluster
+
+SYSTEMS = {"fairlead": None, "confluent-kafka": "confluent_kafka", "java": None}
+"""Each with the module that it needs here."""
+BROKERS = 3
+PARTITIONS = 6
+RATE = 300
+"""Records a second of each client."""
+DEAD_MAX_S = 0.5
+"""How long a killed broker lies dead at most."""
+CALM_MAX_S = 0.5
+"""How long all is well at most before the next kill."""
+SYNC_TIMEOUT_S = 60.0
+IMPATIENT = 0.2
+"""Share of kills that do not wait until all replicas are in sync again."""
+DOUBLE = 0.1
+"""Share of kills that take a second broker along."""
+_JAVA_CONFIG = "enable.idempotence=true\nretries=2147483647\nmax.in.flight.requests.per.connection=5\nlinger.ms=5\n"
+
+
+@dataclass(slots=True)
+class _Client:
+    system: str
+    topic: str
+    process: subprocess.Popen[bytes]
+    said: Path
+
+    def stop(self) -> None:
+        """Have it finish what is under way."""
+        if self.process.stdin is not None:
+            self.process.stdin.close()
+        if self.system == "java":
+            self.process.terminate()  # it closes its producer then
+
+    def wait(self) -> None:
+        """Until it has; it is killed if it does not come to an end."""
+        try:
+            self.process.wait(DRAIN_S + SYNC_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+def run(status: Status, *, kills: int, systems: Sequence[str], seed: int) -> list[Row]:
+    """One storm; a row for each client. `seed` draws who is killed and when."""
+    missing = {system: reason for system in systems if (reason := _missing(system))}
+    present = [system for system in systems if system not in missing]
+    with tempfile.TemporaryDirectory(prefix="fairlead-storm-") as folder:
+        rows = _storm(status, kills, present, random.Random(seed), Path(folder)) if present else []
+    return rows + [{"system": system, "skipped": reason} for system, reason in missing.items()]
+
+
+def _missing(system: str) -> str | None:
+    module = SYSTEMS[system]
+    if module is not None and find_spec(module) is None:
+        return f"{module} is not installed; pip install 'fairlead-kafka[lab]'"
+    if system == "java":
+        try:
+            java_command("")
+        except Unavailable as error:
+            return str(error)
+    return None
+
+
+def _storm(status: Status, kills: int, systems: Sequence[str], dice: random.Random, folder: Path) -> list[Row]:
+    config = {"min.insync.replicas": 2, "default.replication.factor": BROKERS, "auto.create.topics.enable": False}
+    with Cluster(BROKERS, processes=True, config=config) as cluster:
+        topics = {system: f"storm-{system}" for system in systems}
+        for topic in topics.values():
+            cluster.create_topic(topic, PARTITIONS, BROKERS)
+        clients = [_launch(system, cluster.bootstrap_servers, topic, folder) for system, topic in topics.items()]
+        try:
+            done = 0
+            with Admin({"bootstrap.servers": cluster.bootstrap_servers}) as admin:
+                _await_acknowledged(clients)
+                while done < kills:
+                    done += _strike(cluster, dice, kills - done)
+                    if dice.random() >= IMPATIENT:
+                        _await_in_sync(admin, topics.values())
+                    status(f"{done} of {kills} kills")
+                    time.sleep(dice.uniform(0, CALM_MAX_S))
+                status("the clients finish")
+                for client in clients:
+                    client.stop()
+                for client in clients:
+                    client.wait()
+                _await_in_sync(admin, topics.values())
+            status("reading back")
+            return [_row(client, cluster.bootstrap_servers, kills) for client in clients]
+        finally:
+            for client in clients:
+                client.process.kill()
+                client.process.wait()
+
+
+def _launch(system: str, bootstrap_servers: str, topic: str, folder: Path) -> _Client:
+    if system == "java":
+        config = folder / "java.properties"
+        config.write_text(_JAVA_CONFIG)
+        command = java_command(
+            "org.apache.kafka.tools.VerifiableProducer",
+            "--topic", topic, "--bootstrap-server", bootstrap_servers, "--max-messages", "-1", "--throughput", str(RATE), "--acks", "-1",
+            "--command-config", str(config), heap="128m",
+        )  # fmt: skip
+    else:
+        command = [sys.executable, "-m", "fairlead_kafka.lab.peers.storm", Errand(system, bootstrap_servers, topic, RATE).to_json()]
+    said = folder / f"{system}.txt"
+    with said.open("wb") as out, (folder / f"{system}.err").open("wb") as err:
+        return _Client(system, topic, subprocess.Popen(command, stdin=subprocess.PIPE, stdout=out, stderr=err), said)
+
+
+def _strike(cluster: Cluster, dice: random.Random, left: int) -> int:
+    """Kill one broker, or two, and start them again; how many."""
+    victims = dice.sample(range(BROKERS), 2 if left > 1 and dice.random() < DOUBLE else 1)
+    for node_id in victims:
+        cluster.broker(node_id).kill()
+    time.sleep(dice.uniform(0, DEAD_MAX_S))
+    for node_id in victims:
+        cluster.broker(node_id).start()
+    return len(victims)
+
+
+def _await_in_sync(admin: Admin, topics: Iterable[str]) -> None:
+    """Until all replicas of all partitions are in sync. FairleadError if that does not come about."""
+    names, deadline_s = list(topics), time.monotonic() + SYNC_TIMEOUT_S
+    while True:
+        behind = [
+            f"{name}-{number} (in sync: {list(partition.isr)})"
+            for name, topic in admin.describe_topics(names).items()
+            for number, partition in enumerate(topic.partitions)
+            if len(partition.isr) < BROKERS or partition.leader < 0
+        ]
+        if not behind:
+            return
+        if time.monotonic() > deadline_s:
+            raise FairleadError(f"not in sync again {SYNC_TIMEOUT_S:g} s after a kill: {', '.join(behind)}")
+        time.sleep(0.05)
+
+
+def _await_acknowledged(clients: Sequence[_Client]) -> None:
+    """Until the JVM is up: it tells of its first acknowledgement at once, the others are faster anyway."""
+    deadline_s = time.monotonic() + SYNC_TIMEOUT_S
+    for client in clients:
+        while client.system == "java" and not client.said.stat().st_size:
+            if client.process.poll() is not None or time.monotonic() > deadline_s:
+                raise FairleadError(f"the {client.system} client did not begin: {client.said.with_suffix('.err').read_text()[-500:]}")
+            time.sleep(0.05)
+
+
+def _row(client: _Client, bootstrap_servers: str, kills: int) -> Row:
+    text = client.said.read_text()
+    acked = java_acknowledged(text) if client.system == "java" else acknowledged(text)
+    if not acked:
+        why = client.said.with_suffix(".err").read_text().strip()[-500:]
+        return {"system": client.system, "skipped": f"nothing was acknowledged: {why or 'it said nothing'}"}
+    return {"system": client.system, "kills": kills, **verdict(acked, _read(bootstrap_servers, client.topic))}
+
+
+def verdict(acked: Mapping[int, int], held: Iterable[int]) -> Row:
+    """Records that were acknowledged (number → when, in ms), against the numbers of all that are there."""
+    counts = Counter(held)
+    times_ms = sorted(acked.values())
+    return {
+        "acked": len(acked),
+        "lost": sum(number not in counts for number in acked),
+        "duplicated": sum(count > 1 for count in counts.values()),
+        "unavailable_ms_max": max((after - before for before, after in pairwise(times_ms)), default=0),
+    }
+
+
+def acknowledged(text: str) -> dict[int, int]:
+    """What `peers.storm` said: number → when it was acknowledged, in ms since 1970."""
+    lines = [line.split() for line in text.splitlines() if not line.startswith("failed")]
+    return {int(number): int(time_ms) for number, time_ms in lines}
+
+
+def java_acknowledged(text: str) -> dict[int, int]:
+    """The same of what VerifiableProducer said: a line of JSON for each event."""
+    acked: dict[int, int] = {}
+    for line in text.splitlines():
+        event: dict[str, Any] = json.loads(line) if line.startswith("{") else {}
+        if event.get("name") == "producer_send_success":
+            acked[int(event["value"])] = int(event["timestamp"])
+    return acked
+
+
+def _read(bootstrap_servers: str, topic: str) -> list[int]:
+    """The number in every record of the topic."""
+    partitions = [TopicPartition(topic, number) for number in range(PARTITIONS)]
+    found: list[int] = []
+    with Consumer({"bootstrap.servers": bootstrap_servers, "auto.offset.reset": "earliest"}) as consumer:
+        consumer.assign(partitions)
+        ends = consumer.end_offsets(partitions)
+        while any(consumer.position(partition) < end for partition, end in ends.items()):
+            values = consumer.poll_table(1.0, columns=["value"]).column("value")
+            found += pc.cast(pc.cast(values, "string"), "int64").to_pylist()
+    return found

@@ -1,0 +1,37 @@
+"""Our three brokers as a program of their own, for KIP-578's experiments: it loads what brokers need and nothing else.
+
+    python -m fairlead_kafka.lab.kip578_brokers FOLDER thread|processes
+
+It prints where the brokers are, and obeys lines of JSON, ["kill" or "start", broker], until there are no more.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import sys
+from typing import Any
+
+BROKERS = 3
+
+
+def main(folder: str, hosting: str) -> None:
+    """Host a cluster over `folder`, print where it is, and do as told."""
+    # kio, the message schemas, loads Hypothesis too where that is installed: a tool for tests, and slower to load than the brokers.
+    sys.modules.setdefault("hypothesis", None)  # type: ignore[arg-type]
+    from fairlead_kafka.testing import Cluster
+
+    gc.collect()
+    gc.freeze()  # as `fairlead up` does
+    more: dict[str, Any] = {"processes": True} if hosting == "processes" else {}
+    with Cluster(BROKERS, data_dir=folder, **more) as cluster:
+        print(json.dumps(cluster.bootstrap_servers))
+        for line in sys.stdin:
+            what, node_id = json.loads(line)
+            broker = cluster.broker(node_id)
+            (broker.kill if what == "kill" else broker.start)()
+            print(json.dumps(what))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,212 @@
+"""Three brokers for KIP-578's experiments, ours or Apache Kafka's, that can be stopped, started, killed, weighed and counted.
+
+Ours run in a process of their own (`kip578_brokers`), which takes orders by the line, so that memory is the brokers' alone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol
+
+from fairlead_kafka.base.errors import FairleadError
+from fairlead_kafka.lab.apache_kafka import ApacheKafka
+from fairlead_kafka.lab.kip578_brokers import BROKERS
+
+HOSTINGS = ("thread", "processes")
+"""Our brokers: all in one thread of one process, or each in a process of its own."""
+HEAP = "1g"
+"""Of each of Apache Kafka's brokers; KIP-578 had 2 GB, of machines of their own."""
+FILES_OF_A_PARTITION = 1
+"""That a broker of Apache Kafka keeps open for a replica: the log; its two indexes are maps."""
+MAPS_OF_A_PARTITION = 2
+SPARE_FILES = 1_000
+SPARE_MAPS = 4_000
+"""What a JVM needs besides."""
+
+
+class KipTarget(Protocol):
+    """A fresh cluster of three brokers over a folder of its own."""
+
+    bootstrap_servers: str
+
+    def stop(self) -> None:
+        """Stop all brokers in good order."""
+
+    def start(self) -> None:
+        """Start all brokers again from what is on disk; returns when they take connections."""
+
+    def kill(self, node_id: int) -> None:
+        """`kill -9` one broker."""
+
+    def revive(self, node_id: int) -> None:
+        """Start a killed broker again; returns when it takes connections."""
+
+    def rss_mb(self) -> int:
+        """Resident memory of all brokers together, in 2**20 bytes."""
+
+    def files(self) -> int:
+        """Files in the brokers' folders."""
+
+
+class Embedded:
+    """Our own three brokers, in another process. A context manager."""
+
+    def __init__(self, hosting: str) -> None:
+        self._hosting = hosting
+        self._folder = Path(tempfile.mkdtemp(prefix="fairlead-kip578-"))
+        self._process: subprocess.Popen[str] | None = None
+        try:
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+
+    def start(self) -> None:
+        """See `KipTarget`."""
+        command = [sys.executable, "-u", "-m", "fairlead_kafka.lab.kip578_brokers", str(self._folder), self._hosting]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.bootstrap_servers = str(self._answer())
+
+    def stop(self) -> None:
+        """See `KipTarget`."""
+        process, self._process = self._process, None
+        if process is not None:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            process.stdin.close()  # the end of its orders is the end of its work
+            process.wait()
+            process.stdout.close()
+
+    def kill(self, node_id: int) -> None:
+        """See `KipTarget`."""
+        self._order("kill", node_id)
+
+    def revive(self, node_id: int) -> None:
+        """See `KipTarget`."""
+        self._order("start", node_id)
+
+    def rss_mb(self) -> int:
+        """See `KipTarget`. Of the launching process too, which is the controller's."""
+        assert self._process is not None
+        return rss_mb([self._process.pid, *_children(self._process.pid)])
+
+    def files(self) -> int:
+        """See `KipTarget`."""
+        return _files(self._folder)
+
+    def _order(self, what: str, node_id: int) -> None:
+        assert self._process is not None
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps([what, node_id]) + "\n")
+        self._process.stdin.flush()
+        self._answer()
+
+    def _answer(self) -> Any:
+        assert self._process is not None
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise FairleadError(f"the embedded cluster ended with code {self._process.wait()}; what it said is above")
+        return json.loads(line)
+
+    def close(self) -> None:
+        """Stop, and remove all data."""
+        self.stop()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def __enter__(self) -> Embedded:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+
+class Apache:
+    """Three JVMs with a broker of Apache Kafka in each, the last of them the controller too."""
+
+    def __init__(self, kafka: ApacheKafka) -> None:
+        self._kafka = kafka
+        self.bootstrap_servers = kafka.bootstrap_servers
+        self.kill = kafka.kill
+        self.revive = kafka.start
+
+    def stop(self) -> None:
+        """See `KipTarget`."""
+        self._kafka.stop_all()
+
+    def start(self) -> None:
+        """See `KipTarget`."""
+        self._kafka.start_all()
+
+    def rss_mb(self) -> int:
+        """See `KipTarget`."""
+        return rss_mb(self._kafka.process_ids)
+
+    def files(self) -> int:
+        """See `KipTarget`."""
+        return sum(_files(folder) for folder in self._kafka.data_folders)
+
+
+@contextmanager
+def kip_target(name: str, hosting: str = HOSTINGS[0]) -> Iterator[KipTarget]:
+    """A fresh cluster, "fairlead" or "apache-kafka", stopped and removed at the end. `hosting` is of ours.
+
+    Raises `apache_kafka.Unavailable` if Apache Kafka cannot be had here.
+    """
+    if name == "fairlead":
+        with Embedded(hosting) as embedded:
+            yield embedded
+        return
+    with ApacheKafka(HEAP, BROKERS) as kafka:
+        yield Apache(kafka)
+
+
+def too_many_for_apache_kafka(replicas: int) -> str | None:
+    """Why a broker of Apache Kafka cannot have so many replicas on this machine; None: it can."""
+    files, maps = replicas * FILES_OF_A_PARTITION + SPARE_FILES, replicas * MAPS_OF_A_PARTITION + SPARE_MAPS
+    _, files_max = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if files_max != resource.RLIM_INFINITY and files > files_max:
+        return f"each broker of Apache Kafka would keep {replicas:,} logs open, and a process may have {files_max:,} files here (ulimit -n)"
+    try:
+        maps_max = int(Path("/proc/sys/vm/max_map_count").read_text())
+    except OSError:
+        return None
+    if maps > maps_max:
+        return f"each broker of Apache Kafka would map {2 * replicas:,} indexes, and a process may have {maps_max:,} maps here"
+    return None
+
+
+def rss_mb(process_ids: Iterable[int]) -> int:
+    """Resident memory of processes together, in 2**20 bytes, by Linux's account; 0 for one that is gone."""
+    total_kb = 0
+    for process_id in process_ids:
+        try:
+            found = re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{process_id}/status").read_text())
+        except OSError:
+            continue
+        total_kb += int(found[1]) if found else 0
+    return total_kb // 1024
+
+
+def _children(process_id: int) -> list[int]:
+    """Processes that it started, and those that they started."""
+    try:
+        direct = [int(each) for task in Path(f"/proc/{process_id}/task").iterdir() for each in (task / "children").read_text().split()]
+    except OSError:
+        return []
+    return direct + [each for child in direct for each in _children(child)]
+
+
+def _files(folder: Path) -> int:
+    return sum(len(names) for _, _, names in os.walk(folder))

@@ -1,0 +1,60 @@
+"""Jars from Maven Central, for peers that run on Java: fetched once by `mvn` and kept beside the interpreter."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from fairlead_kafka.base.errors import FairleadError
+
+
+class Unavailable(FairleadError):
+    """A peer cannot be had here; the message says what is missing."""
+
+
+def share_folder(name: str) -> Path:
+    """Where what was fetched for a peer is kept: beside the interpreter, so that it goes when the environment goes."""
+    return Path(sys.prefix) / "share" / "fairlead" / name
+
+
+def fetch_jars(name: str, artifacts: Sequence[str], without: Sequence[str] = ()) -> Path:
+    """The folder with the jars of `artifacts` ("group:artifact:version") and of all they need, fetched if it is not there yet.
+
+    `without`: "group:artifact" of what is left out, `*` for any. Raises Unavailable.
+    """
+    folder = share_folder(name)
+    if (folder / "complete").exists():
+        return folder
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise Unavailable(f"{name} comes from Maven Central, and there is no mvn on the PATH")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "pom.xml").write_text(_project(name, artifacts, without))
+    ran = subprocess.run(
+        [maven, "-B", "-q", "dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={folder}"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if ran.returncode != 0:
+        raise Unavailable(f"Maven could not fetch {name}: {(ran.stdout + ran.stderr).strip()[-500:]}")
+    (folder / "complete").touch()
+    return folder
+
+
+def _project(name: str, artifacts: Sequence[str], without: Sequence[str]) -> str:
+    """A project that does nothing but depend on `artifacts`."""
+    excluded = "".join(f"<exclusion>{_coordinates(one)}</exclusion>" for one in without)
+    dependencies = "".join(f"<dependency>{_coordinates(one)}<exclusions>{excluded}</exclusions></dependency>" for one in artifacts)
+    return (
+        '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion><groupId>fairlead</groupId>'
+        f"<artifactId>{name}</artifactId><version>1</version><dependencies>{dependencies}</dependencies></project>"
+    )
+
+
+def _coordinates(artifact: str) -> str:
+    return "".join(f"<{tag}>{text}</{tag}>" for tag, text in zip(("groupId", "artifactId", "version"), artifact.split(":"), strict=False))

@@ -1,0 +1,96 @@
+"""Paced loads in processes of their own, one system after another: what the two KIPs' experiments are made of."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib.util import find_spec
+from typing import Any
+
+from fairlead_kafka.client import Admin, NewTopic
+from fairlead_kafka.lab.apache_kafka import Unavailable
+from fairlead_kafka.lab.bounded import run_client
+from fairlead_kafka.lab.held import Held, by_broker, held
+from fairlead_kafka.lab.pacing import Load
+from fairlead_kafka.lab.peers.paced import DRAIN_S, Task
+from fairlead_kafka.lab.peers.paced_java import paced_java
+from fairlead_kafka.lab.stolen import Stolen
+
+MODULES: dict[str, str | None] = {
+    "fairlead": None,
+    "java": None,
+    "confluent-kafka": "confluent_kafka",
+    "kafka-python": "kafka",
+    "aiokafka": "aiokafka",
+}
+"""Each system with the module that it needs here."""
+START_S = 30.0
+"""A client's process gets so long beside its load, to start and to end."""
+
+BROKERS_WARM_UP_S = 90.0
+"""Three brokers on two cores: after 6 s the median of one load is 8 ms, after 90 s it is 3. Who came first paid for all."""
+
+
+def limit_s(records: int, rate: int) -> float:
+    """How long a load may take before it is given up: three times as long as it should, and what connecting takes."""
+    return 3 * records / rate + DRAIN_S
+
+
+def run_paced(task: Task) -> dict[str, Any]:
+    """Runs one system's load; its figures (`peers.paced`), or {"skipped": why}."""
+    module = MODULES[task.system]
+    if module and find_spec(module) is None:
+        return {"skipped": f"{module} is not installed; pip install 'fairlead-kafka[lab]'"}
+    try:
+        if task.system == "java":
+            return paced_java(task)
+    except Unavailable as error:
+        return {"skipped": str(error)}
+    return run_client([sys.executable, "-m", "fairlead_kafka.lab.peers.paced", task.to_json()], task.load.limit_s + DRAIN_S + START_S)
+
+
+def make_topics(bootstrap_servers: str, names: Sequence[str], brokers: int, partitions: int) -> None:
+    """Topics whose partition i is led by broker i modulo `brokers`, and has no other replica."""
+    leaders = [[partition % brokers] for partition in range(partitions)]
+    with Admin({"bootstrap.servers": bootstrap_servers}) as admin:
+        admin.create_topics([NewTopic(name, assignments=leaders) for name in names])
+
+
+def warm_up(bootstrap_servers: str, brokers: int, rate: int) -> None:
+    """A load of the rate that is to be measured, which nobody measures: Java brokers are slow until their code is compiled."""
+    topic = "warm-up"
+    make_topics(bootstrap_servers, [topic], brokers, brokers)
+    load = load_of(round(BROKERS_WARM_UP_S * rate), rate, 512, 0)
+    run_paced(Task("fairlead", bootstrap_servers, topic, load, {"linger.ms": 0, "partitioner.class": "round_robin"}))
+
+
+def measure(task: Task, brokers: int) -> dict[str, Any]:
+    """`run_paced` and what its topic then holds; the topic is deleted, so that no later system pays for this one's data.
+
+    Adds {cpu_stolen_share, bytes_broker_0, …, batch_size_avg_bytes, records, warmup_records}; `records` counts the warm-up too.
+    """
+    stolen = Stolen()
+    figures = run_paced(task)
+    if "skipped" in figures:
+        return figures
+    figures["cpu_stolen_share"] = stolen.share()
+    sums = by_broker(held(task.bootstrap_servers, task.topic), brokers)
+    with Admin({"bootstrap.servers": task.bootstrap_servers}) as admin:
+        admin.delete_topics([task.topic])
+    return {**figures, **split_figures(sums), "records": task.load.total, "warmup_records": task.load.warmup_records}
+
+
+def split_figures(sums: list[Held]) -> dict[str, Any]:
+    """{bytes_broker_0, …, batch_size_avg_bytes} of sums by broker."""
+    batches = sum(one.batches for one in sums)
+    size_bytes = sum(one.size_bytes for one in sums)
+    return {
+        **{f"bytes_broker_{one.leader}": one.size_bytes for one in sums},
+        "batch_size_avg_bytes": round(size_bytes / batches) if batches else None,
+    }
+
+
+def load_of(records: int, rate: int, record_size: int, warmup_s: float, **more: Any) -> Load:
+    """A load of `records` after a warm-up of so many seconds, given up by `limit_s`."""
+    warmup_records = round(warmup_s * rate)
+    return Load(records, rate, record_size, warmup_records=warmup_records, limit_s=limit_s(records + warmup_records, rate), **more)

@@ -1,0 +1,145 @@
+"""Open-loop loads: how many records are due when, and what their latencies come to. Pure arithmetic, for real and virtual clocks.
+
+A load does not wait for answers: record number n is due at n / rate seconds, whatever became of those before it. Time is cut into
+periods, and the records of a period are handed over together at its beginning: a period of a millisecond is as even as a thread that
+sleeps can be (kafka-producer-perf-test saves pauses up to two), one of 100 ms is the throttle of Trogdor's ProduceBench, by which
+KIP-480 was measured. Latency runs from the call that hands a record over to its acknowledgement, as in Kafka's `ProducerPerformance`;
+a client that makes its caller wait is found out by the records per second it reaches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fairlead_kafka.base.units import MIB, NS_PER_MS, NS_PER_S
+
+_OPEN, _FAILED = 0, -1
+PERCENTILES = {"p50_ms": 0.5, "p95_ms": 0.95, "p99_ms": 0.99, "p999_ms": 0.999}
+
+
+@dataclass(frozen=True)
+class Load:
+    """What is produced: `warmup_records` and then `records` of `record_size` bytes each, `rate` a second.
+
+    What is warm-up counts for everything but latencies and records per second. `period_ms`: records are handed over together that are
+    due within so long; `flush`: each period ends with a flush. After `limit_s` nothing more is handed over or waited for.
+    """
+
+    records: int
+    rate: int
+    record_size: int
+    warmup_records: int = 0
+    period_ms: int = 1
+    flush: bool = False
+    limit_s: float = 120.0
+
+    @property
+    def total(self) -> int:
+        """All records, the warm-up's included."""
+        return self.warmup_records + self.records
+
+    def due(self, elapsed_ns: int) -> int:
+        """How many records should have been handed over `elapsed_ns` after the start: those of all periods that have begun."""
+        period_ns = self.period_ms * NS_PER_MS
+        return min(self.total, (elapsed_ns // period_ns + 1) * period_ns * self.rate // NS_PER_S)
+
+    def due_ns(self, number: int) -> int:
+        """When record `number` (from 0) is due, in ns after the start: the beginning of its period."""
+        period_ns = self.period_ms * NS_PER_MS
+        periods = -(-(number + 1) * NS_PER_S // (period_ns * self.rate))
+        return (periods - 1) * period_ns
+
+    def turns(self, now_ns: Callable[[], int]) -> Iterator[tuple[float, range]]:
+        """What to do next, until all is handed over or time is up: sleep so many seconds, then hand over records of these numbers.
+
+        One of the two is nothing (0.0, or an empty range). A caller that was held up finds everything due at once.
+        """
+        started_ns = now_ns()
+        handed = 0
+        while handed < self.total:
+            elapsed_ns = now_ns() - started_ns
+            if elapsed_ns > self.limit_s * NS_PER_S:
+                return
+            due = self.due(elapsed_ns)
+            if due > handed:
+                yield 0.0, range(handed, due)
+                handed = due
+            else:
+                yield (self.due_ns(handed) - elapsed_ns) / NS_PER_S, range(0)
+
+
+def latency_figures(latencies_ms: npt.NDArray[np.float64]) -> dict[str, float]:
+    """{avg_ms, p50_ms, p95_ms, p99_ms, p999_ms, max_ms} of latencies in any order; nothing of none.
+
+    Percentiles by Kafka's rule: the element at floor(share x count) of the ordered ones, without interpolation.
+    """
+    count = len(latencies_ms)
+    if not count:
+        return {}
+    ordered = np.sort(latencies_ms)
+    shown = {name: float(ordered[min(count - 1, int(share * count))]) for name, share in PERCENTILES.items()}
+    figures = {"avg_ms": float(ordered.mean()), **shown, "max_ms": float(ordered[-1])}
+    return {name: round(value, 2) for name, value in figures.items()}
+
+
+class Journal:
+    """When each record was handed over and acknowledged, by the clock given; numbers count from 0, the warm-up's first."""
+
+    def __init__(self, load: Load, now_ns: Callable[[], int]) -> None:
+        self._load = load
+        self._now_ns = now_ns
+        self._end_ns = 0
+        self.sent_ns = [0] * load.total
+        self.acked_ns = [_OPEN] * load.total
+        self.first_error = ""
+
+    def sent(self, number: int) -> None:
+        """Record `number` is about to be handed over."""
+        self.sent_ns[number] = self._now_ns()
+
+    def acked(self, number: int) -> None:
+        """Record `number` is acknowledged."""
+        self.acked_ns[number] = self._now_ns()
+
+    def failed(self, number: int, error: object) -> None:
+        """Record `number` failed."""
+        self.acked_ns[number] = _FAILED
+        self.first_error = self.first_error or str(error) or type(error).__name__
+
+    def end(self) -> None:
+        """Nothing more is waited for."""
+        self._end_ns = self._now_ns()
+
+    def figures(self) -> dict[str, Any]:
+        """{records_per_s, mb_per_s, avg_ms, …, max_ms, acked, failed}, and `error` if records failed, `open` if some were given up.
+
+        A second's records run from the first hand-over after the warm-up to the last acknowledgement; MB are KIP-794's, 2**20 bytes of
+        values. A record that was neither acknowledged nor failed in the end counts among latencies with what it had waited by then; a
+        failed one does not. `acked`, `failed` and `open` count the warm-up too.
+        """
+        first, handed = self._load.warmup_records, np.array(self.sent_ns, np.int64) > 0
+        sent, acked = np.array(self.sent_ns, np.int64), np.array(self.acked_ns, np.int64)
+        waiting = handed & (acked == _OPEN)
+        counts: dict[str, Any] = {"acked": int((acked > 0).sum()), "failed": int((acked == _FAILED).sum())}
+        if self.first_error:
+            counts["error"] = self.first_error
+        if waiting.any():
+            counts["open"] = int(waiting.sum())
+        answered = acked[first:][acked[first:] > 0]
+        if not len(answered):
+            return {"records_per_s": 0.0, "mb_per_s": 0.0, **counts}
+        seconds = max(int(answered.max()) - int(sent[first]), 1) / NS_PER_S
+        until = np.where(waiting, max(self._end_ns, int(answered.max())), acked)
+        shown = (handed & (acked != _FAILED))[first:]
+        latencies_ms = (until - sent)[first:][shown] / NS_PER_MS
+        return {**rates(len(answered) / seconds, self._load.record_size), **latency_figures(latencies_ms), **counts}
+
+
+def rates(records_per_s: float, record_size: int) -> dict[str, float]:
+    """{records_per_s, mb_per_s}; MB are 2**20 bytes of values."""
+    return {"records_per_s": round(records_per_s, 1), "mb_per_s": round(records_per_s * record_size / MIB, 3)}

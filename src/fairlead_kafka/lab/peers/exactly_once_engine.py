@@ -1,0 +1,145 @@
+"""What Spark's micro-batch engine does with an exactly-once sink, without Spark: `python exactly_once_engine.py JSON`.
+
+A checkpoint of two folders as Spark has them: what a batch consists of is noted before it is written, that it is committed afterwards, and
+a batch that is not noted as committed is written again. Every task and every commit is a process of its own. A task that dies is started
+again; some run twice at once, the first to end counts and the other one is killed. Input is the numbers from 0 on; they are the rows.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import random
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from fairlead_kafka.lab.peers.deaths import Death, deaths_of
+
+ATTEMPTS_MAX = 4
+SPECULATIVE = 0.25
+"""Share of tasks that run twice at once."""
+TASKS = 3
+_FORK = multiprocessing.get_context("fork")
+
+driver = import_module("fairlead_kafka.spark.exactly_once.driver")
+parts = import_module("fairlead_kafka.spark.exactly_once.parts")
+settings = import_module("fairlead_kafka.spark.exactly_once.settings")
+task = import_module("fairlead_kafka.spark.exactly_once.task")
+
+
+class Engine:
+    """One life of one query. `spec`: client, topic, checkpoint, name, rows, batch_rows, deaths, seed."""
+
+    def __init__(self, spec: dict[str, Any]) -> None:
+        self._spec = spec
+        self._deaths: list[Death] = deaths_of(spec["deaths"])
+        self._guarantee = settings.Guarantee()
+        self._checkpoint = Path(spec["checkpoint"])
+        self._dice = random.Random(spec["seed"])
+        for name in ("offsets", "commits"):
+            (self._checkpoint / name).mkdir(parents=True, exist_ok=True)
+
+    def run(self) -> bool:
+        """Go on to the end of the input; False if a batch failed, as a query does that is to be started again."""
+        while True:
+            batch = len(list((self._checkpoint / "commits").iterdir()))
+            start, end = self._range(batch)
+            if start >= end:
+                return True
+            messages = [self._run_task(batch, range(start + number, end, TASKS)) for number in range(TASKS)]
+            if any(message is None for message in messages) or self._in_process(self._commit, batch, messages) is None:
+                return False
+            self._note("commits", batch, "done")
+
+    def reached(self, step: Any) -> None:
+        """A process of this query is so far."""
+        for death in self._deaths:
+            death.reached(getattr(step, "name", step))
+
+    def _range(self, batch: int) -> tuple[int, int]:
+        noted = self._checkpoint / "offsets" / str(batch)
+        if not noted.exists():
+            start = json.loads((noted.parent / str(batch - 1)).read_text())[1] if batch else 0
+            self._note("offsets", batch, json.dumps([start, min(start + self._spec["batch_rows"], self._spec["rows"])]))
+        start, end = json.loads(noted.read_text())
+        return start, end
+
+    def _note(self, name: str, batch: int, text: str) -> None:
+        """Durably, whole or not at all."""
+        place = self._checkpoint / name / str(batch)
+        draft = self._checkpoint / f"{name}-{batch}"
+        with draft.open("w") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.rename(place)
+
+    def _run_task(self, batch: int, numbers: range) -> Any:
+        """The message of the attempt that ended first; None if all died."""
+        for _ in range(ATTEMPTS_MAX):
+            attempts = [self._start(self._write, batch, numbers) for _ in range(2 if self._dice.random() < SPECULATIVE else 1)]
+            waiting = {channel: process for process, channel in attempts}
+            message = None
+            while waiting and message is None:
+                for channel in wait(list(waiting)):
+                    assert isinstance(channel, Connection)
+                    message = message or _received(channel)
+                    waiting.pop(channel)
+            for process, _ in attempts:
+                process.kill()
+                process.join()
+            if message is not None:
+                return message
+        return None
+
+    def _in_process(self, function: Any, *arguments: Any) -> Any:
+        process, channel = self._start(function, *arguments)
+        message = _received(channel)
+        process.join()
+        return message
+
+    def _start(self, function: Any, *arguments: Any) -> tuple[Any, Connection]:
+        here, there = _FORK.Pipe(duplex=False)
+        process = _FORK.Process(target=_report, args=(there, function, arguments))
+        process.start()
+        there.close()
+        return process, here
+
+    def _write(self, batch: int, numbers: range) -> Any:
+        def batches() -> Iterator[pa.RecordBatch]:
+            half = len(numbers) // 2
+            for some in (numbers[:half], numbers[half:]):
+                texts = pa.array([str(number) for number in some])
+                yield pa.record_batch({"key": texts, "value": texts})
+
+        writing = parts.Writing(self._spec["name"], batch)
+        return task.prepare(self._spec["client"], self._guarantee, writing, self._spec["topic"], batches(), self.reached)
+
+    def _commit(self, batch: int, messages: list[Any]) -> Any:
+        self.reached("TASKS_ENDED")
+        committer = driver.Committer(self._spec["client"], self._guarantee, self._spec["name"], self.reached, at_once=1)
+        committer.commit(batch, parts.parts_of(messages)[1])
+        return "committed"
+
+
+def _report(channel: Connection, function: Any, arguments: tuple[Any, ...]) -> None:
+    channel.send(function(*arguments))
+    channel.close()
+
+
+def _received(channel: Connection) -> Any:
+    try:
+        return channel.recv()
+    except EOFError:
+        return None
+
+
+if __name__ == "__main__":
+    sys.exit(0 if Engine(json.loads(sys.argv[1])).run() else 1)

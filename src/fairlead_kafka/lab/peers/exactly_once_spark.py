@@ -1,0 +1,82 @@
+"""A streaming query under real Spark, from one topic to another, exactly once, that dies where it is told: `exactly_once_spark.py JSON`.
+
+`spec`: client, source, topic, checkpoint, batch_rows (None: all that is there), deaths. The sink is the product's with two differences:
+its processes look after each step whether they are to die there, and the driver ends transactions one by one.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from importlib import import_module
+from typing import Any
+
+from fairlead_kafka.lab.peers.deaths import Death, deaths_of
+
+FORMAT = "fairlead-dying"
+
+
+def dying_source() -> type:
+    """The data source `fairlead-dying`, whose option `deaths` says where it dies."""
+    source = import_module("fairlead_kafka.spark.source").FairleadSource
+    options = import_module("fairlead_kafka.spark.options")
+    schemas = import_module("fairlead_kafka.spark.schema")
+
+    def stream_writer(self: Any, schema: Any, overwrite: bool) -> Any:
+        given = {name: text for name, text in self.options.items() if name.lower() != "deaths"}
+        parsed = options.parse_write_options(given, streaming=True)
+        schemas.check_write_schema(schema, parsed.topic)
+        return dying_writer(parsed, deaths_of(json.loads(self.options["deaths"])))
+
+    return type("DyingSource", (source,), {"name": classmethod(lambda cls: FORMAT), "streamWriter": stream_writer})
+
+
+def dying_writer(options: Any, deaths: Sequence[Death]) -> Any:
+    """The writer of `fairlead-dying`."""
+    base = import_module("fairlead_kafka.spark.exactly_once.writers").ExactlyOnceStreamWriter
+    driver = import_module("fairlead_kafka.spark.exactly_once.driver")
+
+    def reached(step: Any) -> None:
+        for death in deaths:
+            death.reached(getattr(step, "name", step))
+
+    def committer(self: Any, name: str) -> Any:
+        return driver.Committer(options.client, options.exactly_once, name, reached, at_once=1)
+
+    def commit(self: Any, messages: Any, batch_id: int) -> None:
+        reached("TASKS_ENDED")
+        base.commit(self, messages, batch_id)
+
+    methods = {"committer": committer, "commit": commit, "task_reached": lambda self, step: reached(step)}
+    return type("DyingStreamWriter", (base,), methods)(options, options.exactly_once)
+
+
+def run(spec: dict[str, Any]) -> None:
+    """The query, until everything that was in the source when it began is written."""
+    config = {"spark.ui.enabled": "false", "spark.driver.memory": "512m", "spark.sql.shuffle.partitions": "2"}
+    # Four attempts for a task; the default of a local master is one.
+    session = import_module("fairlead_kafka.spark").spark_session("exactly-once", "local[2,4]", config)
+    session.sparkContext.setLogLevel("OFF")
+    session.dataSource.register(dying_source())
+    reader = session.readStream.format("fairlead").option("subscribe", spec["source"]).option("startingOffsets", "earliest")
+    if spec["batch_rows"] is not None:
+        reader = reader.option("maxOffsetsPerTrigger", spec["batch_rows"])
+    for name, text in spec["client"].items():
+        reader = reader.option(f"kafka.{name}", text)
+    writer = reader.load().select("key", "value").writeStream.format(FORMAT).option("checkpointLocation", spec["checkpoint"])
+    for name, text in spec["client"].items():
+        writer = writer.option(f"kafka.{name}", text)
+    writer = writer.option("topic", spec["topic"]).option("deliveryGuarantee", "exactly-once").option("deaths", json.dumps(spec["deaths"]))
+    writer.trigger(availableNow=True).start().awaitTermination()
+    session.stop()
+
+
+def as_options(deaths: Sequence[Death]) -> list[dict[str, Any]]:
+    """For the `deaths` of a spec."""
+    return [asdict(death) for death in deaths]
+
+
+if __name__ == "__main__":
+    run(json.loads(sys.argv[1]))

@@ -1,0 +1,45 @@
+"""Our own producer under a paced load, record by record with a delivery callback each."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from fairlead_kafka.base.errors import FairleadError
+from fairlead_kafka.client import Producer
+from fairlead_kafka.lab.peers.paced import Run
+from fairlead_kafka.runtime import compile_kernels
+
+
+def paced_fairlead(run: Run) -> None:
+    """`Producer.send`; requests are those of all kinds, as Kafka's request-total counts them."""
+    compile_kernels()
+    journal, task = run.journal, run.task
+    topic, value = task.topic, run.value
+
+    def delivered(number: int, metadata: Any, error: Exception | None) -> None:
+        if error is None:
+            journal.acked(number)
+        else:
+            journal.failed(number, error)
+
+    producer = Producer({"bootstrap.servers": task.bootstrap_servers, "acks": "all", **task.config})
+    producer.partitions_for(topic)
+
+    def send(number: int) -> None:
+        journal.sent(number)
+        try:
+            producer.send(topic, value, on_delivery=partial(delivered, number))
+        except FairleadError as error:
+            journal.failed(number, error)
+
+    run.begin()
+    run.hand_over(send, producer.flush)
+    producer.close(run.left_s())
+    run.end()
+    run.requests = requests_of(producer.metrics())
+
+
+def requests_of(metrics: Any) -> int:
+    """All requests sent, by the producer's own account."""
+    return int(metrics["producer-metrics"]["request-total"])

@@ -1,0 +1,33 @@
+"""Our own producer, pressed: `send` with a delivery callback each; what is refused for want of memory is given up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fairlead_kafka.base.errors import FairleadError
+from fairlead_kafka.client import Producer
+from fairlead_kafka.lab.peers.pressed import Run
+from fairlead_kafka.runtime import compile_kernels
+
+
+def pressed_fairlead(run: Run) -> None:
+    """Goes on with the next record whenever `send` returns or raises."""
+    compile_kernels()
+    task, value = run.task, run.value
+    producer = Producer({"bootstrap.servers": task.bootstrap_servers, "acks": "all", **task.config})
+    producer.partitions_for(task.topic)
+    acked, fail = run.acked, run.fail
+
+    def delivered(metadata: Any, error: Exception | None) -> None:
+        if error is None:
+            acked(metadata.partition, metadata.timestamp_ms)
+        else:
+            fail(error)
+
+    send, topic = producer.send, task.topic
+    run.begin()
+    for key in run.endless_keys():
+        try:
+            send(topic, value, key=key, on_delivery=delivered)
+        except FairleadError as error:
+            fail(error)

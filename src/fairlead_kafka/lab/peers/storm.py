@@ -1,0 +1,109 @@
+"""Produces numbered records until it is told to stop: `python -m fairlead_kafka.lab.peers.storm JSON`, JSON being an `Errand`.
+
+Stops when its standard input ends, waits for what is under way, and prints for each record that was acknowledged a line with its number
+and when that was, in ms since 1970. Lines that begin with `failed` say what was given up, and why.
+"""
+
+from __future__ import annotations
+
+import json
+import select
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+PERIOD_S = 0.01
+DRAIN_S = 120.0
+"""What is under way at the end gets so long to be acknowledged: every producer's own patience is as long."""
+
+
+@dataclass(frozen=True)
+class Errand:
+    """What one client is to do: `rate` records a second to `topic`, acks=all, idempotent."""
+
+    system: str
+    bootstrap_servers: str
+    topic: str
+    rate: int
+
+    def to_json(self) -> str:
+        """As the command line takes it."""
+        return json.dumps(asdict(self))
+
+    def numbers(self) -> Iterator[range]:
+        """The numbers of the records that are due, every now and then, until standard input ends."""
+        begun_s, sent = time.monotonic(), 0
+        while not select.select([sys.stdin], [], [], PERIOD_S)[0]:
+            due = int((time.monotonic() - begun_s) * self.rate)
+            yield range(sent, due)
+            sent = due
+
+
+class Told:
+    """What the client was told of its records."""
+
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+
+    def settled(self, number: int, error: object) -> None:
+        """One record was acknowledged, or given up."""
+        self._lines.append(f"{number} {time.time_ns() // 1_000_000}" if error is None else f"failed {number} {error}")
+
+    def print(self) -> None:
+        """All of it."""
+        sys.stdout.write("".join(f"{line}\n" for line in self._lines))
+        sys.stdout.flush()
+
+
+def fairlead(errand: Errand, told: Told) -> None:
+    """Our producer, a callback for each record."""
+    from fairlead_kafka.client import Producer
+
+    producer = Producer({"bootstrap.servers": errand.bootstrap_servers, "acks": "all"})
+    for numbers in errand.numbers():
+        for number in numbers:
+            producer.send(errand.topic, b"%d" % number, on_delivery=_callback(told, number))
+    producer.close(DRAIN_S)
+
+
+def confluent_kafka(errand: Errand, told: Told) -> None:
+    """librdkafka, which serves callbacks while it is polled."""
+    from confluent_kafka import Producer
+
+    config = {"bootstrap.servers": errand.bootstrap_servers, "acks": "all", "enable.idempotence": True, "log_level": 0}
+    producer = Producer(config)
+    for numbers in errand.numbers():
+        for number in numbers:
+            _produce(producer, errand.topic, number, told)
+        producer.poll(0)
+    producer.flush(DRAIN_S)
+
+
+def _produce(producer: Any, topic: str, number: int, told: Told) -> None:
+    while True:
+        try:
+            producer.produce(topic, b"%d" % number, on_delivery=lambda error, _message: told.settled(number, error))
+        except BufferError:
+            producer.poll(PERIOD_S)  # its queue is full: nobody takes anything for a while
+        else:
+            return
+
+
+def _callback(told: Told, number: int) -> Callable[[Any, Exception | None], None]:
+    return lambda _metadata, error: told.settled(number, error)
+
+
+SYSTEMS = {"fairlead": fairlead, "confluent-kafka": confluent_kafka}
+
+
+def main(text: str) -> None:
+    """Runs the client."""
+    errand, told = Errand(**json.loads(text)), Told()
+    SYSTEMS[errand.system](errand, told)
+    told.print()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,228 @@
+"""Two systems' answers, field by field: what must differ is made alike first, and what still differs is looked up in the data file."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from importlib.resources import files
+from typing import Any
+from uuid import UUID
+
+from fairlead_kafka.base.config_broker_refused import UNSUPPORTED
+from fairlead_kafka.base.errors import ConfigError
+from fairlead_kafka.broker.refusals import REFUSED_APIS, REFUSED_VERSIONS
+from fairlead_kafka.lab.transcript.steps import NO_ID, PREFIX, Seen
+from fairlead_kafka.lab.transcript.talk import Outcome
+from fairlead_kafka.records import decompress, scan
+from fairlead_kafka.records.layout import HEADER_SIZE_BYTES
+from fairlead_kafka.wire import Message
+
+ABSENT = "(absent)"
+_INFLATED_MAX_BYTES = 1 << 20
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_IDENTITIES = (
+    "name",
+    "topic",
+    "api_key",
+    "topic_id",
+    "group_id",
+    "transactional_id",
+    "resource_name",
+    "member_id",
+    "partition_index",
+    "partition_id",
+    "partition",
+    "index",
+    "key",
+    "node_id",
+    "broker_id",
+    "producer_id",
+)
+"""Fields that tell the elements of a list apart; the first that an element has is the one."""
+
+
+class Symbols:
+    """Names for what a system makes up: ids in the order in which they are first seen."""
+
+    def __init__(self, seen: Seen) -> None:
+        self._base_ms = seen.base_ms
+        self._topics = {topic_id: name for name, topic_id in seen.ids.items()}
+        self._numbers: dict[tuple[str, Any], int] = {}
+
+    def numbered(self, kind: str, value: Any) -> str:
+        """`kind` and a number, the same for the same value."""
+        return f"{kind} {self._numbers.setdefault((kind, value), 1 + sum(1 for other, _ in self._numbers if other == kind))}"
+
+    def topic(self, topic_id: UUID) -> str:
+        """A topic id by the topic's name."""
+        if topic_id == NO_ID:
+            return "no id"
+        return f"id of {self._topics[topic_id]}" if topic_id in self._topics else str(topic_id)
+
+    def text(self, value: str) -> str:
+        """Text with any UUID in it (a member's id, say) numbered."""
+        return _UUID.sub(lambda found: f"<{self.numbered('uuid', found[0])}>", value)
+
+    def time(self, value: int) -> Any:
+        """A time as far from the time of the transcript's records, if it is one of theirs; else that it is one."""
+        if value <= 0:
+            return value
+        return f"base + {value - self._base_ms} ms" if 0 <= value - self._base_ms < 1000 else "a time"
+
+
+_RULES: dict[str, Callable[[Symbols, Any], Any]] = {
+    "port": lambda symbols, value: "a port" if value > 0 else value,
+    "log_dir": lambda symbols, value: "a folder" if value else value,
+    "cluster_id": lambda symbols, value: "an id" if value else value,
+    "error_message": lambda symbols, value: "some words" if value else None,
+    "batch_index_error_message": lambda symbols, value: "some words" if value else None,
+    "documentation": lambda symbols, value: "some words" if value else None,
+    "producer_id": lambda symbols, value: symbols.numbered("producer", value) if value >= 0 else value,
+    "session_id": lambda symbols, value: symbols.numbered("session", value) if value else value,
+    "log_append_time_ms": Symbols.time,
+    "timestamp": Symbols.time,
+    "last_timestamp": Symbols.time,
+    "transaction_start_time_ms": Symbols.time,
+}
+"""Field → what is compared instead of its value."""
+
+
+def plain(outcome: Outcome, symbols: Symbols) -> Any:
+    """An answer as dicts, lists and scalars, made alike."""
+    return _plain(_mine(outcome.answer) if outcome.step.mine else outcome.answer, "", symbols)
+
+
+def _plain(value: Any, name: str, symbols: Symbols) -> Any:
+    if isinstance(value, Message):
+        return {field: _plain(inner, field, symbols) for field, inner in vars(value).items()}
+    if name == "records":
+        return _batches(value, symbols)
+    if name == "isr_nodes":
+        return sorted(value)  # a set, in no order
+    if isinstance(value, (list, tuple)):
+        return [_plain(inner, name, symbols) for inner in value]
+    if name in _RULES and value is not None:
+        return _RULES[name](symbols, value)
+    if isinstance(value, UUID):
+        return symbols.topic(value)
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return bytes(value).hex()
+    return symbols.text(value) if isinstance(value, str) else value
+
+
+def _batches(records: Any, symbols: Symbols) -> Any:
+    """Record batches by header and records, inflated; without checksums, and without the times that brokers give to control batches."""
+    if records is None:
+        return None
+    data = b"".join(records) if isinstance(records, list) else bytes(records)
+    batches = []
+    for header in scan(data):
+        row = {**header._asdict(), "producer_id": symbols.numbered("producer", header.producer_id) if header.producer_id >= 0 else -1}
+        for field in ("position", "crc", "base_timestamp_ms", "max_timestamp_ms"):
+            del row[field]
+        records = data[header.position + HEADER_SIZE_BYTES : header.stop]
+        if header.codec:  # no two libraries compress alike
+            del row["size_bytes"]
+            records = bytes(decompress(header.compression, records, _INFLATED_MAX_BYTES))
+        row["records"] = records.hex()
+        if not header.control:
+            row["times"] = [symbols.time(header.base_timestamp_ms), symbols.time(header.max_timestamp_ms)]
+        batches.append(row)
+    return batches
+
+
+def _mine(value: Any) -> Any:
+    """An answer without the rows of what others than the transcript made."""
+    if isinstance(value, Message):
+        return Message(**{field: _mine(inner) for field, inner in vars(value).items()})
+    if isinstance(value, list):
+        return [_mine(one) for one in value if not isinstance(one, Message) or _named_by_us(one)]
+    return value
+
+
+def _named_by_us(row: Message) -> bool:
+    fields = vars(row)
+    name = next((fields[field] for field in ("name", "group_id", "transactional_id", "resource_name") if field in fields), PREFIX)
+    return str(name).startswith(PREFIX)
+
+
+def differences(ours: Any, theirs: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Where two plain answers differ: (path, ours, theirs). List elements are matched by what tells them apart, not by place."""
+    if isinstance(ours, dict) and isinstance(theirs, dict):
+        for name in {**ours, **theirs}:
+            yield from differences(ours.get(name, ABSENT), theirs.get(name, ABSENT), f"{path}.{name}".lstrip("."))
+    elif isinstance(ours, list) and isinstance(theirs, list):
+        mine, others = _by_identity(ours), _by_identity(theirs)
+        for name in {**mine, **others}:
+            yield from differences(mine.get(name, ABSENT), others.get(name, ABSENT), f"{path}[{name}]")
+    elif ours != theirs:
+        yield path, ours, theirs
+
+
+def _by_identity(elements: list[Any]) -> dict[Any, Any]:
+    if not all(isinstance(one, dict) for one in elements):
+        return dict(enumerate(elements))
+    names = [next((str(one[field]) for field in _IDENTITIES if one.get(field) not in (None, "", "no id")), "") for one in elements]
+    count: Counter[str] = Counter()
+    keyed = {}
+    for name, one in zip(names, elements, strict=True):
+        keyed[name if not count[name] else f"{name}#{count[name]}"] = one
+        count[name] += 1
+    return keyed
+
+
+@dataclass
+class Explanation:
+    """One entry of the data file: differences at paths like `where` in answers of `api` (in steps like `step`) and why they are.
+
+    `among` names a table of refusals (`_TABLES`): the last name in brackets of the path must be in it, where the reason is told.
+    """
+
+    api: str
+    where: list[str]
+    reason: str
+    step: str = "*"
+    ours: str = "*"
+    theirs: str = "*"
+    among: str = ""
+    used: int = 0
+
+    def covers(self, outcome: Outcome, path: str, ours: Any, theirs: Any) -> bool:
+        """True if this entry speaks of the difference."""
+        return (
+            fnmatchcase(outcome.step.api.name, self.api)
+            and any(_like(path, where) for where in self.where)
+            and _like(outcome.step.name, self.step)
+            and _like(str(ours), self.ours)
+            and _like(str(theirs), self.theirs)
+            and (not self.among or _TABLES[self.among](path[path.rindex("[") + 1 : path.rindex("]")]))
+        )
+
+
+def _refused_config(name: str) -> bool:
+    return any(name == key or (key.endswith(".") and name.startswith(key)) for key in UNSUPPORTED)
+
+
+_TABLES: dict[str, Callable[[str], bool]] = {
+    "refused APIs": lambda name: name in {str(int(api)) for api in REFUSED_APIS},
+    "refused versions": lambda name: name in {str(int(one.api_key)) for one in REFUSED_VERSIONS},
+    "refused configs": _refused_config,
+}
+
+
+def _like(text: str, pattern: str) -> bool:
+    """As `fnmatch`, but brackets stand for themselves: paths are full of them."""
+    return fnmatchcase(text, pattern.replace("[", "[[]"))
+
+
+def explanations(file: str = "differences.toml") -> list[Explanation]:
+    """The entries of a data file beside this module. ConfigError for one that is not whole."""
+    text = (files("fairlead_kafka.lab.transcript") / file).read_text()
+    try:
+        return [Explanation(**entry) for entry in tomllib.loads(text).get("difference", ())]
+    except TypeError as error:
+        raise ConfigError(f"{file}: {error}") from None

@@ -1,0 +1,360 @@
+"""Groups of the classic protocol: members that join, share, fall silent and leave; offsets that are committed, read and deleted."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from fairlead_kafka.lab.transcript.cluster_steps import appears, create, topic
+from fairlead_kafka.lab.transcript.steps import JUST_CHANGED, NO_ID, PREFIX, UNKNOWN_ID, WARMING_UP, Seen, Step, answer, ask, send
+from fairlead_kafka.wire import ApiKey, Message
+
+TOPIC = PREFIX + "grouped"
+GROUP = PREFIX + "group"
+SIMPLE = PREFIX + "simple-group"
+"""Its offsets are committed by hand; it never has a member."""
+ABSENT = PREFIX + "absent"
+"""A group that nobody ever joins."""
+_MINUTES = 60_000
+_ASKS_FOR_ID = 4
+
+
+def _of(seen: Seen, member: Any) -> Any:
+    return member(seen) if callable(member) else member
+
+
+def member_of(kept: str) -> Callable[[Seen], str]:
+    """The member id that a JoinGroup answer gave."""
+    return lambda seen: str(seen[kept].member_id)
+
+
+def generation_of(kept: str) -> Callable[[Seen], int]:
+    """The generation that a JoinGroup answer told."""
+    return lambda seen: int(seen[kept].generation_id)
+
+
+def _join_fields(group: Any, member: Any, protocols: Any = (("range", b"meta"),), **more: Any) -> dict[str, Any]:
+    return {
+        "group_id": group,
+        "session_timeout_ms": more.get("session_timeout_ms", 30_000),
+        "rebalance_timeout_ms": more.get("rebalance_timeout_ms", _MINUTES),
+        "member_id": member,
+        "group_instance_id": more.get("instance"),
+        "protocol_type": more.get("protocol_type", "consumer"),
+        "protocols": [Message(name=name, metadata=metadata) for name, metadata in protocols],
+        "reason": None,
+    }
+
+
+def join(name: str, group: Any, member: Any = "", versions: Iterable[int] = (9,), keep: str | None = None, **more: Any) -> Step:
+    """A JoinGroup step."""
+    on, again_on = more.pop("on", "a"), more.pop("again_on", ())
+    return ask(name, ApiKey.JOIN_GROUP, versions, on=on, keep=keep, again_on=again_on, **_join_fields(group, member, **more))
+
+
+def sync(
+    name: str,
+    group: Any,
+    kept: str,
+    versions: Iterable[int] = (5,),
+    shares: Any = (),
+    member: Any = None,
+    generation: Any = None,
+    **more: Any,
+) -> Step:
+    """A SyncGroup step of the member that JoinGroup answer `kept` made; `shares`: (kept or member id, assignment)."""
+    return ask(name, ApiKey.SYNC_GROUP, versions, on=more.pop("on", "a"), **_sync_fields(group, kept, shares, member, generation, **more))
+
+
+def _sync_fields(group: Any, kept: str, shares: Any, member: Any = None, generation: Any = None, **more: Any) -> dict[str, Any]:
+    def assignments(seen: Seen) -> list[Message]:
+        return [Message(member_id=seen[one].member_id, assignment=share) for one, share in shares]
+
+    return {
+        "group_id": group,
+        "generation_id": generation_of(kept) if generation is None else generation,
+        "member_id": member_of(kept) if member is None else member,
+        "group_instance_id": more.get("instance"),
+        "protocol_type": more.get("protocol_type", "consumer"),
+        "protocol_name": more.get("protocol_name", "range"),
+        "assignments": assignments,
+    }
+
+
+def heartbeat(
+    name: str, group: Any, kept: str, versions: Iterable[int] = (4,), member: Any = None, generation: Any = None, **more: Any
+) -> Step:
+    """A Heartbeat step."""
+    return ask(
+        name,
+        ApiKey.HEARTBEAT,
+        versions,
+        on=more.get("on", "a"),
+        group_id=group,
+        generation_id=generation_of(kept) if generation is None else generation,
+        member_id=member_of(kept) if member is None else member,
+        group_instance_id=more.get("instance"),
+        again_on=more.get("again_on", ()),
+    )
+
+
+def leave(name: str, group: Any, member: Any, versions: Iterable[int] = (5,), instance: str | None = None) -> Step:
+    """A LeaveGroup step."""
+
+    def members(seen: Seen) -> list[Message]:
+        return [Message(member_id=_of(seen, member), group_instance_id=instance, reason="transcript")]
+
+    return ask(name, ApiKey.LEAVE_GROUP, versions, group_id=group, member_id=member, members=members)
+
+
+def find(name: str, *keys: str, kind: int = 0, versions: Iterable[int] = range(7)) -> Step:
+    """A FindCoordinator step."""
+    return ask(name, ApiKey.FIND_COORDINATOR, versions, key=keys[0], key_type=kind, coordinator_keys=list(keys), again_on=WARMING_UP)
+
+
+def describe(name: str, *groups: str, versions: Iterable[int] = range(7)) -> Step:
+    """A DescribeGroups step."""
+    return ask(name, ApiKey.DESCRIBE_GROUPS, versions, groups=list(groups), include_authorized_operations=False)
+
+
+_FOUND = [
+    create("a topic for groups", topic(TOPIC, 2)),
+    appears(TOPIC),
+    find("of a group", GROUP),
+    find("of two groups", GROUP, SIMPLE, versions=(4, 6)),
+    find("of a group without a name", "", versions=(3, 4)),
+    find("of a kind that is not there", "x", kind=9, versions=(3, 4)),
+    find("of a share group with a bad key", "x", kind=2, versions=(6,)),
+]
+
+
+def _flow(version: int) -> list[Step]:
+    """A member's life in the versions that go with JoinGroup `version`."""
+    group, kept = f"{PREFIX}flow-{version}", f"flow-{version}"
+    small = min(version, 5)
+    first: list[Step] = []
+    member: Any = ""
+    if version >= _ASKS_FOR_ID:
+        first, member = (
+            [join("a newcomer is given an id", group, versions=(version,), keep=f"{kept}-id", again_on=WARMING_UP)],
+            member_of(f"{kept}-id"),
+        )
+    return [
+        *first,
+        join("a member alone", group, member, versions=(version,), keep=kept, again_on=WARMING_UP),
+        heartbeat("before the sync", group, kept, (min(version, 4),)),
+        sync("its share", group, kept, (small,), [(kept, b"all of it")]),
+        sync("its share once more", group, kept, (small,)),
+        heartbeat("after the sync", group, kept, (min(version, 4),)),
+        join("the leader joins again", group, member_of(kept), versions=(version,), keep=kept),
+        sync("another share", group, kept, (small,), [(kept, b"another")]),
+        heartbeat("of the generation before", group, kept, (min(version, 4),), generation=1),
+        leave("it leaves", group, member_of(kept), (small,)),
+        heartbeat("after it left", group, kept, (min(version, 4),)),
+        leave("it leaves again", group, member_of(kept), (small,)),
+    ]
+
+
+_LIVES = [step for version in range(10) for step in _flow(version)]
+
+_PAIR = PREFIX + "pair"
+_TWO = [
+    join("first: an id", _PAIR, keep="first", again_on=WARMING_UP),
+    join("first alone", _PAIR, member_of("first"), keep="first", protocols=(("range", b"r1"), ("sticky", b"s1"))),
+    sync("first has all", _PAIR, "first", shares=[("first", b"all")]),
+    describe("one member", _PAIR),
+    join("second: an id", _PAIR, keep="second", on="b"),
+    send("second joins", ApiKey.JOIN_GROUP, 9, on="b", **_join_fields(_PAIR, member_of("second"), (("range", b"r2"), ("sticky", b"s2")))),
+    heartbeat("first is told", _PAIR, "first", again_on=(0,)),
+    describe("while they join", _PAIR, versions=(5,)),
+    join("first joins too", _PAIR, member_of("first"), keep="first", protocols=(("range", b"r1"), ("sticky", b"s1"))),
+    answer("second is in", ApiKey.JOIN_GROUP, 9, on="b", keep="second"),
+    describe("while they wait for shares", _PAIR, versions=(5,)),
+    send("second waits for its share", ApiKey.SYNC_GROUP, 5, on="b", **_sync_fields(_PAIR, "second", ())),
+    sync("first shares out", _PAIR, "first", shares=[("first", b"one"), ("second", b"two")]),
+    answer("second has its share", ApiKey.SYNC_GROUP, 5, on="b"),
+    describe("two members", _PAIR, versions=(0, 3, 4, 5, 6)),
+    ask("all groups", ApiKey.LIST_GROUPS, range(6), mine=True),
+    ask("stable groups", ApiKey.LIST_GROUPS, (4, 5), states_filter=["Stable"], mine=True),
+    ask("stable groups, in capitals", ApiKey.LIST_GROUPS, (5,), states_filter=["STABLE"], types_filter=["Classic"], mine=True),
+    ask("groups in no known state", ApiKey.LIST_GROUPS, (4,), states_filter=["Tired"], mine=True),
+    ask("groups of no known type", ApiKey.LIST_GROUPS, (5,), types_filter=["tired"], mine=True),
+    ask("consumer groups of the new kind", ApiKey.LIST_GROUPS, (5,), types_filter=["consumer"], mine=True),
+    ask("delete it with members", ApiKey.DELETE_GROUPS, range(3), groups_names=[_PAIR]),
+    sync("of another protocol", _PAIR, "first", protocol_name="sticky"),
+    sync("of another type", _PAIR, "first", protocol_type="connect"),
+    sync("by a stranger", _PAIR, "first", (0, 3, 5), member="nobody"),
+    sync("of a generation to come", _PAIR, "first", (0, 3, 5), generation=99),
+    heartbeat("by a stranger", _PAIR, "first", range(5), member="nobody"),
+    heartbeat("of a generation to come", _PAIR, "first", range(5), generation=99),
+    heartbeat("with a strange instance", _PAIR, "first", (3, 4), instance="strange"),
+    join("a stranger", _PAIR, "nobody", (0, 4, 9)),
+    join("without a common protocol", _PAIR, "", (3, 9), protocols=(("other", b""),)),
+    join("of another type", _PAIR, "", (3, 9), protocol_type="connect"),
+    leave("a stranger", _PAIR, "nobody", (0, 2, 3, 5)),
+    leave("second", _PAIR, member_of("second")),
+    heartbeat("first is told again", _PAIR, "first"),
+]
+
+_BAD = [
+    join("no group", "", versions=(3, 9)),
+    join("a session too short", PREFIX + "bad", session_timeout_ms=1),
+    join("a session too long", PREFIX + "bad", session_timeout_ms=10**8, versions=(3, 9)),
+    join("no protocols", PREFIX + "bad", protocols=(), versions=(3, 9)),
+    join("no protocol type", PREFIX + "bad", protocol_type="", versions=(3, 9)),
+    join("a member of a group that is not there", PREFIX + "bad", "nobody", versions=(3, 9)),
+    ask("heartbeat of no group", ApiKey.HEARTBEAT, (0, 4), group_id="", generation_id=1, member_id="x"),
+    ask("heartbeat of a group that is not there", ApiKey.HEARTBEAT, (0, 4), group_id=PREFIX + "bad", generation_id=1, member_id="x"),
+    ask("sync of a group that is not there", ApiKey.SYNC_GROUP, (0, 5), group_id=PREFIX + "bad", generation_id=1, member_id="x"),
+    ask("sync of no group", ApiKey.SYNC_GROUP, (0, 5), group_id="", generation_id=1, member_id="x"),
+    leave("a group that is not there", PREFIX + "bad", "x", (0, 3, 5)),
+    leave("no group", "", "x", (0, 3, 5)),
+    describe("groups that are not there", ABSENT, versions=range(7)),
+    describe("no group", "", versions=(0, 5, 6)),
+    describe("none", versions=(0, 5)),
+    ask("delete groups that are not there", ApiKey.DELETE_GROUPS, range(3), groups_names=[ABSENT]),
+    ask("delete no group", ApiKey.DELETE_GROUPS, (2,), groups_names=[""]),
+    ask("delete none", ApiKey.DELETE_GROUPS, (2,), groups_names=[]),
+]
+
+_STATIC = PREFIX + "static"
+_READS_TOPIC = b"\0\0" + struct.pack(">ih", 1, len(TOPIC)) + TOPIC.encode() + b"\xff\xff\xff\xff"
+"""A consumer's subscription to TOPIC: the coordinator compares what a member that returns reads."""
+_SAME = {"instance": "i1", "protocols": (("range", _READS_TOPIC),)}
+_STATICS = [
+    join("a static member", _STATIC, keep="static", again_on=WARMING_UP, versions=(5,), **_SAME),
+    sync("its share", _STATIC, "static", shares=[("static", b"all")], instance="i1"),
+    join("it comes again without its id", _STATIC, keep="returned", versions=(9,), **_SAME),
+    heartbeat("its old self", _STATIC, "static", instance="i1", versions=(3, 4)),
+    heartbeat("its new self", _STATIC, "returned", instance="i1"),
+    sync("its old self syncs", _STATIC, "static", instance="i1"),
+    describe("with an instance", _STATIC, versions=(4, 5)),
+    leave("by a wrong id", _STATIC, "wrong", (3, 5), instance="i1"),
+    leave("by another instance", _STATIC, "", (3, 5), instance="i2"),
+    leave("by its instance", _STATIC, "", (5,), instance="i1"),
+    describe("empty", _STATIC, versions=(5,)),
+]
+
+
+def commit(
+    name: str, group: str, versions: Iterable[int] = (9,), to: str = TOPIC, partition: int = 0, offset: int = 7, **more: Any
+) -> Step:
+    """An OffsetCommit step of one partition."""
+
+    def rows(seen: Seen) -> list[Message]:
+        row = Message(
+            partition_index=partition,
+            committed_offset=offset,
+            committed_leader_epoch=more.get("epoch", -1),
+            committed_metadata=more.get("metadata", "m"),
+        )
+        return [Message(name=to, topic_id=more.get("topic_id", seen.id(to)), partitions=[row])]
+
+    return ask(
+        name,
+        ApiKey.OFFSET_COMMIT,
+        versions,
+        group_id=group,
+        generation_id_or_member_epoch=more.get("generation", -1),
+        member_id=more.get("member", ""),
+        group_instance_id=more.get("instance"),
+        retention_time_ms=-1,
+        topics=rows,
+        again_on={*WARMING_UP, *more.get("again_on", ())},
+    )
+
+
+def committed(name: str, group: str, versions: Iterable[int] = (9,), topics: Any = ((TOPIC, (0, 1)),), **more: Any) -> Step:
+    """An OffsetFetch step; `topics` None: all of them."""
+
+    rows = None if topics is None else [Message(name=one, partition_indexes=list(numbers)) for one, numbers in topics]
+
+    def groups(seen: Seen) -> list[Message]:
+        with_ids = rows and [
+            Message(name=row.name, topic_id=more.get("topic_id", seen.id(row.name)), partition_indexes=row.partition_indexes)
+            for row in rows
+        ]
+        return [Message(group_id=group, member_id=more.get("member"), member_epoch=more.get("epoch", -1), topics=with_ids)]
+
+    stable, again_on = more.get("require_stable", False), {*WARMING_UP, *more.get("again_on", ())}
+    return ask(name, ApiKey.OFFSET_FETCH, versions, group_id=group, topics=rows, groups=groups, require_stable=stable, again_on=again_on)
+
+
+_OFFSETS = [
+    commit("by hand", SIMPLE, range(2, 11), again_on=JUST_CHANGED),
+    commit("another", SIMPLE, partition=1, offset=11, epoch=0, metadata=None),
+    committed("two partitions", SIMPLE, range(1, 11)),
+    committed("all", SIMPLE, range(2, 11), topics=None),
+    committed("none", SIMPLE, (1, 7, 8, 9), topics=()),
+    committed("of a partition that is not there", SIMPLE, (1, 9), topics=((TOPIC, (9,)),)),
+    committed("of a topic that is not there", SIMPLE, (1, 8, 9), topics=((PREFIX + "missing", (0,)),)),
+    committed("of an id that is not there", SIMPLE, (10,), topics=((PREFIX + "missing", (0,)),), topic_id=UNKNOWN_ID),
+    committed("of a group that is not there", ABSENT, (1, 5, 8, 9, 10)),
+    committed("all of a group that is not there", ABSENT, (5, 8), topics=None),
+    committed("of no group", "", (1, 8)),
+    committed("as a member that is not there", SIMPLE, (9,), member="nobody", epoch=3),
+    committed("stable ones", SIMPLE, (7, 9), require_stable=True),
+    commit("of a topic that is not there", SIMPLE, (2, 9), to=PREFIX + "missing"),
+    commit("of an id that is not there", SIMPLE, (10,), topic_id=UNKNOWN_ID),
+    commit("of no id", SIMPLE, (10,), topic_id=NO_ID),
+    commit("of a partition that is not there", SIMPLE, (2, 9, 10), partition=9),
+    commit("below zero", SIMPLE, offset=-3),
+    commit("metadata too long", SIMPLE, (2, 9), metadata="x" * 5000),
+    commit("as a member that is not there", SIMPLE, (2, 9, 10), member="nobody", generation=3),
+    commit("of no group", "", (2, 9)),
+    commit("of a group that is not there, as a member", ABSENT, (2, 9), member="nobody", generation=3),
+    commit("into a group with members, by hand", _PAIR, (2, 9)),
+    ask("nothing", ApiKey.OFFSET_COMMIT, (2, 9), group_id=SIMPLE, generation_id_or_member_epoch=-1, retention_time_ms=-1, topics=[]),
+    ask(
+        "a retention of its own",
+        ApiKey.OFFSET_COMMIT,
+        (4,),
+        group_id=PREFIX + "kept",
+        generation_id_or_member_epoch=-1,
+        retention_time_ms=5,
+        topics=[Message(name=TOPIC, partitions=[Message(partition_index=0, committed_offset=1)])],
+    ),
+    describe("a group of offsets alone", SIMPLE, versions=(0, 5, 6)),
+]
+
+
+def _drop(name: str, group: str, to: str = TOPIC, partition: int = 0) -> Step:
+    rows = [Message(name=to, partitions=[Message(partition_index=partition)])]
+    return ask(name, ApiKey.OFFSET_DELETE, (0,), group_id=group, topics=rows)
+
+
+_DROPPED = [
+    _drop("one", SIMPLE, partition=1),
+    committed("what is left", SIMPLE, topics=None),
+    _drop("one that is not there", SIMPLE, partition=1),
+    _drop("of a partition that is not there", SIMPLE, partition=9),
+    _drop("of a topic that is not there", SIMPLE, to=PREFIX + "missing"),
+    _drop("of a group that is not there", ABSENT),
+    _drop("of no group", ""),
+    ask("delete the group", ApiKey.DELETE_GROUPS, (2,), groups_names=[SIMPLE]),
+    committed("of a group that is gone", SIMPLE),
+    ask("delete it again", ApiKey.DELETE_GROUPS, (2,), groups_names=[SIMPLE]),
+]
+
+
+def _beat(name: str, member_epoch: int) -> Step:
+    return ask(
+        name,
+        ApiKey.CONSUMER_GROUP_HEARTBEAT,
+        (0, 1),
+        group_id=PREFIX + "group-of-kip-848",
+        member_id="a-member",
+        member_epoch=member_epoch,
+        rebalance_timeout_ms=_MINUTES,
+        subscribed_topic_names=[TOPIC],
+        server_assignor=None,
+        topic_partitions=[],
+        again_on=WARMING_UP,
+    )
+
+
+_NEWER = [_beat("a member that joins", 0), _beat("a member that leaves", -1)]
+"""The groups of KIP-848, which one of the two has."""
+
+STEPS: list[Step] = [*_FOUND, *_LIVES, *_TWO, *_BAD, *_STATICS, *_OFFSETS, *_DROPPED, *_NEWER]

@@ -1,0 +1,153 @@
+"""One run of the transcript: both systems started if need be, both talked to, the answers compared, the differences looked up."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from fairlead_kafka.lab.apache_kafka import ApacheKafka
+from fairlead_kafka.lab.transcript import (
+    broken_steps,
+    cluster_steps,
+    group_steps,
+    record_steps,
+    replica_steps,
+    session_steps,
+    three_steps,
+    transaction_steps,
+)
+from fairlead_kafka.lab.transcript.compare import Explanation, Symbols, differences, explanations, plain
+from fairlead_kafka.lab.transcript.steps import Step
+from fairlead_kafka.lab.transcript.talk import Outcome, Talk
+from fairlead_kafka.testing import Cluster
+
+CONFIG = {
+    "auto.create.topics.enable": "false",
+    "offsets.topic.num.partitions": "2",
+    "transaction.state.log.num.partitions": "2",
+    "group.initial.rebalance.delay.ms": "0",
+}
+"""What both systems are started with. Partitions of internal topics cost time when the first group, or transaction, comes: hence few."""
+STEPS: tuple[Step, ...] = (
+    *cluster_steps.STEPS,
+    *record_steps.STEPS,
+    *session_steps.STEPS,
+    *group_steps.STEPS,
+    *transaction_steps.STEPS,
+    *replica_steps.STEPS,
+    *broken_steps.STEPS,
+    *cluster_steps.LAST_STEPS,
+)
+
+Status = Callable[[str], None]
+
+
+@dataclass
+class Transcript:
+    """What a run showed. `unexplained` has a line for each difference that no entry of the data file covers."""
+
+    requests: int = 0
+    apis: int = 0
+    same: int = 0
+    explained: int = 0
+    unexplained: list[str] = field(default_factory=list)
+    unused: list[Explanation] = field(default_factory=list)
+    """Entries of the data file that covered nothing."""
+
+    def figures(self) -> dict[str, int]:
+        """`{"requests", "apis", "same", "explained", "unexplained"}`: the last three are requests, and add up to the first."""
+        differing = self.requests - self.same - self.explained
+        return {
+            "requests": self.requests,
+            "apis": self.apis,
+            "same": self.same,
+            "explained": self.explained,
+            "unexplained": differing,
+        }
+
+
+def run_replicated(status: Status = lambda _: None) -> Transcript:
+    """The transcript of three brokers (`three_steps`), some of which are killed: an embedded cluster's, and an Apache Kafka's started here.
+
+    Raises `lab.apache_kafka.Unavailable` where Apache Kafka cannot be had.
+    """
+    base_ms, steps = time.time_ns() // 1_000_000 - 60_000, three_steps.STEPS
+    config = CONFIG | {"broker.session.timeout.ms": "3000", "broker.heartbeat.interval.ms": "500"}
+    status("three brokers of Apache Kafka start")
+    properties: dict[str, Any] = {key.replace(".", "_"): value for key, value in config.items()}
+    with ApacheKafka(heap="400m", brokers=3, **properties) as kafka, Talk(kafka.bootstrap_servers, base_ms, kafka.kill) as talk:
+        status("Apache Kafka is asked")
+        theirs, their_symbols = talk.run(steps), Symbols(talk.seen)
+    ours, our_symbols = ask_ours(steps, base_ms, config, status)
+    own = explanations("differences_replicated.toml")
+    result = judge([(one, plain(one, our_symbols)) for one in ours], [plain(one, their_symbols) for one in theirs], [*own, *explanations()])
+    result.unused = [one for one in own if not one.used]  # those of one broker's transcript are its own affair
+    return result
+
+
+def ask_ours(
+    steps: tuple[Step, ...], base_ms: int, config: dict[str, str], status: Status = lambda _: None
+) -> tuple[list[Outcome], Symbols]:
+    """What our cluster of three brokers answers, and the names for what it made up."""
+    status("our cluster is asked")
+    with (
+        _quietly(),
+        Cluster(brokers=3, config=config) as cluster,
+        Talk(cluster.bootstrap_servers, base_ms, lambda node: cluster.broker(node).kill()) as talk,
+    ):
+        return talk.run(steps), Symbols(talk.seen)
+
+
+def run_transcript(status: Status = lambda _: None, kafka: str | None = None, steps: tuple[Step, ...] = STEPS) -> Transcript:
+    """Run it on an embedded cluster of one broker and on Apache Kafka: the one at `kafka` (host:port), else one that is started here.
+
+    Raises `lab.apache_kafka.Unavailable` where Apache Kafka cannot be had.
+    """
+    base_ms = time.time_ns() // 1_000_000 - 60_000
+    if kafka is None:
+        status("Apache Kafka starts")
+        properties: dict[str, Any] = {key.replace(".", "_"): value for key, value in CONFIG.items()}
+        with ApacheKafka(heap="512m", **properties) as started:
+            return run_transcript(status, started.bootstrap_servers, steps)
+    status("Apache Kafka is asked")
+    with Talk(kafka, base_ms) as talk:
+        theirs, their_symbols = talk.run(steps), Symbols(talk.seen)
+    status("our cluster is asked")
+    with _quietly(), Cluster(brokers=1, config=CONFIG) as cluster, Talk(cluster.bootstrap_servers, base_ms) as talk:
+        ours, our_symbols = talk.run(steps), Symbols(talk.seen)
+    return judge([(one, plain(one, our_symbols)) for one in ours], [plain(one, their_symbols) for one in theirs], explanations())
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Without the brokers' warnings: many a step is a request that they cannot but complain of."""
+    logger = logging.getLogger("fairlead_kafka.broker")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
+def judge(ours: list[tuple[Outcome, Any]], theirs: list[Any], known: list[Explanation]) -> Transcript:
+    """Compare answer by answer."""
+    result = Transcript(requests=len(ours), apis=len({outcome.step.api for outcome, _ in ours}))
+    for (outcome, mine), other in zip(ours, theirs, strict=True):
+        found = list(differences(mine, other))
+        lines = []
+        for path, our_value, their_value in found:
+            covering = [one for one in known if one.covers(outcome, path, our_value, their_value)]
+            for one in covering[:1]:
+                one.used += 1
+            if not covering:
+                lines.append(f"{outcome.name}: {path or 'the whole'}: ours {our_value!r}, Apache Kafka {their_value!r}")
+        result.unexplained += lines
+        result.same += not found
+        result.explained += bool(found and not lines)
+    result.unused = [one for one in known if not one.used]
+    return result

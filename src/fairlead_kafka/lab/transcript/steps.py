@@ -1,0 +1,150 @@
+"""What a transcript is made of: steps, and what was seen on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+from uuid import UUID
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.records import Compression, Slice, columns_from_lists, encode
+from fairlead_kafka.wire import ApiKey, Message
+
+NO_ID = UUID(int=0)
+UNKNOWN_ID = UUID("01234567-89ab-cdef-0123-456789abcdef")
+PREFIX = "transcript-"
+"""What the names of the transcript's topics, groups and transactional ids begin with."""
+WARMING_UP = frozenset(
+    {
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.CONCURRENT_TRANSACTIONS,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+    }
+)
+"""What is answered until a coordinator has found its feet: the request is sent again."""
+JUST_CHANGED = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    }
+)
+"""What a broker of Apache Kafka answers until it has heard of its controller's last decision."""
+
+
+class Kind(Enum):
+    """What a step does."""
+
+    ASK = "send, and read the answer"
+    SEND = "send, and leave the answer for a later step"
+    ANSWER = "read the answer of the last SEND on this connection"
+    SILENT = "send what gets no answer"
+    RAW = "send bytes that are no request, and see what happens"
+    KILL = "kill -9 the broker of the number that `on` gives"
+
+
+@dataclass
+class Seen:
+    """What one system answered so far, for requests that need it."""
+
+    base_ms: int
+    """The time that records carry, the same for all systems of a run."""
+    kept: dict[str, Message] = field(default_factory=dict)
+    ids: dict[str, UUID] = field(default_factory=dict)
+    version: int = 0
+    """The version of the request that is being built."""
+
+    def __getitem__(self, name: str) -> Message:
+        return self.kept[name]
+
+    def id(self, topic: str) -> UUID:
+        """The id of a topic, zeros if none was told."""
+        return self.ids.get(topic, NO_ID)
+
+    def learn(self, answer: Any) -> None:
+        """Remember the topic ids in an answer."""
+        if isinstance(answer, Message):
+            fields = vars(answer)
+            name, topic_id = fields.get("name"), fields.get("topic_id")
+            if name and topic_id and topic_id != NO_ID:
+                self.ids[name] = topic_id
+            self.learn(list(fields.values()))
+        elif isinstance(answer, list):
+            for one in answer:
+                self.learn(one)
+
+
+Body = Any
+"""A field's value: plain, or a function of `Seen` that gives it."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One row of the transcript: requests of one API, one for each of `versions`."""
+
+    name: str
+    api: ApiKey
+    versions: tuple[int, ...]
+    fields: dict[str, Body]
+    kind: Kind = Kind.ASK
+    on: str = "a"
+    """The connection; one that was closed is opened anew. One whose name is a number is to the broker of that id, the others are to 0."""
+    keep: str | None = None
+    """The name under which later steps find the answer."""
+    again_on: frozenset[int] = frozenset()
+    """Error codes on which the request is sent again, for a while."""
+    mine: bool = False
+    """The answer lists everything there is; only what carries `PREFIX` is compared."""
+    raw: bytes = b""
+    until: Callable[[Message], bool] | None = None
+    """What must hold of the answer; while it does not the request is sent again, for a while."""
+
+
+def ask(name: str, api: ApiKey, versions: Iterable[int], *, on: str = "a", keep: str | None = None, **fields: Body) -> Step:
+    """Send and compare; `again_on` and `mine` may be among the keywords."""
+    again_on, mine = fields.pop("again_on", frozenset()), fields.pop("mine", False)
+    return Step(name, api, tuple(versions), fields, Kind.ASK, on, keep, frozenset(map(int, again_on)), mine)
+
+
+def send(name: str, api: ApiKey, version: int, *, on: str, **fields: Body) -> Step:
+    """Send; `answer` reads."""
+    return Step(name, api, (version,), fields, Kind.SEND, on)
+
+
+def answer(name: str, api: ApiKey, version: int, *, on: str, keep: str | None = None) -> Step:
+    """Read what `send` asked for."""
+    return Step(name, api, (version,), {}, Kind.ANSWER, on, keep)
+
+
+def silent(name: str, api: ApiKey, versions: Iterable[int], *, on: str = "a", **fields: Body) -> Step:
+    """Send what is not answered: acks=0. What comes next on the connection shows that nothing came."""
+    return Step(name, api, tuple(versions), fields, Kind.SILENT, on)
+
+
+def raw(name: str, api: ApiKey, data: bytes, *, on: str = "raw") -> Step:
+    """Send bytes; what is compared is whether the connection ends, or the bytes that come."""
+    return Step(name, api, (0,), {}, Kind.RAW, on, raw=data)
+
+
+def build(fields: dict[str, Body], seen: Seen) -> Message:
+    """The request's message."""
+    return Message(**{name: value(seen) if isinstance(value, Callable) else value for name, value in fields.items()})  # type: ignore[arg-type]
+
+
+def batch(*values: bytes | None, key: bytes | None = None, codec: str = "none", **options: Any) -> Callable[[Seen], bytes]:
+    """One record batch as a producer sends it, its records a millisecond apart from `base_ms` on."""
+
+    def made(seen: Seen) -> bytes:
+        keys: list[bytes | None] | None = None if key is None else [key] * len(values)
+        columns = columns_from_lists(keys, list(values), None, [seen.base_ms + number for number in range(len(values))])
+        encoded = encode(
+            [Slice(columns, 0, len(values), None)], create_time_ms=seen.base_ms, compression=Compression.named(codec), **options
+        )
+        return bytes(encoded.buffer)
+
+    return made

@@ -1,0 +1,251 @@
+"""Transactions: committed, aborted, fenced, asked about; and what has no business in one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.lab.transcript.cluster_steps import appears, create, topic
+from fairlead_kafka.lab.transcript.group_steps import committed, find
+from fairlead_kafka.lab.transcript.record_steps import Made, fetch, produce
+from fairlead_kafka.lab.transcript.steps import JUST_CHANGED, PREFIX, WARMING_UP, Seen, Step, ask, batch
+from fairlead_kafka.wire import ApiKey, Message
+
+TOPIC = PREFIX + "transactional"
+ID = PREFIX + "tx"
+GROUP = PREFIX + "tx-group"
+_COMMITTED = 1
+_OLD_END = range(5)
+"""EndTxn 5 is of another version of transactions."""
+
+
+def init(name: str, transactional_id: Any, keep: str | None = None, versions: Iterable[int] = (5,), **more: Any) -> Step:
+    """An InitProducerId step of a transactional producer."""
+    return ask(
+        name,
+        ApiKey.INIT_PRODUCER_ID,
+        versions,
+        transactional_id=transactional_id,
+        transaction_timeout_ms=more.get("timeout_ms", 60_000),
+        producer_id=more.get("producer_id", -1),
+        producer_epoch=more.get("epoch", -1),
+        keep=keep,
+        again_on=WARMING_UP,
+    )
+
+
+def _identity(kept: str, epoch: int = 0) -> dict[str, Any]:
+    """Producer id and epoch as a JoinGroup answer told them, the epoch moved by `epoch`."""
+    return {"producer_id": lambda seen: seen[kept].producer_id, "producer_epoch": lambda seen: seen[kept].producer_epoch + epoch}
+
+
+def add(name: str, kept: str, versions: Iterable[int] = (3,), to: str = TOPIC, partitions: Iterable[int] = (0,), **more: Any) -> Step:
+    """An AddPartitionsToTxn step as clients send it."""
+    identity = _identity(kept, more.get("epoch", 0))
+    return ask(
+        name,
+        ApiKey.ADD_PARTITIONS_TO_TXN,
+        versions,
+        v3_and_below_transactional_id=more.get("transactional_id", ID),
+        v3_and_below_producer_id=identity["producer_id"],
+        v3_and_below_producer_epoch=identity["producer_epoch"],
+        v3_and_below_topics=[Message(name=to, partitions=list(partitions))],
+        again_on=more.get("again_on", {*WARMING_UP, *JUST_CHANGED} if more.get("settles") else WARMING_UP),
+    )
+
+
+def verify(name: str, kept: str, versions: Iterable[int] = (4, 5), to: str = TOPIC, partition: int = 0, epoch: int = 0) -> Step:
+    """An AddPartitionsToTxn step as brokers send it: only asks."""
+
+    def rows(seen: Seen) -> list[Message]:
+        return [
+            Message(
+                transactional_id=ID,
+                producer_id=seen[kept].producer_id,
+                producer_epoch=seen[kept].producer_epoch + epoch,
+                verify_only=True,
+                topics=[Message(name=to, partitions=[partition])],
+            )
+        ]
+
+    return ask(name, ApiKey.ADD_PARTITIONS_TO_TXN, versions, transactions=rows)
+
+
+def end(name: str, kept: str, commit: bool, versions: Iterable[int] = (3,), epoch: int = 0, transactional_id: str = ID) -> Step:
+    """An EndTxn step."""
+    identity = _identity(kept, epoch)
+    return ask(name, ApiKey.END_TXN, versions, transactional_id=transactional_id, committed=commit, again_on=WARMING_UP, **identity)
+
+
+def _written(kept: str, sequence: int, *values: bytes, epoch: int = 0) -> Made:
+    def make(seen: Seen) -> bytes:
+        told = seen[kept]
+        options = {"producer_id": told.producer_id, "producer_epoch": told.producer_epoch + epoch, "transactional": True}
+        return batch(*values, base_sequence=sequence, **options)(seen)
+
+    return make
+
+
+def write(name: str, kept: str, sequence: int, versions: Iterable[int] = (11,), partition: int = 0, **more: Any) -> Step:
+    """A Produce step of one record in a transaction."""
+    named = more.get("transactional_id", ID)
+    made = _written(kept, sequence, b"%d" % sequence, epoch=more.get("epoch", 0))
+    return produce(name, made, versions, TOPIC, partition, transactional_id=named, again_on=more.get("again_on", WARMING_UP))
+
+
+def offsets(name: str, kept: str, versions: Iterable[int] = (3,), to: str = TOPIC, partition: int = 0, **more: Any) -> Step:
+    """A TxnOffsetCommit step of one partition."""
+    rows = [
+        Message(
+            name=to,
+            partitions=[Message(partition_index=partition, committed_offset=5, committed_leader_epoch=-1, committed_metadata="tx")],
+        )
+    ]
+    return ask(
+        name,
+        ApiKey.TXN_OFFSET_COMMIT,
+        versions,
+        transactional_id=more.get("transactional_id", ID),
+        group_id=more.get("group", GROUP),
+        generation_id=more.get("generation", -1),
+        member_id=more.get("member", ""),
+        group_instance_id=None,
+        topics=rows,
+        again_on=WARMING_UP,
+        **_identity(kept, more.get("epoch", 0)),
+    )
+
+
+def add_offsets(name: str, kept: str, versions: Iterable[int] = (3,), epoch: int = 0, **more: Any) -> Step:
+    """An AddOffsetsToTxn step."""
+    identity = _identity(kept, epoch)
+    transactional_id, group = more.get("transactional_id", ID), more.get("group", GROUP)
+    return ask(
+        name, ApiKey.ADD_OFFSETS_TO_TXN, versions, transactional_id=transactional_id, group_id=group, again_on=WARMING_UP, **identity
+    )
+
+
+def describe(name: str, *transactional_ids: str) -> Step:
+    """A DescribeTransactions step."""
+    return ask(name, ApiKey.DESCRIBE_TRANSACTIONS, (0,), transactional_ids=list(transactional_ids))
+
+
+def listed(name: str, versions: Iterable[int] = (0, 1), **filters: Any) -> Step:
+    """A ListTransactions step."""
+    fields = {"state_filters": [], "producer_id_filters": [], "duration_filter": -1, **filters}
+    return ask(name, ApiKey.LIST_TRANSACTIONS, versions, mine=True, **fields)
+
+
+_BEGUN = [
+    create("a topic for transactions", topic(TOPIC, 2, retention_ms="-1")),
+    appears(TOPIC),
+    find("of a transactional id", ID, kind=1),
+    find("of a transactional id without a name", "", kind=1, versions=(3, 4)),
+    init("the first time", ID, "tx"),
+    describe("nothing begun", ID),
+    end("nothing to commit", "tx", True, _OLD_END),
+    end("nothing to abort", "tx", False, _OLD_END),
+    add("the first partition", "tx", range(4), settles=True),
+    add("two at once", "tx", partitions=(0, 1)),
+    describe("begun", ID),
+    listed("all"),
+    listed("those under way", state_filters=["Ongoing"]),
+    listed("in no known state", state_filters=["Tired"]),
+    listed("of nobody", producer_id_filters=[10**9]),
+    listed("that are old", (1,), duration_filter=10**8),
+    verify("a partition that is in it", "tx"),
+    verify("a partition that is not", "tx", partition=9),
+    verify("by another epoch", "tx", epoch=1),
+    verify("of a topic that is not there", "tx", to=PREFIX + "missing"),
+    write("the first record", "tx", 0),
+    write("the second", "tx", 1),
+    write("a duplicate", "tx", 1),
+    fetch("uncommitted", 0, (4, 12, 17), to=TOPIC),
+    fetch("committed: nothing yet", 0, (4, 12, 17), to=TOPIC, isolation_level=_COMMITTED),
+    ask("who writes", ApiKey.DESCRIBE_PRODUCERS, (0,), topics=[Message(name=TOPIC, partition_indexes=[0, 1])]),
+    add_offsets("a group's offsets", "tx", range(5)),
+    offsets("they are committed", "tx", range(5)),
+    committed("not yet seen", GROUP, (8, 9), topics=((TOPIC, (0,)),)),
+    committed("stable ones", GROUP, (7, 9), topics=((TOPIC, (0,)),), require_stable=True),
+    end("committed", "tx", True),
+    end("committed again", "tx", True, _OLD_END),
+    end("aborted after it was committed", "tx", False, _OLD_END),
+    describe("done", ID),
+    committed("seen", GROUP, (9,), topics=((TOPIC, (0,)),), require_stable=True, again_on=(88,)),
+    fetch("uncommitted, and the marker", 0, (12,), to=TOPIC, min_bytes=200, max_wait_ms=2000),
+]
+
+_ABORTED = [
+    add("a second transaction", "tx"),
+    write("to be aborted", "tx", 2),
+    end("aborted", "tx", False),
+    end("aborted again", "tx", False, _OLD_END),
+    end("committed after it was aborted", "tx", True, _OLD_END),
+    add("a third", "tx"),
+    write("kept", "tx", 3),
+    end("and committed", "tx", True),
+    init("settled", ID + "-other", "other"),
+    fetch("committed, with what was aborted", 0, (4, 12, 17), to=TOPIC, isolation_level=_COMMITTED, min_bytes=500, max_wait_ms=2000),
+]
+
+_REFUSED = [
+    produce("to an internal topic", batch(b"x"), (9,), "__consumer_offsets"),
+    write("a partition that was not added", "tx", 0, (9, 10, 11), partition=1, again_on=(ErrorCode.NOT_ENOUGH_REPLICAS,)),
+    produce("without saying whose it is", _written("tx", 4, b"x"), (9, 11), TOPIC),
+    produce("as somebody else", _written("tx", 4, b"x"), (11,), TOPIC, transactional_id=ID + "-other"),
+    add("as a stranger", "tx", range(4), transactional_id=PREFIX + "nobody"),
+    add("as somebody else", "tx", range(4), transactional_id=ID + "-other"),
+    add("by an epoch to come", "tx", range(4), epoch=1),
+    add("of a topic that is not there", "tx", range(4), to=PREFIX + "missing"),
+    add("of a partition that is not there", "tx", (3,), partitions=(0, 9)),
+    add("of an internal topic", "tx", (3,), to="__consumer_offsets"),
+    add("of nothing", "tx", (0, 3), partitions=()),
+    add_offsets("as a stranger", "tx", (0, 3), transactional_id=PREFIX + "nobody"),
+    add_offsets("by an epoch to come", "tx", (1, 3), epoch=1),
+    add_offsets("of no group", "tx", (3,), group=""),
+    offsets("that were not added", "tx", (2, 3, 4)),
+    offsets("as a stranger", "tx", (3,), transactional_id=PREFIX + "nobody"),
+    offsets("of a topic that is not there", "tx", (3,), to=PREFIX + "missing"),
+    end("as a stranger", "tx", True, _OLD_END, transactional_id=PREFIX + "nobody"),
+    end("by an epoch to come", "tx", True, _OLD_END, epoch=1),
+    end("as somebody else", "tx", True, _OLD_END, transactional_id=ID + "-other"),
+    describe("a stranger", PREFIX + "nobody", ID + "-other"),
+    describe("an empty name", ""),
+    describe("none"),
+    init("with an empty id", "", versions=(0, 5)),
+    init("with no time", ID, versions=(0, 5), timeout_ms=0),
+    init("with too much time", ID, versions=(0, 5), timeout_ms=10**9),
+    init("an id without an epoch", ID, versions=(3, 5), producer_id=5),
+    init("an epoch without an id", ID, versions=(3, 5), epoch=5),
+    init("as a producer that it is not", ID, versions=(3, 4, 5), producer_id=10**8, epoch=1),
+]
+
+_FENCED = [
+    init("again: the epoch rises", ID, "again", range(6)),
+    add("by the epoch before", "tx", range(4)),
+    end("by the epoch before", "tx", True, _OLD_END),
+    add("by the new epoch", "again"),
+    write("by the epoch before", "again", 0, (9, 11), epoch=-1, again_on=()),
+    write("by the new epoch", "again", 0),
+    init("while a transaction is open", ID, "last"),
+    end("by the epoch before that", "again", True, _OLD_END),
+    describe("aborted by that", ID),
+    ask(
+        "a marker by hand",
+        ApiKey.WRITE_TXN_MARKERS,
+        (1,),
+        markers=lambda seen: [
+            Message(
+                producer_id=seen["last"].producer_id,
+                producer_epoch=seen["last"].producer_epoch,
+                transaction_result=False,
+                coordinator_epoch=0,
+                topics=[Message(name=TOPIC, partition_indexes=[0, 9]), Message(name=PREFIX + "missing", partition_indexes=[0])],
+            )
+        ],
+    ),
+    ask("no marker", ApiKey.WRITE_TXN_MARKERS, (1,), markers=[]),
+]
+
+STEPS: list[Step] = [*_BEGUN, *_ABORTED, *_REFUSED, *_FENCED]

@@ -1,0 +1,180 @@
+"""A paced load in virtual time: our producer's real machine against the simulator's model brokers, seconds of it in a moment.
+
+What is real is everything that decides: partitioner, batches, window, retries. What is modelled is what takes time: the network, a
+healthy broker, which serves one request of a connection after another, and the client's own work, by the constants below. So there
+is no noise, and a seed gives the same figures on every run; what a busy machine adds to latencies is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing import get_context
+from os import cpu_count
+from random import Random
+from typing import Any
+
+from fairlead_kafka.base.errors import ConfigError, TimedOut
+from fairlead_kafka.base.units import ms_to_ns
+from fairlead_kafka.lab.held import Held, by_broker
+from fairlead_kafka.lab.paced import split_figures
+from fairlead_kafka.lab.pacing import Journal, Load
+from fairlead_kafka.lab.peers.run import value_of
+from fairlead_kafka.producer import Flush, ProducerMachine
+from fairlead_kafka.runtime import Completion, VirtualHost, compile_kernels
+from fairlead_kafka.simulation import Application, Handed, ProduceCluster
+
+NETWORK_MS = 0.1
+"""One way."""
+BROKER_REQUEST_MS, BROKER_BATCH_MS = 0.25, 0.015
+"""Measured with Apache Kafka 4.3, warm, acks=all, one request at a time on loopback: medians of 350 us for one batch, 430 for 6, 560 for
+16, 1,010 for 43 and 2,500 for 128, of which some 50 are the way; batches of 1 and of 6 records of 512 bytes differ by a tenth."""
+CLIENT_REQUEST_MS, CLIENT_BATCH_MS, CLIENT_ANSWER_MS = 0.15, 0.025, 0.07
+"""CPU time of our machine's steps, fitted over loads of 1 to 128 batches a request; records themselves do not show."""
+POOL_PAYS_RECORDS = 20_000
+"""Fewer are done before other processes have started."""
+KERNELS_PAY_RECORDS = 100
+"""Where fewer are handed over together, kernels do not make up for being loaded."""
+_REQUEST_NS, _BATCH_NS, _ANSWER_NS = ms_to_ns(CLIENT_REQUEST_MS), ms_to_ns(CLIENT_BATCH_MS), ms_to_ns(CLIENT_ANSWER_MS)
+_NOWHERE = -1
+_READY_MS = 100.0
+"""What connecting and learning the metadata takes at most."""
+
+
+@dataclass(frozen=True)
+class VirtualTask:
+    """One virtual run: `config` of our producer, and broker 0 with a fault (one of `faulty_targets.FAULTS`) of `delay_ms`.
+
+    Records go to `topics` topics in turn, of `partitions` each.
+    """
+
+    load: Load
+    config: Mapping[str, Any]
+    brokers: int = 3
+    partitions: int = 3
+    fault: str = "none"
+    delay_ms: float = 0.0
+    seed: int = 1
+    topics: int = 1
+
+
+class _Work:
+    """How long a producer's last step took, by what it sent and what answers it dealt with (`Handle.work_ns`)."""
+
+    def __init__(self, machine: ProducerMachine) -> None:
+        self._counted = machine.recorder.whole
+        self._total_ns = 0
+
+    def __call__(self) -> int:
+        counted, before_ns = self._counted, self._total_ns
+        self._total_ns = counted.produce_requests * _REQUEST_NS + counted.batches_sent * _BATCH_NS + counted.answers * _ANSWER_NS
+        return self._total_ns - before_ns
+
+
+class _Loaded:
+    """A producer's application on a virtual host, handing a load over."""
+
+    def __init__(self, task: VirtualTask) -> None:
+        self._load = task.load
+        self.host = VirtualHost(latency_ms=NETWORK_MS)
+        self.cluster = ProduceCluster(self.host, task.brokers)
+        self._topics = [f"load-{number}" for number in range(task.topics)]
+        for topic in self._topics:
+            self.cluster.create_topic(topic, task.partitions)
+        for broker in self.cluster.brokers:
+            broker.takes(BROKER_REQUEST_MS, BROKER_BATCH_MS)
+        if task.fault == "dead":
+            self._bury(task)
+        elif task.fault != "none":
+            self.cluster.broker(0).slow(task.delay_ms, task.fault)
+        config = {"bootstrap.servers": self.cluster.bootstrap_servers, **task.config}
+        self.application = Application(self.host, config, Random(task.seed), self._settled)
+        self.application.handle.work_ns = _Work(self.application.machine)
+        self.journal = Journal(task.load, self.host.now_ns)
+        self._value = value_of(task.load.record_size)
+
+    def _bury(self, task: VirtualTask) -> None:
+        """Broker 0 is dead and its partitions, which have no other replica, are led by nobody."""
+        self.cluster.broker(0).kill(elect=False)
+        for partition in range(0, task.partitions, task.brokers):
+            for topic in self._topics:
+                self.cluster.move(topic, partition, _NOWHERE)
+
+    def run(self) -> None:
+        """Hand everything over, and wait for it as long as the load allows."""
+        self.host.advance(_READY_MS)
+        for pause_s, numbers in self._load.turns(self.host.now_ns):
+            if pause_s:
+                self.host.advance(pause_s * 1000)
+                continue
+            for number in numbers:
+                self.journal.sent(number)
+            topics = len(self._topics)
+            for first in numbers[:topics]:
+                self._hand_over(self._topics[first % topics], len(numbers[first - numbers[0] :: topics]))
+            if self._load.flush:
+                self._flush()
+        with suppress(TimedOut):
+            self._flush()  # as closing a producer does
+        self.journal.end()
+
+    def _hand_over(self, topic: str, count: int) -> None:
+        """As many records, once there is room for them. Which are which does not matter: those of one turn are sent at one time."""
+        while self.application.hand_over(topic, [self._value] * count) is None:
+            self.application.account.wanted = True
+            self.host.advance(1)
+        self.application.account.wanted = False
+
+    def _flush(self) -> None:
+        completion = Completion()
+        self.host.submit(self.application.handle, Flush(completion))
+        self.host.run_until(completion.done, self._load.limit_s * 1000)
+
+    def _settled(self, handed: Handed, rows: Sequence[int], partition: int, base_offset: int, error: Exception | None) -> None:
+        for row in rows:
+            if error is None:
+                self.journal.acked(handed.serial + row)
+            else:
+                self.journal.failed(handed.serial + row, error)
+
+    def figures(self) -> dict[str, Any]:
+        """As `peers.paced` and `paced.held_figures` have them; no CPU seconds."""
+        partitions = [
+            Held(one.leader, one.end_offset, len(one.batches), one.size_bytes)
+            for topic in self._topics
+            for one in self.cluster.log.topics[topic].partitions
+        ]
+        return {
+            **self.journal.figures(),
+            "requests": sum(machine.requests for machine in self.cluster.machines),
+            **split_figures(by_broker(partitions, len(self.cluster.machines))),
+        }
+
+
+def virtual_load(task: VirtualTask) -> dict[str, Any]:
+    """The figures of one run, or {"skipped": why} if the config does not fit; requests are Produce requests served."""
+    try:
+        loaded = _Loaded(task)
+    except ConfigError as error:
+        return {"skipped": str(error)}
+    loaded.run()
+    return loaded.figures()
+
+
+def virtual_loads(tasks: Sequence[VirtualTask], done: Callable[[int], None] = lambda count: None) -> list[dict[str, Any]]:
+    """The figures of all, in their order, several at a time on as many processes as there are cores; `done` is told how many are."""
+    together = max((task.load.rate * task.load.period_ms // 1000 for task in tasks), default=0)
+    prepare = compile_kernels if together >= KERNELS_PAY_RECORDS else None
+    workers = min(cpu_count() or 1, len(tasks))
+    if workers < 2 or sum(task.load.total for task in tasks) < POOL_PAYS_RECORDS:
+        if prepare is not None:
+            prepare()
+        return [virtual_load(task) for task in tasks]
+    found = []
+    with ProcessPoolExecutor(workers, get_context("spawn"), prepare) as pool:
+        for figures in pool.map(virtual_load, tasks):
+            found.append(figures)
+            done(len(found))
+    return found

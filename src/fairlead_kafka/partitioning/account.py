@@ -1,0 +1,161 @@
+"""The account of bytes per partition: who is furthest behind, and by how much anyone is ahead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from heapq import heapify, heappop, heappush, heapreplace
+
+from fairlead_kafka.core.machine import Dice
+
+
+class Account:
+    """Bytes placed on each partition of one topic, and turns in the order of who has least.
+
+    Partitions come in groups, of which a caller names those that can be served now (brokers, say). Turns go to the one with
+    the fewest bytes, except that dice decide among those within `near_bytes` of each other: many producers that start
+    together would march in step otherwise. A partition that is away still gets turns, but is no measure for the others; when it
+    comes back it is put level with the one that has least, so that it neither is flooded nor holds anyone back.
+
+    A turn costs the logarithm of the number of partitions; `arrange`, `leave` and `come_back`, which are rare, look at all of them.
+    """
+
+    def __init__(self, *, near_bytes: int, dice: Dice) -> None:
+        self.placed_bytes: list[int] = []
+        """By partition; those that were put level count what they were lifted by."""
+        self._near_bytes = near_bytes
+        self._dice = dice
+        self._away: set[int] = set()
+        self._group_of: dict[int, int] = {}
+        self._sums: dict[int, tuple[int, int]] = {}  # by group: bytes, and partitions, of those that are not away
+        self._groups: dict[int, list[tuple[int, int, int]]] = {}  # heaps of (bytes with some luck, bytes, partition)
+        self._members: list[tuple[int, int]] = []  # heap of (bytes, partition), of partitions that are not away
+        self._taken: list[tuple[list[tuple[int, int, int]], int]] = []  # turns since `end_turns`, to be put back
+
+    def arrange(self, groups: Mapping[int, Sequence[int]], partition_count: int) -> None:
+        """The partitions of each group from now on. One in no group gets no turn, and is away. New ones begin level."""
+        self.end_turns()
+        least = self.least_bytes()
+        self.placed_bytes += [least or 0] * (partition_count - len(self.placed_bytes))
+        self._group_of = {partition: group for group, partitions in groups.items() for partition in partitions}
+        self._groups = {group: [self._entry(partition) for partition in partitions] for group, partitions in groups.items()}
+        for heap in self._groups.values():
+            heapify(heap)
+        self.leave(set(range(len(self.placed_bytes))).difference(self._group_of))
+
+    def leave(self, partitions: Iterable[int]) -> None:
+        """These are no measure for the others until they come back."""
+        self._away.update(partitions)
+        self._gather()
+
+    def come_back(self, partitions: Iterable[int]) -> None:
+        """These count again, level with the one that has least."""
+        returning = self._away.intersection(partitions)
+        if not returning:
+            return
+        least = self.least_bytes()
+        if least is not None:
+            for partition in returning:
+                self.placed_bytes[partition] = max(self.placed_bytes[partition], least)
+        self._away -= returning
+        self._gather()
+
+    @property
+    def counted(self) -> int:
+        """Partitions that are not away."""
+        return len(self._members)
+
+    def counted_in(self, group: int) -> int:
+        """The same, of this group."""
+        return self._sums[group][1] if group in self._sums else 0
+
+    def bytes_of(self, group: int) -> int:
+        """What they have together."""
+        return self._sums[group][0] if group in self._sums else 0
+
+    def is_away(self, partition: int) -> bool:
+        """True if the partition is no measure for the others."""
+        return partition in self._away
+
+    def least_bytes(self) -> int | None:
+        """The fewest bytes that any partition has which is not away; None if all are."""
+        members, placed_bytes = self._members, self.placed_bytes
+        while members:
+            noted_bytes, partition = members[0]
+            if noted_bytes == placed_bytes[partition]:
+                return noted_bytes
+            heapreplace(members, (placed_bytes[partition], partition))
+        return None
+
+    def add(self, partition: int, size_bytes: int) -> None:
+        """So many bytes more were placed on the partition."""
+        self._place(partition, self.placed_bytes[partition] + size_bytes)
+
+    def lift(self, least_bytes: int) -> None:
+        """Whoever has less counts as having so much from now on: what it did not take is not owed to it."""
+        members = self._members
+        while (least := self.least_bytes()) is not None and least < least_bytes:
+            partition = members[0][1]
+            self._place(partition, least_bytes)
+            heapreplace(members, (least_bytes, partition))
+
+    def next_turn(self, groups: Iterable[int], most_bytes: int | None = None) -> int:
+        """A partition of these groups for the next turn, -1 if there is none; no partition twice until `end_turns`.
+
+        Partitions that have more than `most_bytes` get no turn.
+        """
+        all_placed = self.placed_bytes
+        while True:
+            heap, best = None, None
+            for group in groups:
+                candidates = self._groups.get(group)
+                if not candidates:
+                    continue
+                head = candidates[0]
+                if head[1] != all_placed[head[2]]:
+                    head = self._head(candidates)
+                if best is None or head < best:
+                    heap, best = candidates, head
+            if heap is None or best is None:
+                return -1
+            luck_bytes, placed_bytes, partition = best
+            if most_bytes is not None and luck_bytes > most_bytes + self._near_bytes:
+                return -1
+            heappop(heap)
+            self._taken.append((heap, partition))
+            if most_bytes is None or placed_bytes <= most_bytes:
+                return partition
+
+    def end_turns(self) -> None:
+        """Every partition may have a turn again."""
+        if self._taken:
+            for heap, partition in self._taken:
+                heappush(heap, self._entry(partition))
+            self._taken.clear()
+
+    def _head(self, heap: list[tuple[int, int, int]]) -> tuple[int, int, int]:
+        """The first entry, made to tell the truth: bytes may have been added since it was entered."""
+        while True:
+            head = heap[0]
+            if head[1] == self.placed_bytes[head[2]]:
+                return head
+            heapreplace(heap, self._entry(head[2]))
+
+    def _entry(self, partition: int) -> tuple[int, int, int]:
+        placed_bytes = self.placed_bytes[partition]
+        return placed_bytes + int(self._dice.random() * (self._near_bytes + 1)), placed_bytes, partition
+
+    def _place(self, partition: int, placed_bytes: int) -> None:
+        if partition not in self._away:
+            group = self._group_of[partition]
+            total_bytes, count = self._sums[group]
+            self._sums[group] = (total_bytes + placed_bytes - self.placed_bytes[partition], count)
+        self.placed_bytes[partition] = placed_bytes
+
+    def _gather(self) -> None:
+        self._members = [(size, partition) for partition, size in enumerate(self.placed_bytes) if partition not in self._away]
+        heapify(self._members)
+        self._sums = {}
+        for size, partition in self._members:
+            group = self._group_of[partition]
+            total_bytes, count = self._sums.get(group, (0, 0))
+            self._sums[group] = (total_bytes + size, count + 1)

@@ -1,0 +1,151 @@
+"""From the config's `partitioner.class` to policies: names of ours, Kafka's class names, callables and dotted paths."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from importlib import import_module
+from typing import Any
+
+from fairlead_kafka.base.errors import ConfigError
+from fairlead_kafka.core.machine import Dice
+from fairlead_kafka.partitioning.custom import CustomPartitioner
+from fairlead_kafka.partitioning.late import LatePolicy
+from fairlead_kafka.partitioning.load import UnkeyedPolicy
+from fairlead_kafka.partitioning.round_robin import RoundRobinPolicy
+from fairlead_kafka.partitioning.sticky import StickyPolicy
+from fairlead_kafka.partitioning.uniform import AdaptivePolicy, KafkaUniformPolicy, UniformPolicy
+
+POLICY_NAMES = ("round_robin", "sticky", "uniform", "uniform.kafka", "adaptive", "late")
+"""The policies by the names that `partitioner.class` takes."""
+_KAFKA_PACKAGE = "org.apache.kafka.clients.producer."
+_KAFKA_CLASSES = {
+    f"{_KAFKA_PACKAGE}RoundRobinPartitioner": ("round_robin", True),
+    f"{_KAFKA_PACKAGE}UniformStickyPartitioner": ("sticky", True),
+    f"{_KAFKA_PACKAGE}internals.DefaultPartitioner": ("sticky", False),
+}
+"""Their policy, and whether they place keyed records as if they had no key (KIP-480)."""
+_DEPRECATED = {
+    f"{_KAFKA_PACKAGE}UniformStickyPartitioner": "remove it, and set partitioner.ignore.keys=true instead",
+    f"{_KAFKA_PACKAGE}internals.DefaultPartitioner": "remove it",
+}
+_BUILT_IN = ("", "null")
+_CONFIG_KEY = "partitioner.class"
+
+
+@dataclass(frozen=True, slots=True)
+class Partitioner:
+    """What `partitioner.class` came to, once per producer; `make_policy` makes each topic's policy of it."""
+
+    policy_name: str
+    """One of POLICY_NAMES; with a custom partitioner, what places the records for which it answers -1."""
+    ignore_keys: bool
+    """Keyed records are placed as unkeyed ones: pass it to `assign_partitions`."""
+    custom: CustomPartitioner | None = None
+    """Pass it to `assign_partitions`."""
+
+
+def resolve_partitioner(partitioner: str | CustomPartitioner | None, *, adaptive: bool = True, ignore_keys: bool = False) -> Partitioner:
+    """Resolve `partitioner.class`, given `partitioner.adaptive.partitioning.enable` and `partitioner.ignore.keys`.
+
+    None, "null" and "": Kafka's built-in logic, `adaptive` or else `uniform`. A policy's name: that policy, whatever
+    `adaptive` says. Kafka's RoundRobinPartitioner and UniformStickyPartitioner by full name: `round_robin` and `sticky` with keys
+    ignored; its DefaultPartitioner: `sticky`. The last two are deprecated and behave as they always did (KIP-794;
+    `deprecation`). A callable, or the dotted path of one (of a class: it is called without arguments): a custom partitioner;
+    `adaptive` and `ignore_keys` then govern the records it leaves open with -1.
+
+    Raises ConfigError for an unknown name, naming the nearest known one, for a path that cannot be imported, and for
+    what is not callable.
+    """
+    built_in = "adaptive" if adaptive else "uniform"
+    if partitioner is None or (isinstance(partitioner, str) and partitioner.strip() in _BUILT_IN):
+        return Partitioner(built_in, ignore_keys)
+    if not isinstance(partitioner, str):
+        return Partitioner(built_in, ignore_keys, _checked(partitioner, repr(partitioner)))
+    name = partitioner.strip()
+    if name in POLICY_NAMES:
+        return Partitioner(name, ignore_keys)
+    name = _full(name)
+    if name in _KAFKA_CLASSES:
+        policy_name, ignores_keys = _KAFKA_CLASSES[name]
+        return Partitioner(policy_name, ignores_keys or ignore_keys)
+    if "." not in name or name.startswith(_KAFKA_PACKAGE):
+        raise _unknown(name)
+    return Partitioner(built_in, ignore_keys, _checked(_imported(name), name))
+
+
+def make_policy(
+    partitioner: Partitioner | str | CustomPartitioner | None,
+    *,
+    batch_size_bytes: int,
+    dice: Dice,
+    adaptive: bool = True,
+    lead_bytes: int = -1,
+    together: bool = False,
+) -> UnkeyedPolicy | LatePolicy:
+    """A new policy for one topic; `partitioner` as `resolve_partitioner` takes or gives it.
+
+    `batch_size_bytes` is `batch.size`, header included, 0 or more; `lead_bytes` is `partitioner.max.lead.bytes`, for `late` only
+    (-1: as `batch_size_bytes`); `together`: turns that come at once may be put together, by `uniform` and `adaptive` (see there); `dice`
+    may be shared among topics. Raises ConfigError as `resolve_partitioner` does.
+    """
+    lead = batch_size_bytes if lead_bytes < 0 else lead_bytes
+    resolved = partitioner if isinstance(partitioner, Partitioner) else resolve_partitioner(partitioner, adaptive=adaptive)
+    makers: dict[str, Callable[[], UnkeyedPolicy | LatePolicy]] = {
+        "round_robin": RoundRobinPolicy,
+        "sticky": lambda: StickyPolicy(batch_size_bytes=batch_size_bytes, dice=dice),
+        "uniform": lambda: UniformPolicy(batch_size_bytes=batch_size_bytes, dice=dice, together=together),
+        "uniform.kafka": lambda: KafkaUniformPolicy(batch_size_bytes=batch_size_bytes, dice=dice),
+        "adaptive": lambda: AdaptivePolicy(batch_size_bytes=batch_size_bytes, dice=dice, together=together),
+        "late": lambda: LatePolicy(batch_size_bytes=batch_size_bytes, lead_bytes=lead, dice=dice),
+    }
+    return makers[resolved.policy_name]()
+
+
+def deprecation(partitioner: Any) -> str | None:
+    """What to do instead if `partitioner.class` names one that KIP-794 deprecated, None otherwise."""
+    return _DEPRECATED.get(_full(partitioner.strip())) if isinstance(partitioner, str) else None
+
+
+def is_kafka_class(partitioner: Any) -> bool:
+    """True if `partitioner.class` names one of Kafka's classes that is known here."""
+    return isinstance(partitioner, str) and _full(partitioner.strip()) in _KAFKA_CLASSES
+
+
+def _full(name: str) -> str:
+    """DefaultPartitioner lives in a package of internals; who leaves that out means it all the same."""
+    return f"{_KAFKA_PACKAGE}internals.DefaultPartitioner" if name == f"{_KAFKA_PACKAGE}DefaultPartitioner" else name
+
+
+def _checked(candidate: Any, name: str) -> CustomPartitioner:
+    """`candidate` as a custom partitioner; a class is made an instance of."""
+    made = candidate() if isinstance(candidate, type) else candidate
+    if not callable(made):
+        raise ConfigError(
+            f"{_CONFIG_KEY}: {name} is a {type(made).__name__}, which cannot be called; "
+            "give a callable (topic, keys, values, partition_count), or a policy: " + ", ".join(POLICY_NAMES)
+        )
+    return made  # type: ignore[no-any-return]
+
+
+def _imported(path: str) -> Any:
+    """The object at a dotted path: a module, then attributes in it."""
+    module_name, _, attribute = path.rpartition(".")
+    try:
+        return getattr(import_module(module_name), attribute)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ConfigError(
+            f"{_CONFIG_KEY}: cannot import {path!r} ({error}); give the dotted path of a callable in an importable module, "
+            f"or a policy: {', '.join(POLICY_NAMES)}"
+        ) from error
+
+
+def _unknown(name: str) -> ConfigError:
+    known = [*POLICY_NAMES, *_KAFKA_CLASSES]
+    nearest = get_close_matches(name.lower(), [each.lower() for each in known], 1, 0.0)
+    hint = next(each for each in known if each.lower() == nearest[0])
+    return ConfigError(
+        f"{_CONFIG_KEY}: no partitioner is named {name!r}; did you mean {hint!r}? Known are {', '.join(known)}, "
+        "null for Kafka's built-in logic, a callable, and the dotted path of a callable"
+    )

@@ -1,0 +1,286 @@
+"""KIP-794: stay for batch.size bytes, then go to who has least (`uniform`), to anyone (`uniform.kafka`), or by the queues."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from itertools import accumulate, pairwise
+from typing import Literal, NamedTuple, TypeVar
+
+import numpy as np
+
+from fairlead_kafka.base.limits import BATCH_OVERHEAD_BYTES
+from fairlead_kafka.core.machine import Dice
+from fairlead_kafka.partitioning.account import Account
+from fairlead_kafka.partitioning.filling import Filling
+from fairlead_kafka.partitioning.load import Runs, SizeArray, TopicLoad, candidates
+
+T = TypeVar("T")
+
+
+class TurnLimits(NamedTuple):
+    """When a turn on a partition ends, in bytes produced there since it began; `0 < soft_bytes <= hard_bytes`."""
+
+    soft_bytes: int
+    """From here on the turn ends as soon as no batch is open, or the open one is full or does not take the next record."""
+    hard_bytes: int
+    """At the record that reaches this the turn ends in any case."""
+
+
+def turn_limits(batch_size_bytes: int) -> TurnLimits:
+    """KIP-794's turn: batch.size bytes, put off while a batch is part full, to twice that at most.
+
+    Kafka's `BuiltInPartitioner.updatePartitionInfo`: switch iff `produced >= S and all batches full` or `produced >= 2 S`
+    with `S = max(1, batch.size)`, without its overflow of 32 bits at `2 S` (`batch.size` beyond 1 GiB).
+    """
+    sticky_bytes = max(batch_size_bytes, 1)
+    return TurnLimits(sticky_bytes, 2 * sticky_bytes)
+
+
+def turn_is_over(produced_bytes: int, limits: TurnLimits, batch_is_full: bool) -> bool:
+    """The switch rule; `batch_is_full` also if none is open."""
+    return produced_bytes >= limits.hard_bytes or (batch_is_full and produced_bytes >= limits.soft_bytes)
+
+
+def cumulative_weights(queued_batches: Sequence[int]) -> list[int]:
+    """Cumulative weights by queue size, the longest queue weighing 1: (0, 3, 1) -> weights (4, 1, 3) -> (4, 5, 8).
+
+    Kafka's `BuiltInPartitioner.updatePartitionLoadStats`: weight = longest + 1 - queue. `queued_batches` holds one or more.
+    """
+    most = max(queued_batches) + 1
+    return list(accumulate(most - queued for queued in queued_batches))
+
+
+MANY = 100
+"""From so many candidates on they are weighed as arrays: that costs some 10 microseconds, and grows a hundred times more slowly."""
+
+
+TOGETHER_TURNS = 2
+"""From so many turns for each partition on, what is handed over at once is given out as one stretch for each."""
+
+
+def draw_by_queues(candidates: Sequence[int], queued_batches: Sequence[int], dice: Dice) -> Callable[[], int]:
+    """What draws of `candidates` as `draw_weighted` does, by the queues that they have now; `queued_batches` is by partition."""
+    if len(candidates) < MANY:
+        cumulative = cumulative_weights([queued_batches[partition] for partition in candidates])
+        return lambda: draw_weighted(candidates, cumulative, dice)
+    queued = np.array(queued_batches, np.int64)
+    # Mostly all partitions are candidates: a list of them need not become an array then.
+    queued = queued[: len(candidates)] if candidates[-1] == len(candidates) - 1 else queued[np.array(candidates)]
+    weights = np.cumsum(queued.max() + 1 - queued)
+    total = int(weights[-1])
+    return lambda: candidates[int(np.searchsorted(weights, dice.randrange(total), side="right"))]
+
+
+def draw_weighted(partitions: Sequence[int], cumulative: Sequence[int], dice: Dice) -> int:
+    """One of `partitions` with a chance as its weight: the first whose cumulative weight exceeds a draw below the last."""
+    return partitions[bisect_right(cumulative, dice.randrange(cumulative[-1]))]
+
+
+class KafkaUniformPolicy:
+    """KIP-794 with `partitioner.adaptive.partitioning.enable=false`, as Kafka's code has it.
+
+    A turn on a partition lasts until `batch.size` bytes were produced to it; the next partition is then drawn evenly from
+    those with a live leader (from all, if none has), and may be the same again. What counts as produced: the records this
+    policy placed, by `sizes_bytes`, and the 61 bytes of header for each batch they opened. Explicit and keyed records
+    do not count; they fill batches though, which `room_bytes` shows. A turn is put off while its batch has room, so that
+    no part-full batch is left to linger: see `turn_limits`. A switch put off that long can also come as a call
+    begins: the batch was drained in between, or the first record does not fit it.
+
+    So a turn that ended has taken at least S and less than `2 S + 61 + its last record`; that is what the KIP
+    allows partitions to differ by, per turn. How much too much it took is forgotten, and turns are longer where batches wait;
+    so beside a slow broker this is not uniform (46, 27 and 27 % measured with Kafka 4.3 in the KIP's own test).
+    """
+
+    name = "uniform.kafka"
+    binds_at: Literal["append", "drain"] = "append"
+
+    def __init__(self, *, batch_size_bytes: int, dice: Dice, together: bool = False) -> None:
+        self._limit_bytes = max(batch_size_bytes - BATCH_OVERHEAD_BYTES, 0)
+        self._dice = dice
+        self._together = together
+        self._limits = turn_limits(batch_size_bytes)
+        self.current = -1
+        """The partition whose turn it is; -1 before the first record."""
+        self.produced_bytes = 0
+        """Bytes produced to it in this turn, headers counted."""
+
+    def place(self, sizes_bytes: SizeArray, load: TopicLoad) -> Runs:
+        """Runs that end where turns do; a few microseconds for each batch."""
+        filling = Filling(sizes_bytes, load, self._limit_bytes)
+        draw = self._drawer(load)
+        limits, ends, count, start = self._limits, filling.ends, filling.count, 0
+        if count and not 0 <= self.current < load.partition_count:
+            self._begin_turn(draw())
+        together = self._together
+        while start < count:
+            if together and not self.produced_bytes:
+                together = False  # what is left only becomes less
+                parts = self._parts(ends[count] - ends[start], load)
+                if parts:
+                    self._took(filling.append_together(parts, start))
+                    break
+            partition, room = self.current, filling.room_bytes(self.current)
+            stop = bisect_right(ends, ends[start] + room, start) - 1 if room > 0 else start
+            if stop == start:  # the next record opens a batch
+                filling.overflow(partition)
+                if turn_is_over(self.produced_bytes, limits, batch_is_full=True):
+                    self._begin_turn(draw())
+                    continue
+                self.produced_bytes += BATCH_OVERHEAD_BYTES
+                stop, room = filling.new_batch_stop(start), self._limit_bytes
+            taken_bytes = ends[stop] - ends[start]
+            left_bytes = limits.hard_bytes - self.produced_bytes
+            if taken_bytes > left_bytes:
+                stop = filling.stop_at_bytes(start, left_bytes)
+                taken_bytes = ends[stop] - ends[start]
+            room = room - taken_bytes if room > taken_bytes else 0
+            filling.append(partition, stop, room)
+            self.produced_bytes += taken_bytes
+            start = stop
+            if turn_is_over(self.produced_bytes, limits, batch_is_full=not room):
+                self._begin_turn(draw())
+        return filling.runs
+
+    def on_new_batch(self, partition: int, load: TopicLoad) -> None:
+        """Nothing: turns are counted in bytes, not in batches (KIP-794 deprecates the hook)."""
+
+    def _parts(self, size_bytes: int, load: TopicLoad) -> Sequence[tuple[int, int]]:
+        """Partitions and bytes for each, `size_bytes` together, if that is several turns for all of them; otherwise nothing.
+
+        As turns one by one would give them out, if they came while `load` was as it is.
+        """
+        return ()
+
+    def _took(self, parts: Sequence[tuple[int, int]]) -> None:
+        """Partitions took so many bytes, as `_parts` said."""
+
+    def _begin_turn(self, partition: int) -> None:
+        self.current, self.produced_bytes = partition, 0
+
+    def _drawer(self, load: TopicLoad) -> Callable[[], int]:
+        """What draws the next partition; the load is looked at once for a call of `place`, and only if a turn ends."""
+        choices, randrange = candidates(load), self._dice.randrange
+        return lambda: choices[randrange(len(choices))]
+
+
+class UniformPolicy(KafkaUniformPolicy):
+    """KIP-794 with `partitioner.adaptive.partitioning.enable=false`, as the KIP means it: uniform, whatever is slow.
+
+    Turns are as in `KafkaUniformPolicy`, put off while a batch is part full, but an account is kept of all that they took: the next
+    one goes to the partition that had least, drawn by dice among those within half of batch.size, and never to the same partition
+    again while another has a leader. What one turn took too much is thereby taken off the next, and no draw wanders. While no
+    partition lacks a leader, any two differ by at most two turns, of less than `2 S + 61 + a record` each, and S / 2.
+
+    With `together`, turns that are handed over at once, two or more for each partition, become one stretch of records for each, which puts
+    all level but for a record: for the producer who would put the batches of these turns together all the same (`batch.max.size`).
+    """
+
+    name = "uniform"
+
+    def __init__(self, *, batch_size_bytes: int, dice: Dice, together: bool = False) -> None:
+        super().__init__(batch_size_bytes=batch_size_bytes, dice=dice, together=together)
+        self._account = Account(near_bytes=batch_size_bytes // 2, dice=dice)
+        self._known: tuple[int, Sequence[int]] = (0, ())
+
+    def _drawer(self, load: TopicLoad) -> Callable[[], int]:
+        choices = candidates(load)
+        known_count, known = self._known
+        if known_count != load.partition_count or (known is not choices and known != choices):
+            self._known = load.partition_count, choices
+            self._account.arrange({0: choices}, load.partition_count)
+            self._account.come_back(choices)
+        return self._furthest_behind
+
+    def _parts(self, size_bytes: int, load: TopicLoad) -> Sequence[tuple[int, int]]:
+        choices = candidates(load)
+        count = len(choices)
+        if size_bytes < TOGETHER_TURNS * self._limits.soft_bytes * count:
+            return ()
+        placed_bytes = self._account.placed_bytes
+        level_bytes = (sum([placed_bytes[partition] for partition in choices]) + size_bytes) // count
+        ascending = sorted(_from_anywhere(choices, self._dice), key=placed_bytes.__getitem__)
+        return [(partition, max(level_bytes - placed_bytes[partition], 0)) for partition in ascending]
+
+    def _took(self, parts: Sequence[tuple[int, int]]) -> None:
+        for partition, size_bytes in parts:
+            self._account.add(partition, size_bytes)
+
+    def _furthest_behind(self) -> int:
+        account = self._account
+        if self.produced_bytes:
+            account.add(self.current, self.produced_bytes)
+        partition = account.next_turn((0,))
+        if partition == self.current:
+            other = account.next_turn((0,))
+            partition = other if other >= 0 else partition
+        account.end_turns()
+        return partition
+
+
+class AdaptivePolicy(KafkaUniformPolicy):
+    """KIP-794 with all its defaults: turns as in Kafka, but the next partition is drawn by the inverse of its queue.
+
+    Candidates are the partitions with a live leader that are not `unready`, whatever their queues; if all of those are
+    unready, the mark tells nothing apart and they are candidates all the same; if none has a leader, all are. The queue
+    of each candidate, and of no other, gives its weight (`cumulative_weights`), so none starves.
+
+    Departures from Kafka's `RecordAccumulator.partitionReady`, where the code strays from the KIP's words: an idle partition on
+    a broker that takes nothing is passed over too (Kafka skips the check for empty queues, and it keeps the highest weight);
+    queue sizes are kept by partition (in Kafka one can inherit the queue of another that was passed over); if all are unready
+    the queues still decide (Kafka forgets them); and partitions count from the first (Kafka draws evenly until each has had data).
+
+    What a turn takes too much is forgotten here, as in Kafka: this policy means to lean, and an account of bytes would pay back
+    to a slow broker just what its queue took away from it.
+
+    With `together`, turns that are handed over at once, two or more for each candidate, become one stretch of records for each, of as many
+    turns as the weights let one expect (`spread_turns`): Kafka's chances, and less left to chance.
+    """
+
+    name = "adaptive"
+
+    def _drawer(self, load: TopicLoad) -> Callable[[], int]:
+        drawer: Callable[[], int] | None = None
+
+        def draw() -> int:
+            nonlocal drawer
+            if drawer is None:
+                drawer = draw_by_queues(_ready(load), load.queued_batches, self._dice)
+            return drawer()
+
+        return draw
+
+    def _parts(self, size_bytes: int, load: TopicLoad) -> Sequence[tuple[int, int]]:
+        choices = _ready(load)
+        turns = size_bytes // self._limits.soft_bytes
+        if turns < TOGETHER_TURNS * len(choices):
+            return ()
+        weights = cumulative_weights([load.queued_batches[partition] for partition in choices])
+        counts = spread_turns(turns, weights, self._dice.random())
+        parts = [(partition, size_bytes * count // turns) for partition, count in zip(choices, counts, strict=True) if count]
+        return _from_anywhere(parts, self._dice)
+
+
+def spread_turns(turns: int, cumulative: Sequence[int], luck: float) -> list[int]:
+    """How many turns each partition has of so many, drawn at equal distances with the chances that `draw_weighted` has.
+
+    So each has what it is to be expected, rounded up or down by `luck` (in [0, 1), one for all): 4 turns, weights 1 and 2, 0.5 -> 1, 3.
+    """
+    total = cumulative[-1]
+    bounds = [min(int(turns * each / total + luck), turns) for each in (0, *cumulative)]
+    return [stop - start for start, stop in pairwise(bounds)]
+
+
+def _from_anywhere(items: Sequence[T], dice: Dice) -> list[T]:
+    """The same in their order, from one that is drawn, round to it: whoever comes first takes the longer half of a record."""
+    first = dice.randrange(len(items))
+    return [*items[first:], *items[:first]]
+
+
+def _ready(load: TopicLoad) -> Sequence[int]:
+    """Partitions with a leader that takes data; if none is, all with a leader; if none has one, all."""
+    having_leader = candidates(load)
+    if not load.unready:
+        return having_leader
+    # A container that does not know whether it is empty gets here too.
+    return [partition for partition in having_leader if partition not in load.unready] or having_leader

@@ -1,0 +1,96 @@
+"""Producer: from records handed over to batches acknowledged.
+
+Theory of operation
+-------------------
+`ProducerMachine` is one machine (see `core`). In each step it takes the answers that arrived and the hand-overs in its intake, looks
+at what time has brought, and sends what can be sent. A hand-over is a set of columns: a chunk of single sends, or a piece of a
+table. From there on the unit of work is the run, the batch, the request; no code here looks at one record.
+
+    Handover      columns, where their results go (`Delivery`), what they hold of buffer.memory
+    Accumulator   a topic's unbound queue, then batches: explicit partition, key, or policy (`partitioning`) -> stretches of rows
+    LateQueue     records that get their partition only when a broker is ready for them (policy `late`)
+    Reserve       what of them is kept for a broker that lags
+    Schedule      which partitions' first batch lingers, backs off, is ready, is parked; by node, so that idle ones cost nothing
+    Drain         what goes into the next requests: ready partitions in rotation, one batch each
+    Binder        and batches cut from late queues, for the brokers that can take one
+    Nodes         of each broker: its `Window` of requests in flight, and whether it answers
+    Sender        sends requests, and judges the answers (`verdicts`)
+    Identity      producer id and epoch; `PartitionSequences`: what each partition's batches are numbered with
+    Transactions  when what may be sent, and what becomes of it: begun, committed, aborted, fenced
+    Ledger        settles every row exactly once: memory, flushes, callbacks
+    Remainders    copies out what waits of hand-overs that are mostly sent, so that memory follows buffer.memory
+    Recorder      counts batches, requests, bytes and times, by Kafka's names (`metric_names`); once for each, never for a record
+
+Binding. A hand-over waits in its topic's unbound queue until metadata is there, which is mostly at once. Then every record with a key or
+an explicit partition is bound, and under the policies of the KIPs every other one too. A batch is a list of stretches
+`order[start:stop]` of column sets; nothing is copied until it is drained, when it is encoded (all batches of one table in a
+request by one kernel call), numbered, and sent.
+
+Gathering. Batches fill up to batch.size, which is what policies count by and what linger.ms waits for. But a request carries one batch
+of a partition, so where full ones wait, a broker that takes five requests of 16 KB in each half second would set the pace. Full
+batches of one partition that were never sent therefore leave as one, up to batch.max.size, to the partition's even part of
+max.request.size, and to half of what a broker found too large (`PartitionQueue.pop`). Nothing is bound otherwise, and nothing waits
+for it; under a light load no two full batches ever wait, and batches are Kafka's. Under `late` the same holds for the batch
+that is cut: an even part of the backlog for each partition. What comes at once and is several turns of `uniform` or `adaptive` for each
+partition is not cut into batches of batch.size first: each partition gets one stretch of rows (`Runs.together_from`).
+
+Late binding. Under `late` records without partition go on waiting, hand-over by hand-over, each with the prefix sum of its sizes. Once
+they hold batch.size, or the first has waited linger.ms, or someone flushes, every broker with room in its window takes a batch for
+that of its partitions which is furthest behind (`partitioning.LatePolicy`), then the next, until its request is full or
+every partition had one. A batch is cut by binary search, from the end of one hand-over and the beginning of the next if need be,
+and goes to its broker in the same step: nothing is ever bound and unsent, so there is nothing to bind again. What was sent
+and failed is repeated to the same partition, for it may have been written. Unkeyed records never join a keyed batch that waits, and pass
+those that wait for linger.ms; nothing is promised about the order of keyed and unkeyed records. The account counts bytes as
+they are sent, compressed and with headers. In a transaction a partition has to join first: as many join as there are batches that those
+in it do not take. Bound batches and unbound records come first in every other round; topics take turns.
+
+A broker that lags (`nodes.LAG_LATENCIES`) sets the pace of the others under `max.lead`, and of its own records: those wait for its last
+request, and then for their own. So the others take what comes while it is away, except for what it is to find when it is expected
+back; that is the newest, and so much that it stays level with the others, half a turn ahead after its turn and half a turn behind
+before it, far from the lead on either side (`Reserve`). It is spread over its partitions, since the others would wait for the one
+that got nothing; and where several requests are under way, over the time that an answer takes (`Nodes.paced_ns`).
+
+With partitioner.max.lead.wait.ms the wait for those behind has an end: records that have waited for so
+long go wherever a broker takes them, and those that did not take their share are owed nothing for it (`Account.lift`).
+
+Who is waited for. `max.lead` makes partitions wait for each other, so a broker that does not answer must not count: one whose connection
+failed or cannot be made, that left requests unanswered for too long, or whose last answer took too long, leaves the account; so
+does a partition with a batch that has to be repeated. They get batches as others do while they can take any (a silent broker
+cannot), and count again, put level, when the broker answers in time. Too long is partitioner.availability.timeout.ms; if that is 0,
+`nodes.SILENCE_NS`, or ten times what the quickest broker takes if that is more.
+
+The window. Requests beyond what a broker serves at once wait where nothing can join them any more. `Window` finds that number from the
+latency of the answers, between 1 and max.in.flight.requests.per.connection.
+
+The share. With buffer.memory.per.broker.ratio below 1 what is bound to one broker may hold so much of buffer.memory and no more (`Share`).
+
+Order. A partition's batches leave first in, first out. What is sent again goes back before all that was drained after it
+(`Batch.serial`), and with sequence numbers only the first outstanding batch may be repeated. Without them, order under retries
+holds for one request in flight, as in Kafka. A partition's very first batch under a producer id goes alone: a broker that knows
+nothing of a producer takes any sequence, and would write a second batch before a first one that it refused.
+
+Exactly once. A batch keeps its bytes and sequence through retries, so brokers recognise it. Three things can break the chain.
+A batch is refused for good: its sequence will never come, everything behind it is numbered anew under the next epoch. A batch is
+given up and may have been written: nothing new is numbered until the answers still out tell (`give_up`, `resolve`). A broker
+has lost its state: new epoch. Renumbering waits until nothing of the partition is on the wire, so an answer always means the
+numbers that its batch carries. Rules: KIP-98, KIP-360, Kafka's `TransactionManager`; `judge` has them in one place.
+
+Transactions. With a transactional id, `Transactions` has the states of KIP-98 as a table and runs one script of requests at a time
+(`coordinators`); `reactions` says what each error code means for the transaction. A batch goes out once its partition is part of the
+transaction, and the transaction ends once every record is settled and nothing is on the wire, not even a batch that was given up.
+Within it nothing is numbered anew: whatever fails leaves it to be aborted, what was not sent fails at once, what was sent and not
+answered is sent again until it is, and where a sequence is missing the coordinator is asked for the next epoch after the abort
+(KIP-360). The protocol is the first one, of which brokers serve all versions: EndTxn keeps the epoch, partitions are added by
+requests of their own; the second one (KIP-890) would guard against stragglers of a transaction that was ended without waiting for
+them, which does not happen here.
+
+Too large. A batch that a broker finds too large is split and its parts share its sequences (KIP-126); a single record fails.
+
+Not as Kafka: a node with requests in flight is sent only what is full or has lingered, so that batches fill while it is busy; an
+idle node also takes what lingers. An explicit partition that does not exist fails alone, after one look at fresh metadata.
+"""
+
+from fairlead_kafka.producer.handover import Flush, Handover, Intake, PartitionsFor, Settled, Stop, Wake
+from fairlead_kafka.producer.machine import ProducerMachine
+
+__all__ = ["Flush", "Handover", "Intake", "PartitionsFor", "ProducerMachine", "Settled", "Stop", "Wake"]

@@ -1,0 +1,206 @@
+"""What the coordinators of transactions and groups are asked, as scripts (`core.script`): each asks until the answer is clear.
+
+An answer that got lost says nothing about what was done, so it is asked for again, whatever has become of the transaction meanwhile:
+all of these requests may be repeated. After a clear refusal a script ends where the transaction has failed (`Abandoned`).
+
+Versions are held where the first protocol of transactions is spoken, in which the client adds partitions itself and EndTxn leaves the
+epoch as it is (KIP-98): EndTxn up to 4, TxnOffsetCommit up to 4, Produce up to 11. Newer ones belong to KIP-890's second protocol,
+which brokers offer beside the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from typing import TypeAlias
+
+from fairlead_kafka.base.codes import ErrorCode, policy
+from fairlead_kafka.base.errors import BrokerError, FairleadError, UnsupportedVersion, UsageError
+from fairlead_kafka.base.ids import Node, TopicPartition
+from fairlead_kafka.core.coordinator_lookup import KeyType
+from fairlead_kafka.core.group_offsets import GroupMetadata, OffsetAndMetadata, offset_rows
+from fairlead_kafka.core.network import Network
+from fairlead_kafka.core.script import Answer, Ask, Pause
+from fairlead_kafka.producer.identity import Identity
+from fairlead_kafka.producer.reactions import Reaction, gravest
+from fairlead_kafka.wire import ApiKey, Message
+
+_BUMPS_SINCE_VERSION = 3
+"""InitProducerId from here on takes the producer's id and epoch and gives the next epoch (KIP-360, Kafka 2.5)."""
+_MARKERS_WAIT_MS = 20.0
+"""How soon to ask again while the markers of the last transaction are still being written (`ADD_PARTITIONS_RETRY_BACKOFF_MS`)."""
+
+Asking: TypeAlias = Generator[Sequence[Ask] | Pause, list[Answer], Message]
+Steps: TypeAlias = Generator[Sequence[Ask] | Pause, list[Answer], None]
+Codes: TypeAlias = Callable[[Message], Iterable[int]]
+
+
+class Refused(FairleadError):
+    """A script ended with an answer that is not the one wanted: what it means, and the error to tell."""
+
+    def __init__(self, reaction: Reaction, cause: Exception) -> None:
+        super().__init__(str(cause))
+        self.reaction = reaction
+        self.cause = cause
+
+
+class Abandoned(FairleadError):
+    """A script ended because the transaction that it worked for has failed."""
+
+
+class Coordinators:
+    """The scripts, and where the coordinators are."""
+
+    def __init__(self, network: Network, identity: Identity, transactional_id: str, timeout_ms: int, goes_on: Callable[[], bool]) -> None:
+        self._network = network
+        self._identity = identity
+        self._transactional_id = transactional_id
+        self._timeout_ms = timeout_ms
+        self._goes_on = goes_on
+        """True while the transaction can still be committed."""
+        self._nodes: dict[tuple[KeyType, str], int] = {}
+        self.problem: Exception | None = None
+        """Why the script under way is not done yet."""
+        self.can_bump = True
+        """The transaction coordinator gives new epochs (Kafka 2.5)."""
+
+    def initialize(self) -> Steps:
+        """Get id and epoch; a new epoch if there is an id, which fails with FENCED if that was taken over."""
+        identity = self._identity
+        message = Message(
+            transactional_id=self._transactional_id,
+            transaction_timeout_ms=self._timeout_ms,
+            producer_id=identity.producer_id,
+            producer_epoch=identity.epoch,
+        )
+        answer = yield from self._ask(ApiKey.INIT_PRODUCER_ID, message, _code)
+        try:
+            node_id = self._nodes[KeyType.TRANSACTION, self._transactional_id]
+            self.can_bump = self._network.version(node_id, ApiKey.INIT_PRODUCER_ID) >= _BUMPS_SINCE_VERSION
+        except UsageError:
+            pass  # the connection broke right behind the answer
+        identity.grant(answer.producer_id, answer.producer_epoch)
+
+    def add_partitions(self, partitions: Iterable[TopicPartition], *, first: bool) -> Steps:
+        """Make partitions part of the transaction, `first` ones: then its predecessor may still be ending."""
+        topics: dict[str, list[int]] = {}
+        for topic, partition in partitions:
+            topics.setdefault(topic, []).append(partition)
+        message = Message(
+            v3_and_below_transactional_id=self._transactional_id,
+            v3_and_below_producer_id=self._identity.producer_id,
+            v3_and_below_producer_epoch=self._identity.epoch,
+            v3_and_below_topics=[Message(name=name, partitions=numbers) for name, numbers in topics.items()],
+        )
+        wait_ms = _MARKERS_WAIT_MS if first else None
+        yield from self._ask(ApiKey.ADD_PARTITIONS_TO_TXN, message, _added_codes, within=True, markers_wait_ms=wait_ms)
+
+    def add_offsets(self, group_id: str) -> Steps:
+        """Make a group's offsets part of the transaction."""
+        message = Message(**self._who(), group_id=group_id)
+        yield from self._ask(ApiKey.ADD_OFFSETS_TO_TXN, message, _code, within=True)
+
+    def commit_offsets(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group: GroupMetadata) -> Steps:
+        """Leave offsets with the group's coordinator, who takes them over when the transaction is committed (KIP-447)."""
+        message = Message(
+            **self._who(),
+            group_id=group.group_id,
+            generation_id=group.generation_id,
+            member_id=group.member_id,
+            group_instance_id=group.group_instance_id,
+            topics=offset_rows(offsets),
+        )
+        yield from self._ask(ApiKey.TXN_OFFSET_COMMIT, message, _committed_codes, KeyType.GROUP, group.group_id, within=True)
+
+    def end(self, commit: bool) -> Steps:
+        """Commit or abort."""
+        yield from self._ask(ApiKey.END_TXN, Message(**self._who(), committed=commit), _code)
+
+    # Inside
+
+    def _who(self) -> dict[str, str | int]:
+        identity = self._identity
+        return {
+            "transactional_id": self._transactional_id,
+            "producer_id": identity.producer_id,
+            "producer_epoch": identity.epoch,
+        }
+
+    def _ask(
+        self,
+        api_key: ApiKey,
+        message: Message,
+        codes_of: Codes,
+        key_type: KeyType = KeyType.TRANSACTION,
+        key: str | None = None,
+        *,
+        within: bool = False,
+        markers_wait_ms: float | None = None,
+    ) -> Asking:
+        """Ask a coordinator until the answer is clear. `within`: of use only while the transaction can still be committed."""
+        key = self._transactional_id if key is None else key
+        while True:
+            node_id = self._nodes.get((key_type, key))
+            if node_id is None:
+                node_id = yield from self._find(key_type, key)
+            answer = (yield [Ask(api_key, message, node_id, fails_fast=True)])[0]
+            if isinstance(answer, UnsupportedVersion):
+                raise Refused(Reaction.FATAL, answer)
+            wait_ms = None
+            if isinstance(answer, Exception):
+                self._nodes.pop((key_type, key), None)
+                self.problem = answer
+            else:
+                reaction, code = gravest(api_key, codes_of(answer))
+                if reaction is Reaction.DONE:
+                    self.problem = None
+                    return answer
+                self.problem = self._error(api_key, code, key_type, key)
+                if reaction is Reaction.REFIND:
+                    self._nodes.pop((key_type, key), None)
+                elif reaction is not Reaction.RETRY:
+                    raise Refused(reaction, self.problem)
+                if within and not self._goes_on():
+                    raise Abandoned(str(self.problem))
+                wait_ms = markers_wait_ms if code == ErrorCode.CONCURRENT_TRANSACTIONS else None
+            yield Pause(self.problem, wait_ms=wait_ms)
+
+    def _find(self, key_type: KeyType, key: str) -> Generator[Sequence[Ask] | Pause, list[Answer], int]:
+        message = Message(key=key, key_type=int(key_type), coordinator_keys=[key])
+        while True:
+            answer = (yield [Ask(ApiKey.FIND_COORDINATOR, message)])[0]
+            if isinstance(answer, UnsupportedVersion):
+                raise Refused(Reaction.FATAL, answer)
+            if isinstance(answer, Exception):
+                self.problem = answer
+            else:
+                found = answer.coordinators[0] if answer.coordinators else answer  # from version 4 on it is a list
+                reaction, code = gravest(ApiKey.FIND_COORDINATOR, [found.error_code])
+                if reaction is Reaction.DONE:
+                    return self._found(key_type, key, found)
+                self.problem = self._error(ApiKey.FIND_COORDINATOR, code, key_type, key)
+                if reaction is not Reaction.RETRY:
+                    raise Refused(reaction, self.problem)
+            yield Pause(self.problem)
+
+    def _found(self, key_type: KeyType, key: str, found: Message) -> int:
+        node_id: int = found.node_id
+        known = self._network.metadata.nodes.get(node_id)
+        if known is None or (known.host, known.port) != (found.host, found.port):
+            self._network.metadata.saw_nodes([Node(node_id, found.host, found.port)])
+        self._nodes[key_type, key] = node_id
+        return node_id
+
+    def _error(self, api_key: ApiKey, code: int, key_type: KeyType, key: str) -> BrokerError:
+        return BrokerError(code, f"{api_key.name} for {key_type.named(key)}: {policy(code).meaning}")
+
+
+def _code(answer: Message) -> Iterable[int]:
+    return [answer.error_code]
+
+
+def _added_codes(answer: Message) -> Iterable[int]:
+    return [row.partition_error_code for topic in answer.results_by_topic_v3_and_below for row in topic.results_by_partition]
+
+
+def _committed_codes(answer: Message) -> Iterable[int]:
+    return [row.error_code for topic in answer.topics for row in topic.partitions]

@@ -1,0 +1,154 @@
+"""What goes into the next requests: bound batches in rotation here, unbound records by the `Binder`."""
+
+from __future__ import annotations
+
+from fairlead_kafka.base.limits import BATCH_OVERHEAD_BYTES
+from fairlead_kafka.core.network import Network
+from fairlead_kafka.producer.accumulator import Accumulator
+from fairlead_kafka.producer.binding import Binder
+from fairlead_kafka.producer.identity import Identity
+from fairlead_kafka.producer.nodes import Nodes, NodeState
+from fairlead_kafka.producer.queues import PartitionQueue
+from fairlead_kafka.producer.request import Request
+from fairlead_kafka.producer.schedule import NodeQueues, Schedule
+from fairlead_kafka.producer.settings import ProducerSettings
+from fairlead_kafka.producer.transactions import Transactions
+
+
+class Drain:
+    """Part of the sender. A round makes at most one request for each broker; rounds go on until one makes none."""
+
+    def __init__(
+        self,
+        settings: ProducerSettings,
+        network: Network,
+        accumulator: Accumulator,
+        schedule: Schedule,
+        identity: Identity,
+        transactions: Transactions,
+        nodes: Nodes,
+    ) -> None:
+        self._settings = settings
+        self._network = network
+        self._accumulator = accumulator
+        self._schedule = schedule
+        self._identity = identity
+        self._transactions = transactions
+        self._nodes = nodes
+        self._idempotent = settings.idempotent
+        self._mutes = settings.keeps_order_by_muting
+        self._late_first = True
+        self._binder = Binder(settings, accumulator, schedule, identity, transactions, nodes)
+        self.next_ns: int | None = None
+        """When unbound records have to be looked at again, if nothing happens before."""
+
+    def look(self, now_ns: int) -> None:
+        """Before the rounds of a step: which brokers are there, and connecting to those that are not."""
+        network, availability, nodes = self._network, self._accumulator.availability, self._nodes
+        for node_id in availability.unready():
+            availability.observe(node_id, can_take=nodes.can_take(node_id), now_ns=now_ns)
+        for node_id, node in self._schedule.nodes.items():
+            if not node.ready:
+                continue
+            can_take = nodes.can_take(node_id)
+            availability.observe(node_id, can_take=can_take, now_ns=now_ns)
+            if not can_take and not network.blocked(node_id):
+                network.connect(node_id)
+        if self._accumulator.late:
+            nodes.plan()
+            for topic in self._accumulator.late.values():
+                self._binder.count(topic, now_ns)
+
+    def round(self, now_ns: int) -> dict[int, Request]:
+        """One request for each broker that can take one and has something to take.
+
+        Bound batches and unbound records are first in every other round, so that neither fills all requests.
+        """
+        requests: dict[int, Request] = {}
+        self._binder.end_turns()
+        late_first = self._late_first
+        if late_first and self._accumulator.late:
+            self._binder.bind(requests, now_ns)
+        for node_id, node in self._schedule.nodes.items():
+            if node.ready and self._nodes.can_take(node_id, full=True):
+                request = requests.get(node_id) or Request()
+                self._take_ready(node, request, self._nodes.state(node_id), now_ns)
+                if request.batches:
+                    requests[node_id] = request
+        if not late_first and self._accumulator.late:
+            self._binder.bind(requests, now_ns)
+        if requests:  # most steps end with a round that makes none, and would put the same kind first every time
+            self._late_first = not late_first
+        return requests
+
+    def enter(self, request: Request) -> None:
+        """The request's batches were encoded: what they take goes into the accounts of policies that bind late."""
+        for batch in request.fresh:
+            late = batch.queue.topic.late
+            if late is not None and (self._settings.lead_includes_keyed or not batch.bound_early):
+                assert batch.buffer is not None
+                late.policy.placed(batch.queue.partition, len(batch.buffer))
+
+    def plan(self, now_ns: int) -> None:
+        """After the rounds: when what still waits unbound has lingered, or a broker that is waited for has been silent for too long."""
+        dues: list[int] = []
+        blocked, patience_ns = False, self._settings.lead_wait_ns
+        for topic in self._accumulator.late.values():
+            due_ns = topic.late.oldest_ns + self._settings.linger_ns if topic.late is not None else 0
+            if due_ns > now_ns and not self._schedule.hurry:
+                dues.append(due_ns)
+            blocked = blocked or due_ns <= now_ns or self._schedule.hurry
+            if patience_ns is not None and topic.late is not None and topic.late.oldest_ns + patience_ns > now_ns:
+                dues.append(topic.late.oldest_ns + patience_ns)
+        if self._accumulator.late and self._binder.paced_ns is not None:
+            dues.append(self._binder.paced_ns)
+        if blocked or dues:
+            silence_ns = self._nodes.next_ns(now_ns)
+            dues += [] if silence_ns is None else [silence_ns]
+        self.next_ns = min(dues, default=None)
+
+    # Bound batches
+
+    def _take_ready(self, node: NodeQueues, request: Request, state: NodeState, now_ns: int) -> None:
+        """The first batch of each ready partition in turn, up to max.request.size.
+
+        An idle node also takes what still lingers, as Kafka's does: the request goes anyway. To a busy one that
+        would only mean smaller batches. One whose window is used up takes full batches alone.
+        """
+        idle, full_only = state.in_flight == 0, state.in_flight >= state.window.limit
+        batches, size_bytes = request.batches, request.size_bytes
+        limit_bytes = self._settings.max_request_bytes
+        again: list[PartitionQueue] = []
+        for left in range(len(node.ready), 0, -1):
+            queue = next(iter(node.ready))
+            if queue in request.queues or (full_only and not queue.batches[0].closed):
+                node.ready.move_to_end(queue)
+                continue
+            if not self._may_drain(queue):
+                self._schedule.park(queue)
+                continue
+            if size_bytes + queue.batches[0].size_bytes + BATCH_OVERHEAD_BYTES > limit_bytes and batches:
+                break
+            batch = queue.pop((limit_bytes - size_bytes) // left - BATCH_OVERHEAD_BYTES)  # what leaves those to come room
+            size_bytes += batch.size_bytes + BATCH_OVERHEAD_BYTES
+            request.add(batch, idempotent=self._idempotent)
+            node.ready.move_to_end(queue)
+            if len(queue.batches) < 2 or queue.batches[0].retry_at_ns:
+                again.append(queue)  # it may have to linger, or be empty; otherwise it stays ready
+        else:
+            for queue in list(node.waiting) if idle and batches else ():
+                size_bytes += queue.batches[0].size_bytes + BATCH_OVERHEAD_BYTES
+                if size_bytes > limit_bytes:
+                    break
+                if queue not in request.queues and self._may_drain(queue):
+                    request.add(queue.pop(), idempotent=self._idempotent)
+                    again.append(queue)
+        for queue in again:
+            self._schedule.place(queue, now_ns)
+
+    def _may_drain(self, queue: PartitionQueue) -> bool:
+        if queue.in_flight and self._mutes:
+            return False
+        if not self._transactions.may_send(queue.topic.name, queue.partition):
+            return False
+        return not self._idempotent or queue.sequences.may_drain(queue.batches[0], self._identity, queue.in_flight)

@@ -1,0 +1,146 @@
+"""From drained batches to bytes: encoding what one request takes in as few kernel calls as possible, and splitting."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from fairlead_kafka.base.ids import NO_SEQUENCE
+from fairlead_kafka.producer.batch import Batch
+from fairlead_kafka.producer.handover import Int64
+from fairlead_kafka.producer.queues import TopicQueue
+from fairlead_kafka.producer.settings import ProducerSettings
+from fairlead_kafka.records import Compression, RecordColumns, Slice, cut, encode, encode_many
+
+_WORSE_STEP = 0.05
+_BETTER_STEP = 0.005
+"""How fast the estimate of the compression ratio follows (Kafka's `CompressionRatioEstimator`): up at once, down slowly."""
+
+
+def encode_drained(batches: Sequence[Batch], settings: ProducerSettings, wall_ms: int) -> None:
+    """Give every batch that has none its bytes.
+
+    Uncompressed batches cut from one set of columns, as those of a big table are, share one kernel call; a batch with records
+    of several, or a compressed one, is encoded by itself. `wall_ms` is the create time of records that came without a timestamp.
+    """
+    groups: dict[tuple[int, int, int], list[Batch]] = {}
+    for batch in batches:
+        if batch.buffer is not None:
+            continue
+        source = batch.pieces[0][0].source
+        if settings.compression is Compression.none and (
+            len(batch.pieces) == 1 or all(piece[0].source is source for piece in batch.pieces)
+        ):
+            key = (id(source), batch.producer_id, batch.producer_epoch)
+            group = groups.get(key)
+            if group is None:
+                groups[key] = [batch]
+            else:
+                group.append(batch)
+        else:
+            _encode_one(batch, settings, wall_ms)
+    for group in groups.values():
+        _encode_group(group, settings, wall_ms)
+
+
+def _encode_one(batch: Batch, settings: ProducerSettings, wall_ms: int) -> None:
+    encoded = encode(
+        batch.slices(),
+        create_time_ms=wall_ms,
+        compression=settings.compression,
+        level=settings.compression_level,
+        producer_id=batch.producer_id,
+        producer_epoch=batch.producer_epoch,
+        base_sequence=batch.base_sequence,
+        transactional=settings.transactional_id is not None,
+    )
+    batch.buffer = encoded.buffer
+    if settings.compression is not Compression.none and encoded.uncompressed_bytes:
+        batch.uncompressed_bytes = encoded.uncompressed_bytes
+        learn_ratio(batch.queue.topic, encoded.size_bytes / encoded.uncompressed_bytes)
+
+
+def _encode_group(group: list[Batch], settings: ProducerSettings, wall_ms: int) -> None:
+    order, bounds = _stretches(group)
+    records_bytes = sum([piece[4] for batch in group for piece in batch.pieces])
+    sequences = None
+    if group[0].base_sequence != NO_SEQUENCE:
+        sequences = np.array([batch.base_sequence for batch in group], np.int64)
+    encoded = encode_many(
+        group[0].pieces[0][0].source,
+        order,
+        np.array(bounds, np.int64),
+        create_time_ms=wall_ms,
+        producer_id=group[0].producer_id,
+        producer_epoch=group[0].producer_epoch,
+        base_sequences=sequences,
+        transactional=settings.transactional_id is not None,
+        records_bytes=records_bytes,
+    )
+    for batch, each in zip(group, encoded, strict=True):
+        batch.buffer = each.buffer
+
+
+def _stretches(group: list[Batch]) -> tuple[Int64 | None, list[int]]:
+    """An order of rows of the one source, and where in it each batch starts and stops."""
+    order = group[0].pieces[0][3]
+    bounds: list[int] = []
+    for batch in group:
+        _, start, stop, other, _ = batch.pieces[0]
+        if len(batch.pieces) > 1 or other is not order:
+            break
+        bounds += (start, stop)
+    else:
+        return order, bounds
+    rows = [np.arange(start, stop) if own is None else own[start:stop] for batch in group for _, start, stop, own, _ in batch.pieces]
+    ends = np.cumsum([batch.count for batch in group]).tolist()
+    return np.concatenate(rows), [each for pair in zip([0, *ends[:-1]], ends, strict=True) for each in pair]
+
+
+def learn_ratio(topic: TopicQueue, observed: float) -> None:
+    """Follow what a batch of the topic compressed to: at once if it was worse than estimated, slowly if it was better."""
+    estimated = topic.compression_ratio
+    if observed > estimated:
+        topic.compression_ratio = max(estimated + _WORSE_STEP, observed)
+    elif observed < estimated:
+        topic.compression_ratio = max(estimated - _BETTER_STEP, observed)
+
+
+def split(batch: Batch) -> list[Batch]:
+    """Smaller batches with the records of one that a broker found too large (KIP-126); at least two if it has two records.
+
+    The first time it is cut at batch.size, or at half of what was gathered if that is more; what is no larger than that, or was
+    split before, is halved. Sequences are left to the caller. The ratio estimate is set back, since it promised too much.
+    """
+    topic = batch.queue.topic
+    topic.compression_ratio = max(topic.compression_ratio, 1.0)
+    sizes_bytes = sum(piece[4] for piece in batch.pieces)
+    topic.gather_limit_bytes = min(topic.gather_limit_bytes, batch.size_bytes // 2)
+    limit = max(topic.batch_limit_bytes, topic.gather_limit_bytes)
+    if batch.split_limit_bytes or sizes_bytes <= limit:
+        limit = max(sizes_bytes // 2, 1)
+    parts: list[Batch] = []
+    serial = batch.serial
+    for handover, start, stop, order, _ in batch.pieces:
+        room = limit - parts[-1].size_bytes if parts else limit
+        begin = start
+        for number, end in enumerate(cut(Slice(handover.source, start, stop, order), max(room, 0), limit).tolist()):
+            if end == begin:
+                continue
+            if number or not parts:
+                parts.append(Batch(batch.queue, batch.created_ns, batch.deadline_ns))
+            part = parts[-1]
+            size = _size_bytes(handover.source, begin, end, order)
+            part.add(handover, begin, end, order, size, size)
+            begin = end
+    for part in parts:
+        part.closed, part.split_limit_bytes, part.maybe_written = True, limit, batch.maybe_written
+        part.serial, part.bound_early = serial, batch.bound_early
+        serial += part.count
+    return parts
+
+
+def _size_bytes(columns: RecordColumns, start: int, stop: int, order: Int64 | None) -> int:
+    sizes = columns.sizes_bytes()
+    return int(np.sum(sizes[start:stop] if order is None else sizes[order[start:stop]]))

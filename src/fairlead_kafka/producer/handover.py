@@ -1,0 +1,235 @@
+"""What passes between a face and the producer's machine: records handed over, operations, and where results go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.core.group_offsets import GroupMetadata, OffsetAndMetadata
+from fairlead_kafka.records import RecordColumns
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+Calls = tuple[Callable[..., Any], tuple[Any, ...]]
+
+
+Settled = tuple[int, int, int, "Int64 | None", int, int, int, "Exception | None"]
+"""What became of some rows: (first row, start, stop, order, partition, base offset, log append time in ms, error).
+
+Rows `first_row + order[start:stop]` (without order: `first_row + start` and on) are delivered, or failed with the error. The first of them
+has the base offset (-1: not known) in the partition, each next one 1 more; the time is -1 unless the broker set the timestamps.
+"""
+
+
+class Delivery(Protocol):
+    """Where the results of one hand-over go; its rows are numbered as the user handed them over."""
+
+    def settle(self, settled: Settled) -> Calls | None:
+        """Called once for each row. Returns what to call, outside the step, for delivery callbacks; None if there are none."""
+
+
+class Handover:
+    """Records of one topic, handed over together: those of `columns`, which are rows `base` and on of `source`.
+
+    Once placed, rows are numbered as in `source`, which the pieces of one table share, so that their batches can be encoded together.
+    """
+
+    __slots__ = (
+        "base", "columns", "created_ns", "delivery", "first_row", "metadata_version", "moved", "partitions", "reserved_bytes", "rows",
+        "serial", "source", "source_bytes", "topic",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        topic: str,
+        columns: RecordColumns,
+        partitions: Int32 | None,
+        delivery: Delivery,
+        *,
+        created_ns: int,
+        reserved_bytes: int,
+        first_row: int = 0,
+        source: RecordColumns | None = None,
+        base: int = 0,
+    ) -> None:
+        self.topic = topic
+        self.columns = columns
+        self.partitions = partitions
+        """int32[count] with -1 for none; None: no record has an explicit partition."""
+        self.delivery = delivery
+        self.created_ns = created_ns
+        self.reserved_bytes = reserved_bytes
+        """What these records still hold of `buffer.memory`."""
+        self.source_bytes = reserved_bytes
+        """What its columns hold in memory, unless the caller's table does."""
+        self.source = columns if source is None else source
+        self.base = base
+        self.first_row = first_row
+        """Row 0 of `source` is this row of `delivery`; may be negative."""
+        self.rows = columns.count
+        """Rows not yet delivered or failed."""
+        self.moved: Int64 | None = None
+        """After `move`: what row of the source as it was each row is."""
+        self.serial = 0
+        """Numbered by the machine in the order of arrival."""
+        self.metadata_version = -1
+        """The metadata that lacked an explicit partition of these records; they wait for a newer one."""
+
+    def sizes_bytes(self) -> Int64:
+        """int64[count]: the encoded size of each record, as `RecordColumns.sizes_bytes` has it."""
+        sizes = self.source.sizes_bytes()
+        return sizes if self.columns is self.source else sizes[self.base : self.base + self.columns.count]
+
+    @property
+    def sparse(self) -> bool:
+        """Half of its own columns or less is still wanted."""
+        return self.source is self.columns and 0 < 2 * self.reserved_bytes <= self.source_bytes
+
+    def move(self, source: RecordColumns, rows: Int64) -> None:
+        """All records that are still to be settled are now in `source`, which has rows `rows` of the source before.
+
+        From now on they are settled in the order of that, without another: `start` and `stop` count in `source`.
+        """
+        self.moved = rows if self.moved is None else self.moved[rows]
+        self.source = self.columns = source
+        self.source_bytes = self.reserved_bytes
+        self.base, self.partitions = 0, None
+
+    def settle(
+        self,
+        start: int,
+        stop: int,
+        order: Int64 | None,
+        size_bytes: int,
+        partition: int,
+        base_offset: int,
+        log_append_ms: int,
+        error: Exception | None,
+    ) -> tuple[int, Calls | None]:
+        """Settle rows `order[start:stop]` of the source; gives the bytes of `buffer.memory` that this frees, and what to call."""
+        self.rows -= stop - start
+        freed = self.reserved_bytes if self.rows == 0 else min(size_bytes, self.reserved_bytes)
+        self.reserved_bytes -= freed
+        if self.moved is not None:
+            order = self.moved
+        return freed, self.delivery.settle((self.first_row, start, stop, order, partition, base_offset, log_append_ms, error))
+
+
+class Intake(Protocol):
+    """Where a face leaves hand-overs, from any thread, and its machine takes them in a step."""
+
+    def take(self, coming_back: bool) -> Sequence[Handover]:
+        """All that was handed over since the last take, in order.
+
+        With `coming_back`, and if anything was taken, the machine will look again within `POLL_INTERVAL_NS` without being woken:
+        a stream of small sends then costs a step per interval, not one per record.
+        """
+
+    def close(self, error: Exception) -> None:
+        """The machine has ended: refuse what comes from now on."""
+
+
+POLL_INTERVAL_NS = 1_000_000
+"""How soon the machine looks again by itself. Longer was measured, and a stream of single sends was slower for it."""
+STREAM_RECORDS = 64
+"""So many in one look are a stream, which is not to wake the machine; a few now and then do, and wait for no look."""
+
+
+@dataclass(slots=True, frozen=True)
+class Wake:
+    """Look into the intake."""
+
+
+@dataclass(slots=True, frozen=True)
+class Flush:
+    """Deliver everything handed over before this, without lingering; answered with None when all of it is delivered or failed."""
+
+    completion: Any
+
+
+@dataclass(slots=True, frozen=True)
+class PartitionsFor:
+    """Answered with the topic's list of `core.metadata.PartitionMetadata`, or TimedOut after `timeout_ns` (None: max.block.ms)."""
+
+    completion: Any
+    topic: str
+    timeout_ns: int | None = None
+
+
+@dataclass(slots=True, frozen=True)
+class Stop:
+    """Fail what was not delivered and close the connections; answered with the records given up: dict topic -> count."""
+
+    completion: Any
+    reason: str
+
+
+@dataclass(slots=True, frozen=True)
+class InitTransactions:
+    """Get id and epoch for the transactional id, which fences older producers and ends what they left open. Answered with None.
+
+    This and the other ones with a deadline are answered with TimedOut when it passes, and go on all the same. `again`: the same was
+    asked before and nobody waited for the answer, so it may have ended meanwhile.
+    """
+
+    completion: Any
+    deadline_ns: int
+    again: bool = False
+
+
+@dataclass(slots=True, frozen=True)
+class BeginTransaction:
+    """From now on hand-overs belong to a new transaction. Answered with None."""
+
+    completion: Any
+
+
+@dataclass(slots=True, frozen=True)
+class SendOffsets:
+    """Commit a group's offsets with the open transaction. Answered with None once the group's coordinator has them."""
+
+    completion: Any
+    deadline_ns: int
+    offsets: Mapping[TopicPartition, OffsetAndMetadata]
+    group: GroupMetadata
+
+
+@dataclass(slots=True, frozen=True)
+class EndTransaction:
+    """Commit or abort, after everything handed over before is settled; an abort gives up what was not sent. Answered with None."""
+
+    completion: Any
+    deadline_ns: int
+    commit: bool
+    again: bool = False
+
+
+@dataclass(slots=True, frozen=True)
+class PrepareTransaction:
+    """Leave the transaction open for another process to end, once everything handed over before is delivered.
+
+    Answered with a `core.prepared.PreparedTransaction`, or None if nothing was sent in it. The producer is uninitialized then.
+    """
+
+    completion: Any
+    deadline_ns: int
+    again: bool = False
+
+
+@dataclass(slots=True, frozen=True)
+class LeaveTransaction:
+    """Before the producer ends: let a commit or an abort that is under way end, abort a transaction that is open.
+
+    Answered with True if there was one to abort, otherwise False.
+    """
+
+    completion: Any
+    deadline_ns: int
+
+
+TransactionOperation = InitTransactions | BeginTransaction | SendOffsets | EndTransaction | PrepareTransaction | LeaveTransaction

@@ -1,0 +1,227 @@
+"""Idempotence: who this producer is, and which sequence numbers each partition has given out.
+
+The rules are Kafka's (KIP-98, KIP-360, `TransactionManager`, `TxnPartitionMap`), with one simplification that is also safer: a
+partition whose batches must be numbered anew waits until none of them is on the wire. So an answer always concerns the numbers
+that its batch carries.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from fairlead_kafka.base.errors import UsageError
+from fairlead_kafka.base.ids import NO_OFFSET, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
+from fairlead_kafka.producer.sequences import EPOCH_MAX, follows, last_sequence, sequence_after
+from fairlead_kafka.records import restamp
+
+if TYPE_CHECKING:
+    from fairlead_kafka.producer.batch import Batch
+
+
+class IdentityState(Enum):
+    """The life of a producer id."""
+
+    OFF = "idempotence is off"
+    AWAITED = "the transaction coordinator has not given a producer id yet"
+    WANTED = "a producer id has to be asked for"
+    ASKING = "InitProducerId is under way"
+    READY = "batches can be numbered"
+    FAILED = "no producer id can be had"
+
+
+class IdentityTrigger(Enum):
+    """What can happen to it."""
+
+    ASKED = "the request was handed to the network"
+    GRANTED = "a broker gave a producer id"
+    REFUSED = "try again later"
+    EXHAUSTED = "the last epoch of the producer id is used up"
+    GIVEN_UP = "no broker will ever grant one"
+
+
+TRANSITIONS: dict[tuple[IdentityState, IdentityTrigger], IdentityState] = {
+    (IdentityState.WANTED, IdentityTrigger.ASKED): IdentityState.ASKING,
+    (IdentityState.ASKING, IdentityTrigger.GRANTED): IdentityState.READY,
+    (IdentityState.ASKING, IdentityTrigger.REFUSED): IdentityState.WANTED,
+    (IdentityState.ASKING, IdentityTrigger.GIVEN_UP): IdentityState.FAILED,
+    (IdentityState.READY, IdentityTrigger.EXHAUSTED): IdentityState.WANTED,
+    # With a transactional id, the coordinator gives both the id and every new epoch.
+    (IdentityState.AWAITED, IdentityTrigger.GRANTED): IdentityState.READY,
+    (IdentityState.AWAITED, IdentityTrigger.GIVEN_UP): IdentityState.FAILED,
+    (IdentityState.READY, IdentityTrigger.GRANTED): IdentityState.READY,
+    (IdentityState.READY, IdentityTrigger.GIVEN_UP): IdentityState.FAILED,
+}
+
+
+class Identity:
+    """The producer id and epoch of one producer."""
+
+    __slots__ = ("bump_wanted", "epoch", "error", "failures", "producer_id", "retry_at_ns", "state", "transactional")
+
+    def __init__(self, idempotent: bool, transactional: bool = False) -> None:
+        self.state = IdentityState.OFF
+        if idempotent:
+            self.state = IdentityState.AWAITED if transactional else IdentityState.WANTED
+        self.transactional = transactional
+        """The transaction coordinator gives id and epochs; what goes wrong in a transaction is not numbered anew, but aborted with it."""
+        self.producer_id = NO_PRODUCER_ID
+        self.epoch = NO_PRODUCER_EPOCH
+        self.error: Exception | None = None
+        self.failures = 0
+        self.retry_at_ns = 0
+        self.bump_wanted = False
+        """Some partition has to start again at sequence 0 under a new epoch; in a transaction: once it is aborted."""
+
+    @property
+    def idempotent(self) -> bool:
+        """True if batches carry sequence numbers."""
+        return self.state is not IdentityState.OFF
+
+    def fire(self, trigger: IdentityTrigger) -> None:
+        """Change state by the table; UsageError if it has no such row."""
+        following = TRANSITIONS.get((self.state, trigger))
+        if following is None:
+            raise UsageError(f"a producer identity that is {self.state.name} cannot be {trigger.name}")
+        self.state = following
+
+    def grant(self, producer_id: int, epoch: int) -> None:
+        """A broker answered InitProducerId."""
+        self.fire(IdentityTrigger.GRANTED)
+        self.producer_id, self.epoch, self.failures, self.bump_wanted = producer_id, epoch, 0, False
+
+    def bump(self) -> None:
+        """A new epoch, as asked by `bump_wanted`: the next one, or after the last a new producer id (KIP-360)."""
+        self.bump_wanted = False
+        if self.epoch < EPOCH_MAX:
+            self.epoch += 1
+            return
+        self.fire(IdentityTrigger.EXHAUSTED)
+        self.producer_id, self.epoch = NO_PRODUCER_ID, NO_PRODUCER_EPOCH
+
+
+class PartitionSequences:
+    """What one partition's batches are numbered with."""
+
+    __slots__ = (
+        "acknowledged_serial",
+        "epoch",
+        "last_acknowledged",
+        "last_acknowledged_offset",
+        "next_sequence",
+        "outstanding",
+        "producer_id",
+        "rewrite",
+        "unresolved_next",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.producer_id = NO_PRODUCER_ID
+        self.epoch = NO_PRODUCER_EPOCH
+        self.next_sequence = 0
+        self.last_acknowledged = NO_SEQUENCE
+        self.acknowledged_serial = 0
+        self.last_acknowledged_offset = NO_OFFSET
+        self.outstanding: list[Batch] = []
+        """Numbered and not settled, in order: in flight, or waiting to be sent again."""
+        self.unresolved_next = NO_SEQUENCE
+        """A batch that may have been written was given up: the sequence after it. Nothing new is numbered until it is known."""
+        self.rewrite = False
+        """All outstanding batches are to be numbered anew as soon as none of them is on the wire; in a transaction they are lost."""
+
+    @property
+    def unresolved(self) -> bool:
+        """True while it is not known whether a batch that was given up has been written."""
+        return self.unresolved_next != NO_SEQUENCE
+
+    def may_drain(self, batch: Batch | None, identity: Identity, in_flight: int) -> bool:
+        """May this partition's first batch, or (None) one yet to be made, go out now? Prepares the numbering, if it is the moment for it.
+
+        False is lifted only by an answer to a batch in flight (`RecordAccumulator.shouldStopDrainBatchesForPartition`).
+        """
+        if self.rewrite:
+            if in_flight or (identity.transactional and identity.bump_wanted):
+                return False
+            self._renumber(identity)
+        if batch is not None and batch.base_sequence != NO_SEQUENCE:
+            return self.outstanding[0] is batch
+        if self.unresolved_next != NO_SEQUENCE:
+            return False
+        if self.last_acknowledged == NO_SEQUENCE and self.outstanding:
+            # A broker without state for a producer takes any sequence: were the first batch refused, a second one under way would
+            # be written before it. So the first goes alone (Kafka's client does not see to that).
+            return False
+        if self.epoch != identity.epoch or self.producer_id != identity.producer_id:
+            if self.outstanding:
+                return False
+            self._renumber(identity)
+        return True
+
+    def number(self, batch: Batch) -> None:
+        """Give a batch its sequence; from now on it is outstanding."""
+        batch.producer_id, batch.producer_epoch = self.producer_id, self.epoch
+        batch.base_sequence = self.next_sequence
+        self.next_sequence = sequence_after(self.next_sequence, batch.count)
+        self.outstanding.append(batch)
+
+    def replace(self, batch: Batch, parts: list[Batch]) -> None:
+        """A batch was split: its parts share its sequences, consecutively."""
+        place = self.outstanding.index(batch)
+        self.outstanding[place : place + 1] = parts
+        sequence = batch.base_sequence
+        for part in parts:
+            part.producer_id, part.producer_epoch, part.base_sequence = batch.producer_id, batch.producer_epoch, sequence
+            sequence = sequence_after(sequence, part.count)
+
+    def acknowledge(self, batch: Batch, base_offset: int) -> None:
+        """A broker has the batch, even if it was given up meanwhile."""
+        if batch.serial > self.acknowledged_serial:
+            self.acknowledged_serial = batch.serial
+            self.last_acknowledged = last_sequence(batch.base_sequence, batch.count)
+            if base_offset >= 0:
+                self.last_acknowledged_offset = base_offset + batch.count - 1
+        if self.outstanding and self.outstanding[0] is batch:  # as it should be, and once for every batch
+            del self.outstanding[0]
+        else:
+            self.drop(batch)
+
+    def drop(self, batch: Batch) -> None:
+        """The batch is settled, one way or the other."""
+        outstanding = self.outstanding
+        if outstanding and outstanding[0] is batch:
+            del outstanding[0]
+        elif batch in outstanding:
+            outstanding.remove(batch)
+
+    def give_up(self, batch: Batch) -> None:
+        """The batch failed and may have been written all the same: what follows must wait until that is known."""
+        self.drop(batch)
+        self.unresolved_next = sequence_after(batch.base_sequence, batch.count)
+
+    def start_again(self, identity: Identity) -> None:
+        """Number everything outstanding from 0 under a newer epoch, once nothing is on the wire."""
+        self.rewrite = True
+        if (self.producer_id, self.epoch) == (identity.producer_id, identity.epoch):
+            identity.bump_wanted = True
+
+    def resolve(self, identity: Identity, in_flight: int) -> None:
+        """If all answers are in, decide what became of a batch that was given up (`TransactionManager.maybeResolveSequences`)."""
+        if not self.unresolved or self.outstanding or in_flight:
+            return
+        self.unresolved_next = NO_SEQUENCE
+        if not follows(self.last_acknowledged, self.next_sequence):
+            self.start_again(identity)
+
+    def follows_acknowledged(self, batch: Batch) -> bool:
+        """True if the batch is the one that a broker must expect next."""
+        return follows(self.last_acknowledged, batch.base_sequence)
+
+    def _renumber(self, identity: Identity) -> None:
+        self.producer_id, self.epoch = identity.producer_id, identity.epoch
+        self.next_sequence, self.last_acknowledged = 0, NO_SEQUENCE
+        self.unresolved_next, self.rewrite = NO_SEQUENCE, False
+        outstanding, self.outstanding = self.outstanding, []
+        for batch in outstanding:
+            self.number(batch)
+            if batch.buffer is not None:
+                restamp(batch.buffer, producer_id=batch.producer_id, producer_epoch=batch.producer_epoch, base_sequence=batch.base_sequence)

@@ -1,0 +1,137 @@
+"""The account of everything handed over: what is not settled yet, what memory it holds, and who waits for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fairlead_kafka.core.effects import Call, Effect, Resolve
+from fairlead_kafka.core.machine import MemoryPool
+from fairlead_kafka.producer.batch import Batch, Piece
+from fairlead_kafka.producer.handover import Calls, Handover, Int64
+from fairlead_kafka.producer.metrics import Recorder
+
+
+class Ledger:
+    """Every row handed over is settled here exactly once, so that memory comes back, flushes end and callbacks are called."""
+
+    def __init__(self, memory: MemoryPool, recorder: Recorder) -> None:
+        self._memory = memory
+        self._recorder = recorder
+        self._open: dict[int, Handover] = {}
+        self._serial = 0
+        self._flushes: list[tuple[int, Any]] = []
+        self._freed_bytes = 0
+        self._effects: list[Effect] = []
+        self.records_open = 0
+        """Records handed over and not settled."""
+        self._delivered: dict[str, int] = {}
+        """By topic: records delivered in this step, to be counted at its end."""
+        self.on_settled: Callable[[Batch], None] | None = None
+        """Told of each batch just before its records are settled."""
+        self.on_failure: Callable[[Exception], None] = lambda error: None
+        """Told whenever records fail, whatever failed them."""
+
+    def enter(self, handover: Handover) -> None:
+        """A hand-over arrived."""
+        self._serial += 1
+        handover.serial = self._serial
+        self.records_open += handover.rows
+        if handover.rows:
+            self._open[handover.serial] = handover
+            self._recorder.entered(handover)
+
+    def open_handovers(self) -> Iterable[Handover]:
+        """Those of which not every row is settled."""
+        return self._open.values()
+
+    def finish(
+        self, batch: Batch, base_offset: int, log_append_ms: int, error: Exception | None, refused: Sequence[tuple[Piece, Exception]] = ()
+    ) -> None:
+        """Settle all records of a batch, once: a batch that is done already is left alone.
+
+        `refused`: its pieces, each with an error of its own, if the broker told its records apart.
+        """
+        if batch.done:
+            return
+        for (handover, start, stop, order, held_bytes), why in refused:
+            self._settled(handover, *handover.settle(start, stop, order, held_bytes, batch.queue.partition, -1, -1, why))
+        if refused:
+            batch.pieces = []
+        if self.on_settled is not None:
+            self.on_settled(batch)
+        partition, offset = batch.queue.partition, base_offset
+        for handover, start, stop, order, held_bytes in batch.pieces:
+            freed, call = handover.settle(start, stop, order, held_bytes, partition, offset, log_append_ms, error)
+            self._freed_bytes += freed
+            if call is not None:
+                self._effects.append(Call(*call))
+            if not handover.rows:
+                del self._open[handover.serial]
+            if offset >= 0:
+                offset += stop - start
+        batch.done, batch.pieces, batch.buffer = True, [], None
+        self.records_open -= batch.count
+        name = batch.queue.topic.name
+        if error is None:
+            self._delivered[name] = self._delivered.get(name, 0) + batch.count
+        else:
+            self._recorder.failed(name, batch.count)
+            self.on_failure(error)
+
+    def fail_rows(self, handover: Handover, order: Int64 | None, error: Exception, partition: int = -1) -> None:
+        """Settle rows that never got into a batch: `order` (rows of its columns), or all of the hand-over."""
+        count = handover.columns.count if order is None else len(order)
+        if not count:
+            return
+        sizes = handover.sizes_bytes()
+        size_bytes = int(np.sum(sizes if order is None else sizes[order]))
+        if order is None:
+            freed, call = handover.settle(handover.base, handover.base + count, None, size_bytes, partition, -1, -1, error)
+        else:
+            freed, call = handover.settle(0, count, order + handover.base, size_bytes, partition, -1, -1, error)
+        self.records_open -= count
+        self._recorder.failed(handover.topic, count)
+        self.on_failure(error)
+        self._settled(handover, freed, call)
+
+    def _settled(self, handover: Handover, freed_bytes: int, call: Calls | None) -> None:
+        self._freed_bytes += freed_bytes
+        if call is not None:
+            self._effects.append(Call(*call))
+        if not handover.rows:
+            del self._open[handover.serial]
+
+    def flush(self, completion: Any) -> None:
+        """Answer `completion` once everything that has arrived so far is settled."""
+        self._flushes.append((self._serial, completion))
+
+    @property
+    def flushing(self) -> bool:
+        """True while a flush waits."""
+        return bool(self._flushes)
+
+    def resolve(self, completion: Any, value: Any = None, error: Exception | None = None) -> None:
+        """Answer an operation."""
+        self._effects.append(Resolve(completion, value, error))
+
+    def take_effects(self) -> list[Effect]:
+        """Give memory back, answer the flushes that are over, and hand out the effects gathered."""
+        if self._delivered:
+            for name, count in self._delivered.items():
+                self._recorder.delivered(name, count)
+            self._delivered.clear()
+        if self._freed_bytes:
+            self._memory.release(self._freed_bytes)
+            self._freed_bytes = 0
+        if self._flushes:
+            oldest = next(iter(self._open), self._serial + 1)
+            over = [completion for serial, completion in self._flushes if serial < oldest]
+            if over:
+                self._flushes = [(serial, completion) for serial, completion in self._flushes if serial >= oldest]
+                for completion in over:
+                    self.resolve(completion)
+        effects, self._effects = self._effects, []
+        return effects

@@ -1,0 +1,317 @@
+"""`ProducerMachine`: takes hand-overs, keeps the producer id, and leads accumulator, schedule and sender through each step."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from math import nan
+
+from fairlead_kafka.base.codes import ErrorCode, policy
+from fairlead_kafka.base.config import Settings
+from fairlead_kafka.base.errors import BrokerError, TimedOut, UnsupportedVersion, UsageError
+from fairlead_kafka.base.ids import NO_SEQUENCE
+from fairlead_kafka.base.units import NS_PER_S, ms_to_ns
+from fairlead_kafka.core.backoff import Backoff
+from fairlead_kafka.core.effects import Effect
+from fairlead_kafka.core.events import Connected, Disconnected, Event, Received, Submitted
+from fairlead_kafka.core.machine import Dice, MemoryPool
+from fairlead_kafka.core.network import Network
+from fairlead_kafka.producer.accumulator import Accumulator
+from fairlead_kafka.producer.batch import Batch
+from fairlead_kafka.producer.handover import POLL_INTERVAL_NS, STREAM_RECORDS, Flush, Intake, PartitionsFor, Stop, TransactionOperation
+from fairlead_kafka.producer.identity import Identity, IdentityState, IdentityTrigger
+from fairlead_kafka.producer.ledger import Ledger
+from fairlead_kafka.producer.meters import Sampling
+from fairlead_kafka.producer.metrics import Metrics, ProducerMeter, Recorder
+from fairlead_kafka.producer.remainders import Remainders
+from fairlead_kafka.producer.schedule import Schedule
+from fairlead_kafka.producer.sender import Sender
+from fairlead_kafka.producer.settings import producer_settings
+from fairlead_kafka.producer.transaction_states import TransactionState
+from fairlead_kafka.producer.transactions import Transactions
+from fairlead_kafka.wire import ApiKey, Message
+
+_TRANSACTION_TIMEOUT_MS = 2**31 - 1
+"""Means nothing without a transactional id; Kafka sends its largest int."""
+
+
+class ProducerMachine:
+    """A producer without its face. `settings` are of scope "producer"; raises ConfigError if they contradict each other."""
+
+    def __init__(self, settings: Settings, dice: Dice, intake: Intake, memory: MemoryPool) -> None:
+        self.settings = producer_settings(settings)
+        self._dice = dice
+        self._intake = intake
+        self._memory = memory
+        self._events: deque[Event] = deque()
+        self.recorder = Recorder(Sampling(ms_to_ns(settings["metrics.sample.window.ms"]), settings["metrics.num.samples"]))
+        self._network = Network(settings, dice, max_in_flight=self.settings.max_in_flight, traffic=self.recorder)
+        self._ledger = Ledger(memory, self.recorder)
+        self._schedule = Schedule(self.settings.linger_ns)
+        self._identity = Identity(self.settings.idempotent, self.settings.transactional_id is not None)
+        self._transactions = Transactions(self.settings, self._network, self._identity, self._ledger, dice, self._quiet)
+        self._ledger.on_failure = self._transactions.failed
+        self._accumulator = Accumulator(self.settings, self._network.metadata, self._schedule, self._ledger, self._transactions, dice)
+        self._remainders = Remainders(self._ledger, self._accumulator)
+        self._sender = Sender(
+            self.settings,
+            self._network,
+            self._accumulator,
+            self._schedule,
+            self._ledger,
+            self._identity,
+            self._transactions,
+            self.recorder,
+            dice,
+        )
+        self._backoff = Backoff(self.settings.retry_backoff_ms, self.settings.retry_backoff_max_ms)
+        self._metadata_version = self._network.metadata.version
+        self._questions: list[tuple[int, PartitionsFor]] = []
+        self._poll_ns: int | None = None
+        self._taken_ns = self._taken_rows = 0  # when something was last taken in, and how much
+        self._now_ns = 0
+        self._stopped = False
+
+    @property
+    def records_open(self) -> int:
+        """Records taken in and neither delivered nor failed; may be read from any thread."""
+        return self._ledger.records_open
+
+    @property
+    def identity(self) -> Identity:
+        """Who this producer is to the brokers."""
+        return self._identity
+
+    def metrics(self, now_ns: int, face: ProducerMeter, gauges: Mapping[str, float]) -> Metrics:
+        """Everything by Kafka's names (`metric_names`). `face`, `gauges`: what the face counts and knows. From any thread."""
+        network = self._network
+        age_ns = network.metadata.age_ns(now_ns)
+        nodes = {node_id: network.in_flight(node_id) for node_id in list(self.recorder.nodes)}
+        own: dict[str, float] = {
+            "records-open": self._ledger.records_open,
+            "requests-in-flight": sum(nodes.values()),
+            "connection-count": network.open_connections(),
+            "metadata-age": nan if age_ns is None else age_ns / NS_PER_S,
+        }
+
+        def of_node(node_id: int) -> dict[str, float]:
+            return {"requests-in-flight": nodes.get(node_id, 0), "request-window": self._sender.nodes.limit(node_id)}
+
+        return self.recorder.read(now_ns, face, {**own, **gauges}, of_node)
+
+    def receive(self, event: Event) -> None:
+        """Queue `event`."""
+        self._events.append(event)
+
+    def step(self, now_ns: int, wall_ms: int) -> Sequence[Effect]:
+        """Work on all events, hand-overs and what time brings; see `core.machine.Machine`."""
+        self._now_ns = now_ns
+        self.recorder.tick(now_ns)
+        self._sender.tick(now_ns)
+        operations = []
+        while self._events:
+            event = self._events.popleft()
+            if isinstance(event, Submitted):
+                operations.append(event.operation)
+            elif isinstance(event, (Connected, Disconnected, Received)):
+                self._network.handle(event, now_ns, wall_ms)
+        self._schedule.hurry = self._hurries()
+        # Operations come after the take: a flush covers what was handed over before it was asked for.
+        self._take(now_ns)
+        for operation in operations:
+            self._operate(operation, now_ns)
+        if self._stopped:
+            return [*self._network.take_effects(), *self._ledger.take_effects()]
+        self._network.advance(now_ns, wall_ms)
+        self._follow_metadata(now_ns)
+        self._keep_identity(now_ns)
+        self._sender.expire(self._accumulator.expire(now_ns, self._network.trouble), now_ns)
+        self._keep_transaction(now_ns)
+        self._schedule.advance(now_ns, self._hurries())
+        self._sender.send_ready(now_ns, wall_ms)
+        self._keep_transaction(now_ns)  # batches may have been begun for partitions that are not part of it yet
+        if self.settings.acks == 0:
+            self._network.advance(now_ns, wall_ms)  # sent is delivered
+        self._answer_questions(now_ns)
+        return [*self._network.take_effects(), *self._ledger.take_effects()]
+
+    def deadline_ns(self) -> int | None:
+        """See `core.machine.Machine`."""
+        if self._stopped:
+            return None
+        dues = [self._network.deadline_ns(), self._schedule.next_ns(), self._accumulator.next_ns(), self._sender.next_ns(), self._poll_ns]
+        dues += [due for due, _ in self._questions]
+        if self._transactions.transactional:
+            dues.append(self._transactions.deadline_ns())
+        if self._identity.state is IdentityState.WANTED:
+            dues.append(self._identity.retry_at_ns)
+        return min([due for due in dues if due is not None], default=None)
+
+    def crashed(self, error: Exception) -> Sequence[Effect]:
+        """The host will not step this machine again: fail what is open, and refuse what comes."""
+        self._intake.close(error)
+        if not self._stopped:
+            failure = UsageError(f"the producer has ended: {error!r}")
+            self._give_up_all(failure)
+            for handover in self._intake.take(False):
+                self._ledger.enter(handover)
+                self._ledger.fail_rows(handover, None, failure)
+        return self._ledger.take_effects()
+
+    # Inside
+
+    def _take(self, now_ns: int) -> None:
+        # Someone who sends fast while earlier records are still under way goes on like that, most likely: come back by ourselves then.
+        fast = self._taken_rows >= STREAM_RECORDS or now_ns - self._taken_ns < POLL_INTERVAL_NS // 2
+        under_way = self._ledger.records_open > 0 or self.settings.linger_ns >= POLL_INTERVAL_NS
+        coming_back = fast and under_way and not self._stopped
+        handovers = self._intake.take(coming_back)
+        if handovers:
+            self._taken_ns, self._taken_rows = now_ns, sum(handover.rows for handover in handovers)
+        self._poll_ns = now_ns + POLL_INTERVAL_NS if handovers and coming_back else None
+        refusal = self._transactions.refusal()
+        for handover in handovers:
+            self._ledger.enter(handover)
+            if self._stopped:
+                self._ledger.fail_rows(handover, None, UsageError("the producer is closed"))
+            elif self._identity.state is IdentityState.FAILED and self._identity.error is not None:
+                self._ledger.fail_rows(handover, None, self._identity.error)
+            elif refusal is not None:
+                self._ledger.fail_rows(handover, None, refusal)
+            else:
+                self._accumulator.accept(handover, now_ns)
+        if handovers:
+            self._remainders.taken(handovers)
+
+    def _operate(self, operation: object, now_ns: int) -> None:
+        if isinstance(operation, Flush):
+            self._ledger.flush(operation.completion)
+        elif isinstance(operation, PartitionsFor):
+            if self._stopped:
+                self._ledger.resolve(operation.completion, error=UsageError("the producer is closed"))
+                return
+            self._network.metadata.want(operation.topic, now_ns)
+            timeout_ns = self.settings.max_block_ns if operation.timeout_ns is None else operation.timeout_ns
+            self._questions.append((now_ns + timeout_ns, operation))
+        elif isinstance(operation, Stop):
+            self._stop(operation)
+        elif isinstance(operation, TransactionOperation):
+            self._transactions.operate(operation)
+
+    def _hurries(self) -> bool:
+        """True if nothing should linger."""
+        return self._ledger.flushing or self._memory.waiting() or self._transactions.hurries
+
+    def _keep_transaction(self, now_ns: int) -> None:
+        transactions = self._transactions
+        if not transactions.transactional:
+            return
+        transactions.advance(now_ns)
+        lost = transactions.losses()
+        if lost is not None and self._ledger.records_open:
+            self._lose(lost, all_of_them=transactions.state is TransactionState.FATAL_ERROR)
+            transactions.advance(now_ns)
+        for name, partition in transactions.take_released():
+            self._schedule.place(self._accumulator.topics[name].queue(partition), now_ns)
+
+    def _lose(self, error: Exception, *, all_of_them: bool) -> None:
+        """The transaction is lost: give up what was not sent, and what can never be taken because a batch before it is missing.
+
+        What was sent without an answer is sent again until there is one, so that no straggler comes in after the abort.
+        """
+        self._accumulator.fail_unbound(error)
+        for batch in self._accumulator.batches():
+            unsent = batch.base_sequence == NO_SEQUENCE or batch.queue.sequences.rewrite
+            if all_of_them or (unsent and not batch.in_flight):
+                self._give_up(batch, error)
+
+    def _quiet(self) -> bool:
+        """True if every record is settled and no batch is on the wire, not even one that was given up."""
+        if self._ledger.records_open:
+            return False
+        return not any(queue.in_flight for topic in self._accumulator.topics.values() for queue in topic.used())
+
+    def _follow_metadata(self, now_ns: int) -> None:
+        version = self._network.metadata.version
+        if version != self._metadata_version:
+            self._metadata_version = version
+            self._accumulator.metadata_changed(now_ns)
+
+    def _answer_questions(self, now_ns: int) -> None:
+        still: list[tuple[int, PartitionsFor]] = []
+        for due_ns, question in self._questions:
+            known = self._network.metadata.topic(question.topic)
+            if known is not None and known.partitions:
+                self._ledger.resolve(question.completion, list(known.partitions))
+            elif known is not None and known.error_code and not policy(known.error_code).retriable:
+                self._ledger.resolve(question.completion, error=BrokerError(known.error_code, f"topic {question.topic!r}"))
+            elif now_ns >= due_ns:
+                reason = policy(known.error_code).meaning if known is not None and known.error_code else self._network.trouble()
+                limit = f"max.block.ms={self.settings.max_block_ms}"
+                if question.timeout_ns is not None:
+                    limit = f"{question.timeout_ns / NS_PER_S:g} s"
+                text = f"topic {question.topic!r}: no metadata within {limit}; {reason}"
+                self._ledger.resolve(question.completion, error=TimedOut(text))
+            else:
+                still.append((due_ns, question))
+        self._questions = still
+
+    def _keep_identity(self, now_ns: int) -> None:
+        identity = self._identity
+        if identity.state is not IdentityState.WANTED or now_ns < identity.retry_at_ns:
+            return
+        identity.fire(IdentityTrigger.ASKED)
+        message = Message(transactional_id=None, transaction_timeout_ms=_TRANSACTION_TIMEOUT_MS, producer_id=-1, producer_epoch=-1)
+        deadline_ns = now_ns + self.settings.request_timeout_ns
+        self._network.request(ApiKey.INIT_PRODUCER_ID, message, self._identified, deadline_ns=deadline_ns)
+
+    def _identified(self, response: Message | None, error: Exception | None) -> None:
+        identity = self._identity
+        if self._stopped:
+            return
+        if response is not None and response.error_code == ErrorCode.NONE:
+            identity.grant(response.producer_id, response.producer_epoch)
+            return
+        if response is not None:
+            error = BrokerError(response.error_code, "no producer id was granted")
+        assert error is not None
+        identity.error = error
+        hopeless = response is not None and not policy(response.error_code).retriable
+        if hopeless or isinstance(error, UnsupportedVersion):
+            identity.fire(IdentityTrigger.GIVEN_UP)
+            for batch in self._accumulator.batches():
+                self._give_up(batch, error)
+            self._accumulator.fail_unbound(error)
+            return
+        identity.fire(IdentityTrigger.REFUSED)
+        identity.retry_at_ns = self._now_ns + self._backoff.wait_ns(identity.failures, self._dice)
+        identity.failures += 1
+
+    def _give_up(self, batch: Batch, error: Exception) -> None:
+        if not batch.in_flight:
+            batch.queue.remove(batch)
+            self._schedule.place(batch.queue, self._now_ns)
+        batch.queue.sequences.drop(batch)
+        self._ledger.finish(batch, -1, -1, error)
+
+    def _stop(self, operation: Stop) -> None:
+        """Give up everything, say how much that is, and close."""
+        given_up = self._give_up_all(TimedOut(operation.reason))
+        self._ledger.resolve(operation.completion, given_up)
+
+    def _give_up_all(self, error: Exception) -> dict[str, int]:
+        """Fail every record that is open, and close the connections; records given up by topic."""
+        self._stopped = True
+        self._transactions.close(UsageError("the producer is closed"))
+        given_up: dict[str, int] = {}
+        for batch in self._accumulator.batches():
+            name = batch.queue.topic.name
+            given_up[name] = given_up.get(name, 0) + batch.count
+            self._give_up(batch, error)
+        for name, count in self._accumulator.fail_unbound(error).items():
+            given_up[name] = given_up.get(name, 0) + count
+        for _, question in self._questions:
+            self._ledger.resolve(question.completion, error=UsageError("the producer is closed"))
+        self._questions = []
+        self._network.close()
+        return given_up

@@ -1,0 +1,170 @@
+"""What the producer knows of each broker it sends to: its window, and whether it answers."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from fairlead_kafka.base.units import NS_PER_MS
+from fairlead_kafka.core.network import Network
+from fairlead_kafka.producer.settings import ProducerSettings
+from fairlead_kafka.producer.window import SHORT_NS, Window
+
+SILENCE_NS = 250 * NS_PER_MS
+"""With partitioner.availability.timeout.ms=0: a broker that lets us wait longer than this is not waited for under `late`..."""
+SILENCE_LATENCIES = 10
+"""...unless all are slow: then than so many times what the quickest broker last took. Far beyond any service time of a broker that
+works, KIP-794's 20 ms included, and short enough that a broker at 500 ms does not set the pace of the others."""
+
+
+LAG_LATENCIES = 3
+"""A broker lags whose answers take more than so many times what the quickest takes, and `SHORT_NS` longer. Then the others wait for
+it, under `late`. On average: on a busy machine single answers of the quickest take as long."""
+SMOOTHING = 8
+"""One of so many parts of the average is the last answer."""
+
+
+class NodeState:
+    """One broker."""
+
+    __slots__ = ("answers", "average_ns", "connecting_ns", "heard_ns", "in_flight", "latency_ns", "lost", "pressed", "sent_ns", "window")
+
+    def __init__(self, window: Window) -> None:
+        self.window = window
+        self.in_flight = 0
+        """Produce requests sent and not answered."""
+        self.sent_ns: deque[int] = deque()
+        """When each of these was sent. At most max.in.flight.requests.per.connection."""
+        self.pressed = False
+        """Since the last answer something was held back for want of room in the window."""
+        self.heard_ns = 0
+        """When it last answered, or was sent a request while none was in flight."""
+        self.latency_ns = 0
+        """Of its last answer; 0: none yet."""
+        self.average_ns = 0
+        """The same, smoothed (`SMOOTHING`)."""
+        self.answers = 0
+        self.lost = False
+        """Its connection failed, and there is no new one."""
+        self.connecting_ns = 0
+        """Since when it has been connected to for records that wait; 0: it is not."""
+
+
+class Nodes:
+    """All brokers, by id. `sent` and `answered` are to be called for every produce request that expects an answer."""
+
+    def __init__(self, settings: ProducerSettings, network: Network) -> None:
+        self._settings = settings
+        self._network = network
+        self._states: dict[int, NodeState] = {}
+        self._patience_ns = settings.availability_timeout_ns or SILENCE_NS
+        self._quickest_ns = self._quickest_average_ns = 0
+        self._answered = False  # one, since the last `plan`
+
+    def state(self, node_id: int) -> NodeState:
+        """The broker's, made if there is none."""
+        state = self._states.get(node_id)
+        if state is None:
+            window = Window(self._settings.max_in_flight, adaptive=self._settings.adaptive_window)
+            state = self._states[node_id] = NodeState(window)
+        return state
+
+    def limit(self, node_id: int) -> int:
+        """Requests that it is allowed to have in flight now; from any thread."""
+        state = self._states.get(node_id)
+        return self._settings.max_in_flight if state is None else state.window.limit
+
+    def can_take(self, node_id: int, *, full: bool = False) -> bool:
+        """True if a request can be sent now: connected, and room in the window. If only the window says no, that is noted.
+
+        `full`: it would carry nothing but full batches.
+        """
+        state = self.state(node_id)
+        if state.in_flight >= state.window.limit:
+            state.pressed = True
+            if not full or state.in_flight >= state.window.full_limit:
+                return False
+        return self._network.ready(node_id)
+
+    def sent(self, node_id: int, now_ns: int) -> int:
+        """A request was sent; how many are in flight with it."""
+        state = self.state(node_id)
+        if not state.in_flight:
+            state.heard_ns = now_ns
+        state.in_flight += 1
+        state.sent_ns.append(now_ns)
+        state.window.sent(state.in_flight)
+        return state.in_flight
+
+    def answered(self, node_id: int, depth: int, latency_ns: int, size_bytes: int, now_ns: int, *, failed: bool) -> None:
+        """A request that was sent at `depth` was answered, or its connection failed."""
+        state = self.state(node_id)
+        state.in_flight -= 1
+        state.sent_ns.popleft()
+        if failed:
+            state.lost = True
+            state.window.reset()
+            return
+        state.heard_ns, state.latency_ns = now_ns, latency_ns
+        state.average_ns += (latency_ns - state.average_ns) // (SMOOTHING if state.average_ns else 1)
+        state.answers += 1
+        self._answered = True
+        state.window.answered(latency_ns, depth, size_bytes, pressed=state.pressed)
+        state.pressed = False
+
+    # For late binding: who is waited for
+
+    def plan(self) -> None:
+        """Before any of them is asked about: how long the quickest broker takes, and how long to wait for an answer."""
+        if not self._answered:
+            return
+        self._answered = False
+        self._quickest_ns = min((state.latency_ns for state in self._states.values() if state.latency_ns), default=0)
+        self._quickest_average_ns = min((state.average_ns for state in self._states.values() if state.average_ns), default=0)
+        if not self._settings.availability_timeout_ns:
+            self._patience_ns = max(SILENCE_NS, SILENCE_LATENCIES * self._quickest_ns)
+
+    def lags(self, state: NodeState) -> bool:
+        """True if it takes so much longer than another that that one waits for it."""
+        return state.average_ns > max(LAG_LATENCIES * self._quickest_average_ns, self._quickest_average_ns + SHORT_NS)
+
+    def free_ns(self, state: NodeState) -> int:
+        """When it is expected to have room for a request that is not full, and its turn comes; some time in the past: now."""
+        answers_before = state.in_flight - state.window.partial_limit
+        return self.paced_ns(state) if answers_before < 0 else max(state.sent_ns[answers_before] + state.average_ns, self.paced_ns(state))
+
+    def paced_ns(self, state: NodeState) -> int:
+        """When a request that is not full may follow those under way: they are spread evenly over the time that an answer takes.
+
+        Requests that left together are answered together, and so would leave together again, each with next to nothing, and none
+        for as long as an answer takes. While more than half of the places are free there is no such wait. 0: none.
+        """
+        places = state.window.partial_limit
+        return state.sent_ns[-1] + state.average_ns // places if state.in_flight and 2 * state.in_flight >= places else 0
+
+    def silent(self, state: NodeState, now_ns: int) -> bool:
+        """True if it has requests and did not answer any of them for too long: it is sent no more until it does."""
+        return state.in_flight > 0 and now_ns - state.heard_ns > self._patience_ns
+
+    def responds(self, node_id: int, now_ns: int) -> bool:
+        """True if others should wait for this broker: it is not known dead, and not too slow to connect, to answer, or to have answered.
+
+        Begins to connect if need be.
+        """
+        state, network = self.state(node_id), self._network
+        if network.ready(node_id):
+            state.lost, state.connecting_ns = False, 0
+        elif not state.in_flight:
+            if network.blocked(node_id):
+                state.lost = True
+            else:
+                network.connect(node_id)
+                state.connecting_ns = state.connecting_ns or now_ns
+                if now_ns - state.connecting_ns > self._patience_ns:
+                    return False
+        return not (state.lost or state.latency_ns > self._patience_ns or self.silent(state, now_ns))
+
+    def next_ns(self, now_ns: int) -> int | None:
+        """When `responds` may change by time alone."""
+        dues = [state.heard_ns for state in self._states.values() if state.in_flight]
+        dues += [state.connecting_ns for state in self._states.values() if state.connecting_ns]
+        return min((due + self._patience_ns + 1 for due in dues if due + self._patience_ns >= now_ns), default=None)

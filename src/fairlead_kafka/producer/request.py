@@ -1,0 +1,39 @@
+"""`Request`: the batches of one Produce request in the making."""
+
+from __future__ import annotations
+
+from fairlead_kafka.base.limits import BATCH_OVERHEAD_BYTES
+from fairlead_kafka.producer.batch import Batch
+from fairlead_kafka.producer.queues import PartitionQueue
+
+
+class Request:
+    """The batches of one Produce request in the making, one for a partition at most."""
+
+    __slots__ = ("batches", "fresh", "queues", "size_bytes")
+
+    def __init__(self) -> None:
+        self.batches: list[Batch] = []
+        self.fresh: list[Batch] = []
+        """Those of them that go out for the first time."""
+        self.queues: set[PartitionQueue] = set()
+        self.size_bytes = 0
+
+    def add(self, batch: Batch, *, idempotent: bool) -> None:
+        """The batch goes out with this request; from now on it has its sequence."""
+        queue = batch.queue
+        if not batch.serial:
+            batch.serial = queue.drained_records + 1
+            queue.drained_records += batch.count
+            self.fresh.append(batch)
+            if idempotent:
+                queue.sequences.number(batch)
+        batch.attempts += 1
+        batch.in_flight = True
+        queue.in_flight += 1
+        metadata = queue.topic.metadata
+        assert metadata is not None, "a queue with a leader has metadata"
+        batch.leader_epoch = metadata.partitions[queue.partition].leader_epoch
+        self.batches.append(batch)
+        self.queues.add(queue)
+        self.size_bytes += batch.size_bytes + BATCH_OVERHEAD_BYTES

@@ -1,0 +1,127 @@
+"""Which partitions can be sent to, by node: a step looks at the partitions that have something to do, never at all of them."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from heapq import heappop, heappush
+from itertools import count
+
+from fairlead_kafka.base.ids import NO_LEADER
+from fairlead_kafka.producer.queues import PartitionQueue, QueueState
+
+
+class NodeQueues:
+    """The queues of the partitions that one node leads."""
+
+    __slots__ = ("ready", "waiting")
+
+    def __init__(self) -> None:
+        self.ready: OrderedDict[PartitionQueue, None] = OrderedDict()
+        """In rotation: drained from the front, put back at the end, so that no partition starves another."""
+        self.waiting: dict[PartitionQueue, None] = {}
+        """Those whose first batch lingers."""
+
+
+class Schedule:
+    """Keeps every queue that has a batch in the one structure that its state calls for (`QueueState`)."""
+
+    def __init__(self, linger_ns: int) -> None:
+        self._linger_ns = linger_ns
+        self._timers: list[tuple[int, int, PartitionQueue]] = []
+        self._counter = count()
+        self.nodes: dict[int, NodeQueues] = {}
+        self.leaderless: dict[PartitionQueue, None] = {}
+        self.active: dict[PartitionQueue, None] = {}
+        """Every queue with a batch that is waiting, in whatever state but IDLE."""
+        self.hurry = False
+        """Nothing lingers: flushing, closing, or someone waits for memory."""
+
+    def place(self, queue: PartitionQueue, now_ns: int) -> None:
+        """Something happened to `queue`: decide anew where it belongs."""
+        self._leave(queue)
+        if not queue.batches:
+            self.active.pop(queue, None)
+            return
+        self.active[queue] = None
+        node_id = queue.node_id = queue.topic.leaders[queue.partition]
+        if node_id == NO_LEADER:
+            queue.state = QueueState.LEADERLESS
+            self.leaderless[queue] = None
+            return
+        first = queue.batches[0]
+        if first.retry_at_ns > now_ns:
+            queue.state = QueueState.BACKING_OFF
+            self._remind(queue, first.retry_at_ns)
+            return
+        node = self.nodes.get(node_id)
+        if node is None:
+            node = self.nodes[node_id] = NodeQueues()
+        due_ns = first.created_ns + self._linger_ns
+        if first.closed or self.hurry or due_ns <= now_ns or len(queue.batches) > 1:
+            queue.state = QueueState.READY
+            node.ready[queue] = None
+        else:
+            queue.state = QueueState.WAITING
+            node.waiting[queue] = None
+            self._remind(queue, due_ns)
+
+    def grew(self, queue: PartitionQueue, now_ns: int) -> None:
+        """Records were appended: only a queue that was idle, or lingering, can change its place by that."""
+        state = queue.state
+        if state is QueueState.IDLE or (state is QueueState.WAITING and (len(queue.batches) > 1 or queue.batches[0].closed)):
+            self.place(queue, now_ns)
+
+    def park(self, queue: PartitionQueue) -> None:
+        """Leave the queue alone until `place` is called for it."""
+        self._leave(queue)
+        queue.state = QueueState.PARKED
+
+    def advance(self, now_ns: int, hurry: bool) -> None:
+        """What time brings: batches have lingered or backed off long enough; or nothing is to linger any more."""
+        timers = self._timers
+        while timers and timers[0][0] <= now_ns:
+            at_ns, _, queue = heappop(timers)
+            if queue.timer_ns == at_ns:
+                queue.timer_ns = 0
+                if queue.state is QueueState.WAITING or queue.state is QueueState.BACKING_OFF:
+                    self.place(queue, now_ns)
+        self.hurry = hurry
+        if hurry:
+            for node in self.nodes.values():
+                for queue in list(node.waiting):
+                    self.place(queue, now_ns)
+
+    def leaders_changed(self, now_ns: int) -> None:
+        """The metadata changed: move the queues whose partition has another leader, and send at once what waited to be retried there."""
+        for queue in list(self.active):
+            if queue.state is QueueState.PARKED:
+                continue
+            metadata = queue.topic.metadata
+            first = queue.batches[0]
+            if first.retry_at_ns > now_ns and metadata is not None and queue.partition < len(metadata.partitions):
+                epoch = metadata.partitions[queue.partition].leader_epoch
+                if epoch > first.leader_epoch >= 0:
+                    first.retry_at_ns = 0  # KIP-951: a new leader need not be spared
+                    self.place(queue, now_ns)
+                    continue
+            if queue.node_id != queue.topic.leaders[queue.partition]:
+                self.place(queue, now_ns)
+
+    def next_ns(self) -> int | None:
+        """When `advance` has something to do."""
+        return self._timers[0][0] if self._timers else None
+
+    def _remind(self, queue: PartitionQueue, at_ns: int) -> None:
+        if not queue.timer_ns or at_ns < queue.timer_ns:
+            queue.timer_ns = at_ns
+            heappush(self._timers, (at_ns, next(self._counter), queue))
+
+    def _leave(self, queue: PartitionQueue) -> None:
+        state = queue.state
+        if state is QueueState.READY:
+            self.nodes[queue.node_id].ready.pop(queue, None)
+        elif state is QueueState.WAITING:
+            self.nodes[queue.node_id].waiting.pop(queue, None)
+        elif state is QueueState.LEADERLESS:
+            self.leaderless.pop(queue, None)
+        queue.state = QueueState.IDLE

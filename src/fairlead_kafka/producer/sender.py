@@ -1,0 +1,288 @@
+"""The sender: sends what `Drain` puts together as Produce requests, one batch per partition and request, and deals with the answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from fairlead_kafka.base.codes import ErrorCode, policy
+from fairlead_kafka.base.errors import BrokerError, TimedOut, UnsupportedVersion
+from fairlead_kafka.base.ids import NO_SEQUENCE, Node
+from fairlead_kafka.base.units import ns_to_ms
+from fairlead_kafka.core.backoff import Backoff
+from fairlead_kafka.core.machine import Dice
+from fairlead_kafka.core.metadata import NO_TOPIC_ID
+from fairlead_kafka.core.network import Network
+from fairlead_kafka.producer.accumulator import Accumulator
+from fairlead_kafka.producer.batch import Batch, Piece
+from fairlead_kafka.producer.drain import Drain
+from fairlead_kafka.producer.encoding import encode_drained, split
+from fairlead_kafka.producer.identity import Identity, IdentityState
+from fairlead_kafka.producer.ledger import Ledger
+from fairlead_kafka.producer.metrics import Recorder
+from fairlead_kafka.producer.nodes import Nodes
+from fairlead_kafka.producer.queues import PartitionQueue, QueueState
+from fairlead_kafka.producer.refusals import refusal, refused_pieces
+from fairlead_kafka.producer.request import Request
+from fairlead_kafka.producer.schedule import Schedule
+from fairlead_kafka.producer.settings import ProducerSettings
+from fairlead_kafka.producer.transactions import Transactions
+from fairlead_kafka.producer.verdicts import Verdict, judge
+from fairlead_kafka.wire import ApiKey, Message
+
+_UNCLEAR = (
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.REQUEST_TIMED_OUT,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+    ErrorCode.NETWORK_EXCEPTION,
+    ErrorCode.UNKNOWN_SERVER_ERROR,
+)
+"""Answers that leave open whether the batch is written: the first one also comes from a leader that wrote it, waited, and was deposed."""
+
+
+class Sender:
+    """Part of the producer's machine; runs inside its step."""
+
+    def __init__(
+        self,
+        settings: ProducerSettings,
+        network: Network,
+        accumulator: Accumulator,
+        schedule: Schedule,
+        ledger: Ledger,
+        identity: Identity,
+        transactions: Transactions,
+        recorder: Recorder,
+        dice: Dice,
+    ) -> None:
+        self._settings = settings
+        self._network = network
+        self._accumulator = accumulator
+        self._schedule = schedule
+        self._ledger = ledger
+        self._recorder = recorder
+        self._identity = identity
+        self._transactions = transactions
+        self._dice = dice
+        self._backoff = Backoff(settings.retry_backoff_ms, settings.retry_backoff_max_ms)
+        self._now_ns = 0
+        self._idempotent = settings.idempotent
+        self.nodes = Nodes(settings, network)
+        self._drain = Drain(settings, network, accumulator, schedule, identity, transactions, self.nodes)
+
+    def tick(self, now_ns: int) -> None:
+        """The time of this step, for answers that come in during it."""
+        self._now_ns = now_ns
+
+    def next_ns(self) -> int | None:
+        """When `send_ready` has something to do if nothing happens before."""
+        return self._drain.next_ns
+
+    # Sending
+
+    def send_ready(self, now_ns: int, wall_ms: int) -> None:
+        """Send all that can be sent to nodes that can take it; begin to connect to the others."""
+        self._drain.next_ns = None
+        identity = self._identity
+        if identity.bump_wanted and identity.state is IdentityState.READY and not identity.transactional:
+            identity.bump()
+            self._recorder.whole.epoch_bumps += 1
+        if self._idempotent and identity.state is not IdentityState.READY:
+            return
+        drain = self._drain
+        drain.look(now_ns)
+        while requests := drain.round(now_ns):
+            for node_id, request in requests.items():
+                self._send(node_id, request, wall_ms)
+        drain.plan(now_ns)
+
+    def _send(self, node_id: int, request: Request, wall_ms: int) -> None:
+        batches = request.batches
+        encode_drained(batches, self._settings, wall_ms)
+        self._drain.enter(request)
+        topics: dict[str, tuple[Message, dict[int, Batch]]] = {}
+        for batch in batches:
+            queue = batch.queue
+            entry = topics.get(queue.topic.name)
+            if entry is None:
+                metadata = queue.topic.metadata
+                assert metadata is not None
+                message = Message(name=queue.topic.name, topic_id=metadata.topic_id, partition_data=[])
+                entry = topics[queue.topic.name] = (message, {})
+            entry[0].partition_data.append(Message(index=queue.partition, records=batch.buffer))
+            entry[1][queue.partition] = batch
+        self._recorder.sent(batches)
+        message = Message(
+            transactional_id=self._transactions.transactional_id,
+            acks=self._settings.acks,
+            timeout_ms=self._settings.request_timeout_ms,
+            topic_data=[entry for entry, _ in topics.values()],
+        )
+        self._network.send(
+            node_id,
+            ApiKey.PRODUCE,
+            message,
+            self._answered(node_id, batches, topics),
+            expects_response=self._settings.acks != 0,
+            version=self._transactions.produce_version(node_id),
+        )
+
+    # Answers
+
+    def _answered(
+        self, node_id: int, batches: list[Batch], topics: dict[str, tuple[Message, dict[int, Batch]]]
+    ) -> Callable[[Message | None, Exception | None], None]:
+        sent_ns, nodes = self._now_ns, self.nodes
+        acknowledged = self._settings.acks != 0
+        depth = nodes.sent(node_id, sent_ns) if acknowledged else 0
+        size_bytes = sum([batch.size_bytes for batch in batches])
+
+        def answered(response: Message | None, error: Exception | None) -> None:
+            now_ns = self._now_ns
+            if acknowledged:
+                nodes.answered(node_id, depth, now_ns - sent_ns, size_bytes, now_ns, failed=response is None)
+            for batch in batches:
+                batch.in_flight = False
+                batch.queue.in_flight -= 1
+            if error is not None:
+                self._recorder.whole.requests_failed += 1
+                self._network.metadata.request_update()
+                for batch in batches:
+                    self._lost(batch, error)
+            elif response is None:
+                for batch in batches:
+                    self._delivered(batch, -1, -1)
+            else:
+                self._recorder.answered(node_id, now_ns - sent_ns, response.throttle_time_ms)
+                self._read(node_id, response, topics)
+
+        return answered
+
+    def _read(self, node_id: int, response: Message, topics: dict[str, tuple[Message, dict[int, Batch]]]) -> None:
+        """Take a Produce response apart; a batch that it does not mention is as good as lost."""
+        metadata = self._network.metadata
+        endpoints = response.node_endpoints
+        if endpoints:
+            metadata.saw_nodes([Node(each.node_id, each.host, each.port, each.rack) for each in endpoints])
+        delivered = self._delivered
+        names = {entry.topic_id: name for name, (entry, _) in topics.items()}
+        for topic in response.responses:
+            name = topic.name
+            if not name or topic.topic_id != NO_TOPIC_ID:
+                name = names.get(topic.topic_id, name)
+            batches = topics[name][1] if name in topics else {}
+            for entry in topic.partition_responses:
+                batch = batches.pop(entry.index, None)
+                if batch is None:
+                    continue
+                if entry.error_code == ErrorCode.NONE:
+                    delivered(batch, entry.base_offset, entry.log_append_time_ms)
+                else:
+                    leader = entry.current_leader
+                    if leader is not None and leader.leader_id >= 0:
+                        metadata.saw_leader(name, entry.index, leader.leader_id, leader.leader_epoch)
+                    self._refused(batch, entry)
+        for _, batches in topics.values():
+            for batch in batches.values():
+                self._lost(batch, BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, f"broker {node_id} did not answer for {batch.queue}"))
+
+    def _delivered(self, batch: Batch, base_offset: int, log_append_ms: int) -> None:
+        queue = batch.queue
+        if batch.base_sequence != NO_SEQUENCE:
+            queue.sequences.acknowledge(batch, base_offset)
+        self._ledger.finish(batch, base_offset, log_append_ms, None)
+        if queue.state is QueueState.PARKED or queue.sequences.unresolved_next != NO_SEQUENCE:
+            self._looked_at(queue)
+
+    def _refused(self, batch: Batch, entry: Any) -> None:
+        """A broker answered for the batch with an error."""
+        code, queue = entry.error_code, batch.queue
+        verdict = judge(code, entry.log_start_offset, batch, queue.sequences, self._identity)
+        if verdict is Verdict.DELIVERED:  # a duplicate: it was written before, its offset is not known any more
+            self._delivered(batch, -1, -1)
+            return
+        error = refusal(batch, code, entry)
+        batch.last_error = error
+        batch.maybe_written = batch.maybe_written or code in _UNCLEAR
+        if policy(code).refreshes_metadata:
+            self._network.metadata.request_update()
+        if verdict is Verdict.SPLIT and not batch.done:
+            self._split(batch)
+        elif verdict in (Verdict.RETRY, Verdict.RENUMBER) and self._may_retry(batch):
+            if verdict is Verdict.RENUMBER:
+                queue.sequences.start_again(self._identity)
+            self._retry(batch)
+        else:
+            maybe_written = batch.maybe_written or policy(code).retriable
+            self.fail(batch, error, maybe_written=maybe_written, refused=refused_pieces(batch, code, entry))
+        self._looked_at(queue)
+
+    def _lost(self, batch: Batch, error: Exception) -> None:
+        """No answer came: the batch may have been written or not."""
+        batch.last_error, batch.maybe_written = error, True
+        if self._may_retry(batch) and not isinstance(error, UnsupportedVersion):
+            self._retry(batch)
+        else:
+            self.fail(batch, error, maybe_written=True)
+        self._looked_at(batch.queue)
+
+    def _may_retry(self, batch: Batch) -> bool:
+        return not batch.done and batch.attempts <= self._settings.retries and self._now_ns < batch.deadline_ns
+
+    def _retry(self, batch: Batch) -> None:
+        batch.retry_at_ns = self._now_ns + self._backoff.wait_ns(batch.attempts - 1, self._dice)
+        batch.queue.put_back(batch)
+        self._recorder.retried(batch)
+
+    def _split(self, batch: Batch) -> None:
+        parts = split(batch)
+        if batch.base_sequence != NO_SEQUENCE:
+            batch.queue.sequences.replace(batch, parts)
+        for part in parts:
+            batch.queue.put_back(part)
+            self._accumulator.watch(part)
+        batch.done, batch.pieces, batch.buffer = True, [], None
+        self._recorder.whole.batches_split += 1
+
+    def fail(self, batch: Batch, error: Exception, *, maybe_written: bool, refused: Sequence[tuple[Piece, Exception]] = ()) -> None:
+        """Tell the senders, and keep the sequences right: a gap that is known needs a new epoch, one that may be has to be watched."""
+        queue = batch.queue
+        if batch.base_sequence != NO_SEQUENCE and not batch.done:
+            if maybe_written:
+                queue.sequences.give_up(batch)
+            else:
+                queue.sequences.drop(batch)
+                queue.sequences.start_again(self._identity)
+        self._ledger.finish(batch, -1, -1, error, refused)
+
+    def expire(self, batches: Sequence[Batch], now_ns: int) -> None:
+        """Fail batches that are past delivery.timeout.ms, wherever they are."""
+        for batch in batches:
+            queue = batch.queue
+            if batch.in_flight:
+                where = "a request for them is still unanswered"
+            else:
+                queue.remove(batch)
+                where = f"last problem: {batch.last_error}" if batch.last_error is not None else self._why_waiting(queue)
+            age_ms = ns_to_ms(now_ns - batch.created_ns)
+            limit_ms = self._settings.delivery_timeout_ms
+            error = TimedOut(f"{batch} were not delivered within delivery.timeout.ms={limit_ms} ({age_ms:.0f} ms): {where}")
+            self.fail(batch, error, maybe_written=batch.attempts > 0)  # attempts with a clear answer are counted too, to be safe
+            self._looked_at(queue)
+
+    def _why_waiting(self, queue: PartitionQueue) -> str:
+        if queue.node_id < 0:
+            return "the partition has no leader"
+        if self._identity.idempotent and self._identity.state is not IdentityState.READY:
+            return f"no producer id could be had ({self._identity.error or self._network.trouble()})"
+        if not self._transactions.may_send(queue.topic.name, queue.partition):
+            return f"the partition is not part of the transaction yet ({self._transactions.trouble()})"
+        if self._network.blocked(queue.node_id) or not self._network.ready(queue.node_id):
+            return f"its leader, broker {queue.node_id}, could not be sent to ({self._network.trouble()})"
+        return "batches before them took too long"
+
+    def _looked_at(self, queue: PartitionQueue) -> None:
+        """After anything happened to a batch of the queue: resolve its sequences if that is possible now, and schedule it."""
+        queue.sequences.resolve(self._identity, queue.in_flight)
+        if queue.batches or queue in self._schedule.active:
+            self._schedule.place(queue, self._now_ns)

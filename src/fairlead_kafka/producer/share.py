@@ -1,0 +1,90 @@
+"""The bound on one broker's share of buffer.memory, so that what is bound to a dead or slow one does not jam all others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from fairlead_kafka.base.errors import BufferExhausted
+from fairlead_kafka.base.ids import NO_LEADER
+from fairlead_kafka.producer.batch import Batch
+from fairlead_kafka.producer.handover import Int32, Int64
+from fairlead_kafka.producer.queues import PartitionQueue, TopicQueue
+
+
+class Share:
+    """What records that are bound to a broker, waiting or in flight, hold of buffer.memory, by broker; counted per batch and hand-over.
+
+    Records without key or partition are not counted under `late`: they go where there is room. Partitions without a leader
+    count as one broker. While no other broker has had any traffic, nothing is refused: then there is nobody to protect.
+    """
+
+    def __init__(self, limit_bytes: int | None, total_bytes: int) -> None:
+        self.limit_bytes = limit_bytes
+        """`buffer.memory.per.broker.ratio` of buffer.memory; None: no bound, and nothing is counted."""
+        self._total_bytes = total_bytes
+        self._held: dict[int, int] = {}
+
+    def held_bytes(self, node_id: int) -> int:
+        """What records bound to the broker hold now."""
+        return self._held.get(node_id, 0)
+
+    def bound(self, queue: PartitionQueue, size_bytes: int) -> None:
+        """So many bytes of records were bound to the queue's partition."""
+        if self.limit_bytes is not None:
+            self._follow(queue)
+            queue.held_bytes += size_bytes
+            self._held[queue.held_for] = self._held.get(queue.held_for, 0) + size_bytes
+
+    def settled(self, batch: Batch) -> None:
+        """The batch's records are delivered or failed; to be called while it still has its pieces."""
+        if self.limit_bytes is not None and batch.bound_early:
+            self.bound(batch.queue, -sum(piece[4] for piece in batch.pieces))
+
+    def leaders_changed(self, topics: Iterable[TopicQueue]) -> None:
+        """Partitions may have moved, and with them what is bound to them."""
+        if self.limit_bytes is not None:
+            for topic in topics:
+                for queue in topic.used():
+                    self._follow(queue)
+
+    def refused(self, topic: TopicQueue, partitions: Int32, rows: Int64 | None, sizes: Int64) -> list[tuple[Int64, BufferExhausted]]:
+        """Rows that find no room in the share of their partition's leader, with the error for them.
+
+        `partitions` int32[n] and `sizes` int64[n] are of all rows; `rows` are those to be bound, None: all. Once a row is too much,
+        so are the later ones for the same broker, that order holds.
+        """
+        if self.limit_bytes is None:
+            return []
+        chosen = np.arange(len(partitions), dtype=np.int64) if rows is None else rows
+        leaders = np.array(topic.leaders, np.int64)[partitions[chosen]]
+        found: list[tuple[Int64, BufferExhausted]] = []
+        for node_id in np.unique(leaders).tolist():
+            room = self.limit_bytes - self.held_bytes(node_id)
+            of_node = chosen[leaders == node_id]
+            if room >= int(sizes[of_node].sum()) or not self._others(node_id):
+                continue
+            fitting = int(np.searchsorted(np.cumsum(sizes[of_node]), max(room, 0), "right"))
+            found.append((of_node[fitting:], self._error(topic, node_id)))
+        return found
+
+    def _follow(self, queue: PartitionQueue) -> None:
+        leader = queue.topic.leaders[queue.partition]
+        if queue.held_for != leader:
+            if queue.held_bytes:
+                self._held[queue.held_for] -= queue.held_bytes
+                self._held[leader] = self._held.get(leader, 0) + queue.held_bytes
+            queue.held_for = leader
+
+    def _others(self, node_id: int) -> bool:
+        """True if any other broker had records bound to it so far."""
+        return any(other not in (node_id, NO_LEADER) for other in self._held)
+
+    def _error(self, topic: TopicQueue, node_id: int) -> BufferExhausted:
+        who = "partitions without a leader" if node_id == NO_LEADER else f"broker {node_id}"
+        held = self.held_bytes(node_id)
+        return BufferExhausted(
+            f"topic {topic.name!r}: records bound to {who} hold {held} bytes already, and may hold {self.limit_bytes} of "
+            f"buffer.memory={self._total_bytes} (buffer.memory.per.broker.ratio); send them again later, or raise the ratio"
+        )

@@ -1,0 +1,103 @@
+"""Who waits for a transaction to begin, to take offsets, or to end: calls, each answered once, in time or with TimedOut."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+
+from fairlead_kafka.base.errors import UsageError
+from fairlead_kafka.producer.handover import (
+    EndTransaction,
+    InitTransactions,
+    LeaveTransaction,
+    PrepareTransaction,
+    SendOffsets,
+    TransactionOperation,
+)
+from fairlead_kafka.producer.ledger import Ledger
+
+INIT, COMMIT, ABORT, OFFSETS = "init_transactions", "commit_transaction", "abort_transaction", "send_offsets_to_transaction"
+PREPARE = "prepare_transaction"
+Waiting = InitTransactions | SendOffsets | EndTransaction | PrepareTransaction | LeaveTransaction
+
+
+class Call:
+    """A call that is under way, and who waits for it: nobody, once all have run out of time."""
+
+    __slots__ = ("name", "waiters")
+
+    def __init__(self, name: str, first: Waiting) -> None:
+        self.name = name
+        self.waiters: list[Waiting] = [first]
+
+
+class Calls:
+    """One call that changes the state, and the offsets to be handed in, in the order in which they came."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self.current: Call | None = None
+        self.offsets: deque[tuple[SendOffsets, Call]] = deque()
+
+    def joins(self, operation: InitTransactions | EndTransaction | PrepareTransaction, name: str) -> bool:
+        """True if a call is under way: the same one is joined, another one is refused."""
+        call = self.current
+        if call is not None and call.name == name:
+            call.waiters.append(operation)
+        elif call is not None:
+            self.refuse_unfinished(operation, name)
+        return call is not None
+
+    def finish(self, error: Exception | None = None, value: object = None) -> None:
+        """The current call has come to its end: with `error`, or with `value` as its answer."""
+        call, self.current = self.current, None
+        if call is not None:
+            self._answer(call, error, value)
+
+    def finish_offsets(self) -> None:
+        """The oldest offsets are handed in, if they are still wanted."""
+        if self.offsets:
+            self._answer(self.offsets.popleft()[1], None)
+
+    def fail_offsets(self, error: Exception) -> None:
+        """No offsets will be handed in."""
+        while self.offsets:
+            self._answer(self.offsets.popleft()[1], error)
+
+    def fail_all(self, error: Exception) -> None:
+        """Nothing of what was asked for will be done."""
+        self.finish(error)
+        self.fail_offsets(error)
+
+    def expire(self, now_ns: int, lateness: Callable[[str], Exception]) -> None:
+        """Tell those whose time is up; their calls go on."""
+        for call in list(self._all()):
+            for operation in [each for each in call.waiters if each.deadline_ns <= now_ns]:
+                call.waiters.remove(operation)
+                self.refuse(operation, lateness(call.name))
+
+    def deadline_ns(self) -> int | None:
+        """When somebody's time is up."""
+        return min((each.deadline_ns for call in self._all() for each in call.waiters), default=None)
+
+    def refuse(self, operation: TransactionOperation, error: Exception) -> None:
+        """Answer with an error."""
+        self._ledger.resolve(operation.completion, error=error)
+
+    def refuse_unfinished(self, operation: TransactionOperation, name: str) -> None:
+        """Another call is under way."""
+        assert self.current is not None
+        under_way = self.current.name
+        self.refuse(operation, UsageError(f"{name} cannot be called now: {under_way} has not ended; call that again to wait for its end"))
+
+    def _all(self) -> Iterator[Call]:
+        if self.current is not None:
+            yield self.current
+        for _, call in self.offsets:
+            yield call
+
+    def _answer(self, call: Call, error: Exception | None, value: object = None) -> None:
+        for place, operation in enumerate(call.waiters):
+            answer = (call.name == ABORT and place == 0) if isinstance(operation, LeaveTransaction) else value
+            self._ledger.resolve(operation.completion, None if error is not None else answer, error)
+        call.waiters.clear()

@@ -1,0 +1,400 @@
+"""Transactions: what a transactional producer does in each of its states (`transaction_states`; KIP-98, Kafka's `TransactionManager`).
+
+One script of requests runs at a time (`coordinators`), and the state says which is next: the producer id is asked for, partitions that
+got a batch are added, offsets are handed in, and when a transaction is to end and nothing of it is open or on the wire any more, it is
+ended. A batch goes out only to a partition that is added (`may_send`).
+
+Anything that fails in a transaction, a record that found no partition as well as a batch that was not delivered, leaves it fit only to
+be aborted. What has not been sent then fails at once. If what has become of a batch is not known, or its sequence is missing, the
+coordinator is asked for a new epoch after the abort (KIP-360), under which every partition starts again at sequence 0; a straggler of
+the old epoch is refused. Errors that leave no way on, a newer producer of the same transactional id above all, end the producer.
+
+Calls wait for their state, each until its own time-out; the work goes on without them, and the same call again waits for the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import BrokerError, ProducerFenced, TimedOut, TransactionFailed, UnsupportedVersion, UsageError
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.core.backoff import Backoff
+from fairlead_kafka.core.connections import NEVER_NS
+from fairlead_kafka.core.machine import Dice
+from fairlead_kafka.core.network import Network
+from fairlead_kafka.core.prepared import PreparedTransaction
+from fairlead_kafka.core.script import Script, Scripts
+from fairlead_kafka.producer.coordinators import Coordinators, Refused
+from fairlead_kafka.producer.handover import (
+    BeginTransaction,
+    EndTransaction,
+    InitTransactions,
+    LeaveTransaction,
+    PrepareTransaction,
+    SendOffsets,
+    TransactionOperation,
+)
+from fairlead_kafka.producer.identity import Identity, IdentityState, IdentityTrigger
+from fairlead_kafka.producer.ledger import Ledger
+from fairlead_kafka.producer.reactions import FATAL_CODES, Reaction, code_of
+from fairlead_kafka.producer.settings import ProducerSettings
+from fairlead_kafka.producer.transaction_calls import ABORT, COMMIT, INIT, OFFSETS, PREPARE, Call, Calls
+from fairlead_kafka.producer.transaction_states import TRANSITIONS, TransactionState, TransactionTrigger
+from fairlead_kafka.wire import ApiKey
+
+PRODUCE_VERSION_MAX = 11
+"""From version 12 on a Produce request adds its partitions to the transaction by itself (KIP-890): not in the protocol spoken here."""
+
+_S, _T = TransactionState, TransactionTrigger
+_COMMITTABLE = (_S.IN_TRANSACTION, _S.COMMITTING, _S.PREPARING)
+_FINISHING = (_S.COMMITTING, _S.ABORTING, _S.PREPARING)
+_LOST = (_S.ABORTABLE_ERROR, _S.ABORTING, _S.FATAL_ERROR)
+
+
+class Transactions:
+    """Part of the producer's machine. Without a transactional id it allows everything and costs nothing.
+
+    `quiet()` tells whether every record is settled and no batch on the wire.
+    """
+
+    def __init__(
+        self, settings: ProducerSettings, network: Network, identity: Identity, ledger: Ledger, dice: Dice, quiet: Callable[[], bool]
+    ) -> None:
+        self.transactional_id = settings.transactional_id
+        self.state = TransactionState.UNINITIALIZED
+        self.error: Exception | None = None
+        """Why the transaction, or the producer, failed."""
+        self._network = network
+        self._identity = identity
+        self._ledger = ledger
+        self._quiet = quiet
+        self._calls = Calls(ledger)
+        self._scripts = Scripts(network, dice, Backoff(settings.retry_backoff_ms, settings.retry_backoff_max_ms))
+        self._coordinators = Coordinators(
+            network, identity, settings.transactional_id or "", settings.transaction_timeout_ms, lambda: self.state in _COMMITTABLE
+        )
+        self._busy = False
+        self._wanted: dict[TopicPartition, None] = {}
+        self._asked: dict[TopicPartition, None] = {}
+        self._added: dict[TopicPartition, None] = {}
+        self._released: list[TopicPartition] = []
+        self._started = False  # the coordinator knows of the transaction
+        self._prepared: PreparedTransaction | None = None  # the one handed over last
+        self._serve: dict[type, Callable[..., None]] = {
+            InitTransactions: self._init,
+            BeginTransaction: self._begin,
+            SendOffsets: self._send_offsets,
+            EndTransaction: self._end,
+            PrepareTransaction: self._prepare,
+            LeaveTransaction: self._leave,
+        }
+
+    # For the accumulator and the sender
+
+    @property
+    def transactional(self) -> bool:
+        """True if every record belongs to a transaction."""
+        return self.transactional_id is not None
+
+    def partition_used(self, topic: str, partition: int) -> None:
+        """A batch was begun for this partition: it has to be added to the transaction."""
+        if self.transactional_id is not None:
+            entry = TopicPartition(topic, partition)
+            if entry not in self._added and entry not in self._asked:
+                self._wanted[entry] = None
+
+    def may_send(self, topic: str, partition: int) -> bool:
+        """False until the partition is part of the transaction at its coordinator; then `take_released` names it."""
+        return self.transactional_id is None or (topic, partition) in self._added
+
+    def produce_version(self, node_id: int) -> int | None:
+        """The version of Produce to speak with a node that is ready; None: whatever is negotiated."""
+        if not self.transactional:
+            return None
+        try:
+            return min(self._network.version(node_id, ApiKey.PRODUCE), PRODUCE_VERSION_MAX)
+        except UnsupportedVersion:
+            return None  # the answer will tell
+
+    # For the machine
+
+    @property
+    def hurries(self) -> bool:
+        """True if nothing should linger: someone waits for all of it to be written."""
+        return self.state in (_S.COMMITTING, _S.PREPARING)
+
+    def refusal(self) -> Exception | None:
+        """What records handed over now fail with; None: they are taken."""
+        if not self.transactional or self.state in _COMMITTABLE:
+            return None
+        return self.losses() or UsageError("no transaction is open; call begin_transaction before sending")
+
+    def losses(self) -> Exception | None:
+        """What records fail with that were not sent yet (in FATAL_ERROR: all of them); None: they go on."""
+        return self.error if self.state in _LOST else None
+
+    def failed(self, error: Exception) -> None:
+        """Records failed with `error`: the transaction cannot be committed any more."""
+        if self.state not in (*_COMMITTABLE, _S.ABORTABLE_ERROR, _S.ABORTING):
+            return
+        if isinstance(error, UnsupportedVersion) or code_of(error) in FATAL_CODES:
+            self._doom(Reaction.FENCED if code_of(error) == ErrorCode.PRODUCER_FENCED else Reaction.FATAL, error)
+        elif self.state in _COMMITTABLE:
+            self._fail(error)
+
+    def trouble(self) -> str:
+        """Why the coordinator has not done yet what it was asked for."""
+        problem = self._coordinators.problem
+        return self._network.trouble() if problem is None else f"last problem: {problem}"
+
+    def operate(self, operation: TransactionOperation) -> None:
+        """Take a call."""
+        if not self.transactional:
+            self._calls.refuse(operation, UsageError("this producer has no transactional.id; give it one to use transactions"))
+        elif self.state is TransactionState.FATAL_ERROR and self.error is not None and not isinstance(operation, LeaveTransaction):
+            self._calls.refuse(operation, self.error)
+        else:
+            self._serve[type(operation)](operation)
+
+    def advance(self, now_ns: int) -> None:
+        """Go on with what is under way, begin what is next, and tell those whose time is up."""
+        self._scripts.advance(now_ns)
+        while not self._busy and self._begin_next():
+            self._scripts.advance(now_ns)
+        self._calls.expire(now_ns, self._lateness)
+
+    def deadline_ns(self) -> int | None:
+        """When `advance` has something to do if nothing happens."""
+        return min((due for due in (self._scripts.deadline_ns(), self._calls.deadline_ns()) if due is not None), default=None)
+
+    def take_released(self) -> list[TopicPartition]:
+        """The partitions that may be sent to since the last call."""
+        released, self._released = self._released, []
+        return released
+
+    def close(self, error: Exception) -> None:
+        """The producer ends: everything under way fails with `error`."""
+        if self.state is not TransactionState.FATAL_ERROR:
+            self._end_with(error)
+
+    # Calls
+
+    def _init(self, operation: InitTransactions) -> None:
+        if self._calls.joins(operation, INIT):
+            return
+        if self.state is TransactionState.UNINITIALIZED:
+            self._fire(_T.INIT)
+            self._calls.current = Call(INIT, operation)
+        elif operation.again and self.state is TransactionState.READY:
+            self._ledger.resolve(operation.completion)
+        else:
+            self._refuse_state(operation, INIT)
+
+    def _begin(self, operation: BeginTransaction) -> None:
+        if self._calls.current is not None:
+            self._calls.refuse_unfinished(operation, "begin_transaction")
+        elif self.state is TransactionState.READY:
+            self._fire(_T.BEGIN)
+            self._ledger.resolve(operation.completion)
+        else:
+            self._refuse_state(operation, "begin_transaction")
+
+    def _send_offsets(self, operation: SendOffsets) -> None:
+        if self._calls.current is not None:
+            self._calls.refuse_unfinished(operation, OFFSETS)
+        elif self.state is TransactionState.IN_TRANSACTION:
+            self._calls.offsets.append((operation, Call(OFFSETS, operation)))
+        else:
+            self._refuse_state(operation, OFFSETS)
+
+    def _end(self, operation: EndTransaction) -> None:
+        name = COMMIT if operation.commit else ABORT
+        if self._calls.joins(operation, name):
+            return
+        if self.state is TransactionState.IN_TRANSACTION and operation.commit:
+            self._fire(_T.COMMIT)
+            self._calls.current = Call(COMMIT, operation)
+        elif self.state in (_S.IN_TRANSACTION, _S.ABORTABLE_ERROR) and not operation.commit:
+            self._abort(operation)
+        elif operation.again and self.state is TransactionState.READY:
+            self._ledger.resolve(operation.completion)  # it has ended since it was asked for the first time
+        else:
+            self._refuse_state(operation, name)
+
+    def _prepare(self, operation: PrepareTransaction) -> None:
+        if self._calls.joins(operation, PREPARE):
+            return
+        if self.state is TransactionState.IN_TRANSACTION:
+            self._fire(_T.PREPARE)
+            self._calls.current = Call(PREPARE, operation)
+        elif operation.again and self.state is TransactionState.UNINITIALIZED:
+            self._ledger.resolve(operation.completion, self._prepared)
+        else:
+            self._refuse_state(operation, PREPARE)
+
+    def _leave(self, operation: LeaveTransaction) -> None:
+        if self.state in (_S.IN_TRANSACTION, _S.ABORTABLE_ERROR):
+            self._abort(operation)
+        elif self._calls.current is not None and self.state in _FINISHING:
+            self._calls.current.waiters.append(operation)
+        else:
+            self._ledger.resolve(operation.completion, False)
+
+    def _abort(self, operation: EndTransaction | LeaveTransaction) -> None:
+        self._fire(_T.ABORT)
+        self._calls.current = Call(ABORT, operation)
+        self.error = self.error or TransactionFailed(f"{self._who()}: the transaction was aborted before the records were sent")
+        self._calls.fail_offsets(self.error)
+
+    # What is next
+
+    def _begin_next(self) -> bool:
+        state, coordinators, offsets = self.state, self._coordinators, self._calls.offsets
+        if state is TransactionState.INITIALIZING:
+            self._run("the producer id", coordinators.initialize(), self._initialized)
+        elif state in _COMMITTABLE and self._wanted:
+            self._asked, self._wanted = self._wanted, {}
+            first = not self._started
+            self._run("adding partitions", coordinators.add_partitions(list(self._asked), first=first), self._added_partitions)
+        elif state in _COMMITTABLE and offsets:
+            self._run("adding offsets", self._hand_in(offsets[0][0]), self._handed_in)
+        elif state is TransactionState.PREPARING and self._quiet():
+            self._hand_over()
+        elif state in (_S.COMMITTING, _S.ABORTING) and self._quiet():
+            if self._started:
+                self._run("ending the transaction", coordinators.end(state is TransactionState.COMMITTING), self._ended)
+            else:
+                self._ended(None)
+        else:
+            return False
+        return True
+
+    def _run(self, what: str, script: Script, done: Callable[[Exception | None], None]) -> None:
+        def finished(_: object, error: Exception | None) -> None:
+            self._busy = False
+            if self.state is not TransactionState.FATAL_ERROR:
+                done(error)
+
+        self._busy = True
+        self._scripts.start(what, script, NEVER_NS, finished)
+
+    def _hand_in(self, operation: SendOffsets) -> Script:
+        yield from self._coordinators.add_offsets(operation.group.group_id)
+        self._started = True
+        yield from self._coordinators.commit_offsets(operation.offsets, operation.group)
+
+    def _initialized(self, error: Exception | None) -> None:
+        if error is None:
+            self._fire(_T.GRANTED)
+            self._calls.finish()
+        elif isinstance(error, Refused) and error.reaction is Reaction.REFUSED and self._identity.state is IdentityState.AWAITED:
+            self._fire(_T.REFUSED)
+            self._calls.finish(error.cause)
+        else:
+            self._judge(error)
+
+    def _added_partitions(self, error: Exception | None) -> None:
+        asked, self._asked = self._asked, {}
+        if error is None:
+            self._started = True
+            self._added.update(asked)
+            self._released += asked
+        else:
+            self._judge(error)
+
+    def _handed_in(self, error: Exception | None) -> None:
+        if error is None:
+            self._calls.finish_offsets()
+        else:
+            self._judge(error)
+
+    def _hand_over(self) -> None:
+        who = (self.transactional_id or "", self._identity.producer_id, self._identity.epoch, len(self._added))
+        self._prepared = PreparedTransaction(*who) if self._started else None
+        self._forget()
+        self._fire(_T.HANDED_OVER)
+        self._calls.finish(value=self._prepared)
+
+    def _ended(self, error: Exception | None) -> None:
+        identity, aborting = self._identity, self.state is TransactionState.ABORTING
+        if aborting and isinstance(error, Refused) and error.reaction is Reaction.BUMP:
+            identity.bump_wanted = True  # the coordinator knows nothing of the producer id, so there is nothing to abort
+        elif aborting and isinstance(error, Refused):
+            self._doom(error.reaction, error.cause)
+            return
+        elif error is not None:
+            self._judge(error)
+            return
+        self._forget()
+        if not identity.bump_wanted:
+            self._fire(_T.ENDED)
+            self._calls.finish()
+        elif self._coordinators.can_bump:
+            self._fire(_T.ENDED_STALE)
+        else:
+            text = "the transaction was aborted, but its coordinator cannot give the new epoch that this needs (KIP-360, Kafka 2.5)"
+            self._doom(Reaction.FATAL, UnsupportedVersion(f"{text}; close this producer and make a new one"))
+
+    def _forget(self) -> None:
+        """This transaction is over."""
+        self._started, self.error = False, None
+        self._added.clear()
+        self._wanted.clear()
+
+    # Outcomes
+
+    def _judge(self, error: Exception) -> None:
+        """A script did not do what it should; `Abandoned`: because the transaction has failed already, which was told."""
+        if not isinstance(error, Refused):
+            return
+        if error.reaction not in (Reaction.ABORT, Reaction.BUMP) or self.state is TransactionState.INITIALIZING:
+            self._doom(error.reaction, error.cause)
+            return
+        self._identity.bump_wanted = self._identity.bump_wanted or error.reaction is Reaction.BUMP
+        if self.state in _COMMITTABLE:
+            self._fail(error.cause)
+
+    def _fail(self, cause: Exception) -> None:
+        self._fire(_T.FAILED)
+        self.error = TransactionFailed(f"{self._who()}: the transaction has failed; abort it: {cause}")
+        self.error.__cause__ = cause
+        self._calls.fail_all(self.error)
+
+    def _doom(self, reaction: Reaction, cause: Exception) -> None:
+        error = cause
+        if reaction is Reaction.FENCED:
+            why = "a newer one has taken over, or its transaction took longer than transaction.timeout.ms"
+            said = cause.context if isinstance(cause, BrokerError) else cause
+            error = ProducerFenced(code_of(cause), f"{self._who()} was shut out: {why}; close it ({said})")
+        elif isinstance(cause, BrokerError):
+            error = BrokerError(cause.code, f"{self._who()} cannot go on; close it ({cause.context})")
+        self._fire(_T.DOOMED)
+        self._end_with(error)
+        if self._identity.state in (IdentityState.AWAITED, IdentityState.READY):
+            self._identity.error = error
+            self._identity.fire(IdentityTrigger.GIVEN_UP)
+
+    def _end_with(self, error: Exception) -> None:
+        self.state, self.error = TransactionState.FATAL_ERROR, error
+        self._calls.fail_all(error)
+        self._scripts.close(error)
+
+    def _fire(self, trigger: TransactionTrigger) -> None:
+        following = TRANSITIONS.get((self.state, trigger))
+        if following is None:
+            raise UsageError(f"a transactional producer that is {self.state.name} cannot be {trigger.name}")
+        self.state = following
+
+    def _refuse_state(self, operation: TransactionOperation, name: str) -> None:
+        error = self.error if self.state is TransactionState.ABORTABLE_ERROR else None
+        self._calls.refuse(operation, error or UsageError(f"{name} cannot be called now: {self.state.value}"))
+
+    def _who(self) -> str:
+        return f"producer of transactional.id {self.transactional_id!r} (id {self._identity.producer_id}, epoch {self._identity.epoch})"
+
+    def _lateness(self, name: str) -> TimedOut:
+        why = self.trouble()
+        if self._coordinators.problem is None and self.state in _FINISHING and not self._quiet():
+            why = f"{self._ledger.records_open} records are still on their way"
+        return TimedOut(f"{name} has not ended within the time allowed ({why}); it goes on, call it again to wait for its end")

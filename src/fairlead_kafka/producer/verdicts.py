@@ -1,0 +1,48 @@
+"""What to do about a batch, given a broker's answer: one pure function over Kafka's rules (`Sender.completeBatch`, `canRetry`)."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from fairlead_kafka.base.codes import ErrorCode, policy
+from fairlead_kafka.producer.batch import Batch
+from fairlead_kafka.producer.identity import Identity, PartitionSequences
+
+
+class Verdict(Enum):
+    """What becomes of an answered batch."""
+
+    DELIVERED = "the broker has it"
+    RETRY = "send the same bytes again"
+    RENUMBER = "send again, numbered anew under another epoch"
+    SPLIT = "send it in smaller batches"
+    FAIL = "tell the sender"
+
+
+def judge(code: int, log_start_offset: int, batch: Batch, sequences: PartitionSequences, identity: Identity) -> Verdict:
+    """The verdict by error code alone: whether there is time and are retries left is for the caller to see."""
+    if code == ErrorCode.NONE or (code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER and identity.idempotent):
+        return Verdict.DELIVERED
+    if code == ErrorCode.MESSAGE_TOO_LARGE and batch.count > 1:
+        return Verdict.SPLIT
+    if identity.idempotent and code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
+        return _out_of_order(batch, sequences, identity)
+    if identity.idempotent and code == ErrorCode.UNKNOWN_PRODUCER_ID:
+        # -1: the broker does not know its log's start, so it cannot tell whether our state expired or never was.
+        return Verdict.RETRY if log_start_offset == -1 else _renumbered(identity)
+    return Verdict.RETRY if policy(code).retriable else Verdict.FAIL
+
+
+def _out_of_order(batch: Batch, sequences: PartitionSequences, identity: Identity) -> Verdict:
+    if identity.transactional and sequences.rewrite:
+        return Verdict.FAIL  # a batch before it has failed, and with it the transaction
+    if sequences.unresolved:
+        # Only the batch right behind the one that was given up proves that it is missing; the others have to wait for it.
+        return _renumbered(identity) if batch.base_sequence == sequences.unresolved_next else Verdict.RETRY
+    # An earlier batch is still to be sent again, and then this one fits; if it was next already, the broker lost something.
+    return _renumbered(identity) if sequences.follows_acknowledged(batch) else Verdict.RETRY
+
+
+def _renumbered(identity: Identity) -> Verdict:
+    """Within a transaction nothing can be numbered anew: it fails, is aborted, and the next one has a new epoch (KIP-360)."""
+    return Verdict.FAIL if identity.transactional else Verdict.RENUMBER

@@ -1,0 +1,81 @@
+"""Records: Arrow columns to record batch v2 bytes and back.
+
+Theory of operation. A set of records is a handful of flat arrays (`RecordColumns`): the bytes of all keys in one array
+with offsets into it, the same for values and headers, and timestamps. `columns_from_arrow` lays them over Arrow's own
+buffers, `columns_from_lists` lets Arrow build them. Nothing here holds a Python object per record.
+
+On the way out, `sizes_bytes` measures every record at once; `cut` turns a limit in bytes into positions where batches
+end; `encode_many` writes all those batches in one kernel call into one buffer, then fills in each CRC. `encode` writes
+one batch out of slices of several column sets, and compresses. A record that brings no timestamp (-1) gets the create
+time. `restamp` gives a finished batch another producer id, epoch and sequence; `assign` stamps what a broker stamps; `recompress` and
+`keep` make a batch of another, compressed otherwise or with fewer records.
+
+On the way in, `scan` reads batch headers and no record: it is what a broker needs; `headers_of` gives them as Arrow columns.
+`decode` turns all batches of a fetch answer into one set of columns: it scans, checks the CRCs, drops control batches
+and aborted transactions, inflates, and runs a kernel that walks over the records and gathers keys and values as Arrow
+wants them. Headers are counted in that walk and gathered in a second one, only where there are any.
+
+Kernels and twins. What touches every record is a kernel (`encode_kernels`, `decode_kernels`) with a plain twin
+(`encode_plain`, `decode_plain`), which serves until the kernel is compiled; importing this package does not import Numba.
+
+Garbage. Bytes from a peer may say anything. Kernels check every length against the bytes that are left before they use
+it and return a fault with its position, which becomes a `DecodeError` that names the byte. Memory taken follows
+from bytes received, never from a count or a size that they claim; a batch that inflates beyond `INFLATED_BATCH_MAX_BYTES`
+is refused. A last batch that is cut short is no garbage: brokers cut fetch answers anywhere, so it is left out.
+
+Sources: KIP-98 and Kafka's `DefaultRecordBatch` (layout), KIP-32 (timestamp types), `CompletedFetch` (which batches a
+consumer sees), xerial's `SnappyOutputStream`, Kafka's `Lz4BlockOutputStream`.
+"""
+
+from fairlead_kafka.records.arrow import MESSAGE_SCHEMA, columns_from_arrow, columns_from_lists
+from fairlead_kafka.records.batch import assign, check_produced, restamp, scan, verify
+from fairlead_kafka.records.codecs import compress, decompress
+from fairlead_kafka.records.columns import BinaryColumn, HeaderColumns, RecordColumns, Slice
+from fairlead_kafka.records.control import ControlType, EndMarker, control_batch, control_type, end_marker
+from fairlead_kafka.records.crc import crc32c
+from fairlead_kafka.records.decoder import DecodedRecords, decode
+from fairlead_kafka.records.encoder import bounds_of, cut, encode, encode_many
+from fairlead_kafka.records.gather import gather
+from fairlead_kafka.records.headers import HEADER_SCHEMA, headers_of
+from fairlead_kafka.records.layout import AbortedTransaction, BatchHeader, Compression, Data, EncodedBatch, TimestampType
+from fairlead_kafka.records.rewrite import keep, recompress
+
+__all__ = [
+    "HEADER_SCHEMA",
+    "MESSAGE_SCHEMA",
+    "AbortedTransaction",
+    "BatchHeader",
+    "BinaryColumn",
+    "Compression",
+    "ControlType",
+    "Data",
+    "DecodedRecords",
+    "EncodedBatch",
+    "EndMarker",
+    "HeaderColumns",
+    "RecordColumns",
+    "Slice",
+    "TimestampType",
+    "assign",
+    "check_produced",
+    "bounds_of",
+    "columns_from_arrow",
+    "columns_from_lists",
+    "compress",
+    "control_batch",
+    "control_type",
+    "crc32c",
+    "cut",
+    "decode",
+    "decompress",
+    "encode",
+    "encode_many",
+    "gather",
+    "headers_of",
+    "end_marker",
+    "keep",
+    "recompress",
+    "restamp",
+    "scan",
+    "verify",
+]

@@ -1,0 +1,259 @@
+"""Arrow and Python lists to columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from fairlead_kafka.base.errors import InvalidRecord
+from fairlead_kafka.base.ids import NO_PARTITION, NO_TIMESTAMP
+from fairlead_kafka.records.columns import BinaryColumn, Bools, HeaderColumns, Int32, Int64, RecordColumns, timestamps_or_none
+
+_HEADER = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
+
+MESSAGE_SCHEMA = pa.schema(
+    [
+        pa.field("topic", pa.string()),
+        pa.field("partition", pa.int32()),
+        pa.field("offset", pa.int64()),
+        pa.field("timestamp", pa.timestamp("us", tz="UTC")),
+        pa.field("timestampType", pa.int32()),
+        pa.field("key", pa.binary()),
+        pa.field("value", pa.binary()),
+        pa.field("headers", pa.list_(pa.field("element", _HEADER))),
+    ]
+)
+"""Records consumed, as Spark's Kafka source names them (the order of columns is this project's)."""
+
+_BINARY = "binary, string, their large and view forms, fixed_size_binary, or a dictionary of these"
+_ACCEPTED = {
+    "key": _BINARY,
+    "value": _BINARY,
+    "headers": "list<struct<key: string, value: binary>> (or large_list, list_view), or map<string, binary>",
+    "timestamp": "timestamp of any unit, with a time zone or without (then UTC)",
+    "partition": "an integer type; null or -1 leaves the choice to the partitioner",
+}
+_MS_PER_S = 1000
+_UNITS_PER_MS = {"ms": 1, "us": 1_000, "ns": 1_000_000}
+
+
+def columns_from_arrow(table: pa.Table | pa.RecordBatch) -> list[tuple[RecordColumns, Int32 | None]]:
+    """The columns of `table`, one set per chunk, each with its partitions (int32[], -1: none asked for) or None.
+
+    Columns: `value` (required), `key`, `headers`, `timestamp`, `partition`; zero copy for binary and string data. Raises
+    InvalidRecord naming the column, what was found and what is accepted.
+    """
+    if not isinstance(table, pa.Table | pa.RecordBatch):
+        raise InvalidRecord(f"expected a pyarrow.Table or RecordBatch of records, got {type(table).__name__}")
+    _check_names(table.schema)
+    batches = table.to_batches() if isinstance(table, pa.Table) else [table]
+    return [_columns_from_batch(batch) for batch in batches if batch.num_rows]
+
+
+def columns_from_lists(
+    keys: Sequence[bytes | None] | None,
+    values: Sequence[bytes | None],
+    headers: Sequence[Sequence[tuple[str, bytes | None]] | None] | None = None,
+    timestamps_ms: list[int] | None = None,
+) -> RecordColumns:
+    """Columns of records gathered one by one; a timestamp of -1 leaves it to the create time.
+
+    Raises InvalidRecord if a key, value or header is not bytes (a header's key: str), or if the lists differ in length.
+    """
+    count = len(values)
+    for name, other in (("keys", keys), ("headers", headers), ("timestamps", timestamps_ms)):
+        if other is not None and len(other) != count:
+            raise InvalidRecord(f"{len(other)} {name} for {count} values; give one for each record")
+    key_column = None if keys is None else _column_or_none("key", keys)
+    timestamps = None if timestamps_ms is None else timestamps_or_none(np.array(timestamps_ms, np.int64))
+    header_columns = None if headers is None else _headers_from_lists(headers)
+    return RecordColumns(count, key_column, _column_or_none("value", values), header_columns, timestamps)
+
+
+def _check_names(schema: pa.Schema) -> None:
+    names = schema.names
+    for name in names:
+        if name not in _ACCEPTED:
+            raise InvalidRecord(f"column {name!r} is unknown; a table of records has the columns {', '.join(_ACCEPTED)}")
+        if names.count(name) > 1:
+            raise InvalidRecord(f"column {name!r} appears {names.count(name)} times; it must be there once")
+    if "value" not in names:
+        found = ", ".join(names) or "none"
+        raise InvalidRecord(f"column 'value' is missing (found: {found}); give {_ACCEPTED['value']} (a null type for all null)")
+
+
+def _columns_from_batch(batch: pa.RecordBatch) -> tuple[RecordColumns, Int32 | None]:
+    names = batch.schema.names
+    columns = {name: batch.column(name) for name in names}
+    values = _binary("value", columns["value"])
+    keys = _binary("key", columns["key"]) if "key" in columns else None
+    headers = _headers(columns["headers"]) if "headers" in columns else None
+    timestamps = _timestamps(columns["timestamp"]) if "timestamp" in columns else None
+    partitions = _partitions(columns["partition"]) if "partition" in columns else None
+    return RecordColumns(batch.num_rows, keys, values, headers, timestamps), partitions
+
+
+def _refused(name: str, found: pa.DataType) -> InvalidRecord:
+    return InvalidRecord(f"column {name!r} has type {found}; accepted: {_ACCEPTED[name.split('.')[0]]}")
+
+
+def _binary(name: str, array: pa.Array) -> BinaryColumn | None:
+    """A column of bytes from any binary-like array; None if every item is null."""
+    if array.null_count == len(array):
+        return None
+    types = pa.types
+    if types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    kind = array.type
+    if types.is_fixed_size_binary(kind) or types.is_binary_view(kind):
+        array = array.cast(pa.large_binary())
+    elif types.is_string_view(kind):
+        array = array.cast(pa.large_string())
+    elif not (types.is_binary(kind) or types.is_string(kind) or types.is_large_binary(kind) or types.is_large_string(kind)):
+        raise _refused(name, kind)
+    column = _binary_column(array)
+    _check_offsets(name, column)
+    return column
+
+
+def _check_offsets(name: str, column: BinaryColumn) -> None:
+    """Kernels trust offsets; an Arrow array that came from elsewhere may be broken, and Arrow does not look."""
+    offsets = column.offsets
+    if offsets[0] < 0 or offsets[-1] > len(column.data) or (offsets[1:] < offsets[:-1]).any():
+        raise InvalidRecord(f"column {name!r} is not a sound Arrow array: its offsets do not ascend within its data")
+
+
+def _binary_column(array: pa.Array) -> BinaryColumn:
+    """A column over the buffers of a binary, string, large_binary or large_string array."""
+    large = pa.types.is_large_binary(array.type) or pa.types.is_large_string(array.type)
+    _, offset_buffer, data_buffer = array.buffers()
+    count, first = len(array), array.offset
+    if count == 0 or offset_buffer is None:
+        offsets = np.zeros(count + 1, np.int64)
+    elif large:
+        offsets = np.frombuffer(offset_buffer, np.int64, count + 1, first * 8)
+    else:
+        offsets = np.frombuffer(offset_buffer, np.int32, count + 1, first * 4).astype(np.int64)
+    data = np.empty(0, np.uint8) if data_buffer is None else np.frombuffer(data_buffer, np.uint8)
+    valid = array.is_valid().to_numpy(zero_copy_only=False) if array.null_count else None
+    return BinaryColumn(data, offsets, valid)
+
+
+def _headers(array: pa.Array) -> HeaderColumns | None:
+    if array.null_count == len(array):
+        return None
+    kind = array.type
+    entries, lengths = _entries(array)
+    if not pa.types.is_struct(entries.type) or {field.name for field in entries.type} != {"key", "value"}:
+        raise _refused("headers", kind)
+    if len(entries) == 0:
+        return None
+    offsets = np.zeros(len(array) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    header_keys = entries.field("key")
+    if entries.null_count or header_keys.null_count:
+        raise InvalidRecord("column 'headers' has a header that is null or whose key is null; a header's key must be a string")
+    keys = _binary("headers.key", header_keys)
+    values = _binary("headers.value", entries.field("value"))
+    assert keys is not None
+    return HeaderColumns(offsets, keys, values if values is not None else all_null(len(entries)))
+
+
+def _entries(array: pa.Array) -> tuple[pa.Array, npt.NDArray[Any]]:
+    """The headers of all records one after the other, and how many each record has; a null list has none."""
+    kind, types = array.type, pa.types
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_list_view(kind) or types.is_large_list_view(kind):
+        return array.flatten(), array.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
+    if not types.is_map(kind):
+        raise _refused("headers", kind)
+    present = array.drop_null() if array.null_count else array
+    bounds = present.offsets.to_numpy()
+    entries = pa.StructArray.from_arrays([present.keys, present.items], names=["key", "value"])
+    lengths = np.zeros(len(array), np.int64)
+    lengths[array.is_valid().to_numpy(zero_copy_only=False)] = np.diff(bounds)
+    return entries.slice(bounds[0], bounds[-1] - bounds[0]), lengths
+
+
+def all_null(count: int) -> BinaryColumn:
+    """A column of `count` nulls."""
+    return BinaryColumn(np.empty(0, np.uint8), np.zeros(count + 1, np.int64), np.zeros(count, np.bool_))
+
+
+def _timestamps(array: pa.Array) -> Int64 | None:
+    if array.null_count == len(array):
+        return None
+    if not pa.types.is_timestamp(array.type):
+        raise _refused("timestamp", array.type)
+    ticks: Int64 = array.cast(pa.timestamp(array.type.unit)).view(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+    if ticks.min() < 0:
+        raise InvalidRecord("column 'timestamp' has a time before 1970; Kafka's timestamps are milliseconds since 1970, never negative")
+    if array.type.unit == "s":
+        if ticks.max() > np.iinfo(np.int64).max // _MS_PER_S:
+            raise InvalidRecord("column 'timestamp' has a time that does not fit into 64 bits of milliseconds")
+        timestamps = ticks * _MS_PER_S
+    else:
+        timestamps = ticks // _UNITS_PER_MS[array.type.unit]
+    if array.null_count:
+        timestamps = np.where(array.is_valid().to_numpy(zero_copy_only=False), timestamps, NO_TIMESTAMP)
+    return timestamps
+
+
+def _partitions(array: pa.Array) -> Int32 | None:
+    if array.null_count == len(array):
+        return None
+    if not pa.types.is_integer(array.type):
+        raise _refused("partition", array.type)
+    try:
+        found = array.cast(pa.int32())
+    except pa.ArrowInvalid as error:
+        raise InvalidRecord(f"column 'partition' has a number that is not a partition: {error}") from None
+    partitions: Int32 = found.fill_null(NO_PARTITION).to_numpy(zero_copy_only=False)
+    if partitions.min() < NO_PARTITION:
+        raise InvalidRecord(f"column 'partition' has {int(partitions.min())}; a partition is 0 or more, or -1 (or null) to leave it open")
+    return partitions
+
+
+def _column_from_list(name: str, items: Sequence[Any]) -> BinaryColumn:
+    """Bytes from a list.
+
+    Not by Arrow's conversion, which imports pandas where it is installed: half a second at the first record, and an error when the
+    interpreter is ending.
+    """
+    valid: Bools | None = None
+    try:
+        try:
+            data = b"".join(items)
+        except TypeError:
+            valid = np.fromiter((item is not None for item in items), np.bool_, len(items))
+            items = [b"" if item is None else item for item in items]
+            data = b"".join(items)
+        offsets = np.zeros(len(items) + 1, np.int64)
+        np.add.accumulate(np.fromiter(map(len, items), np.int64, len(items)), out=offsets[1:])
+    except TypeError as error:
+        raise InvalidRecord(f"a {name} is not bytes (or None): {error}") from None
+    return BinaryColumn(np.frombuffer(data, np.uint8), offsets, valid)
+
+
+def _column_or_none(name: str, items: Sequence[Any]) -> BinaryColumn | None:
+    column = _column_from_list(name, items)
+    return None if column.valid is not None and not column.valid.any() else column
+
+
+def _headers_from_lists(headers: Sequence[Sequence[tuple[str, bytes | None]] | None]) -> HeaderColumns | None:
+    lengths: npt.NDArray[np.int64] = np.array([0 if each is None else len(each) for each in headers], np.int64)
+    if not lengths.any():
+        return None
+    flat = list(chain.from_iterable(each for each in headers if each))
+    try:
+        names = [name.encode() for name, _ in flat]
+        values = [value for _, value in flat]
+    except (AttributeError, TypeError, ValueError):
+        raise InvalidRecord("a header is not a pair of a str and bytes (or None)") from None
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return HeaderColumns(offsets, _column_from_list("header's key", names), _column_from_list("header's value", values))

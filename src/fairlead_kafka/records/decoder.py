@@ -1,0 +1,302 @@
+"""Record batches to columns: all batches of a fetch answer into one set."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from fairlead_kafka.base.errors import DecodeError
+from fairlead_kafka.base.kernel import read_only
+from fairlead_kafka.base.limits import INFLATED_BATCH_MAX_BYTES
+from fairlead_kafka.records import faults
+from fairlead_kafka.records.arrow import MESSAGE_SCHEMA, all_null
+from fairlead_kafka.records.batch import records_of
+from fairlead_kafka.records.columns import BinaryColumn, Bools, Bytes, HeaderColumns, Int8, Int64, Table
+from fairlead_kafka.records.control import ControlType, control_type
+from fairlead_kafka.records.crc import crc_value
+from fairlead_kafka.records.decode_kernels import decode_headers, decode_records, scan_batches
+from fairlead_kafka.records.layout import (
+    ATTRIBUTES,
+    COMPRESSION_MASK,
+    CONTROL_MASK,
+    CRC,
+    HEADER_SIZE_BYTES,
+    RECORD_COUNT,
+    RECORD_MIN_SIZE_BYTES,
+    TRANSACTIONAL_MASK,
+    BatchHeader,
+    Data,
+)
+
+_POSITION, _SIZE, _BASE_OFFSET, _CRC, _ATTRIBUTES, _LAST_DELTA, _PRODUCER_ID, _COUNT = 0, 1, 2, 4, 5, 6, 9, 12
+_FIELDS = len(BatchHeader._fields)
+_ROWS_PER_SCAN = 4096
+_CURSORS = 9
+_NOT_INFLATED = -1
+_TRIM_BELOW = 0.5
+"""Data that fill less than this share of the memory taken for them are copied to where they fit."""
+
+
+class _Aborted(Protocol):
+    @property
+    def producer_id(self) -> int: ...
+    @property
+    def first_offset(self) -> int: ...
+
+
+@dataclass(slots=True, eq=False)
+class DecodedRecords:
+    """`count` records: `offsets` int64[], `timestamps_ms` int64[] (milliseconds since 1970), `timestamp_types` int8[]
+    (0 create, 1 log append); `keys` is None and `values` all null if not wanted, `headers` None if not wanted or if no record has any.
+
+    `next_offset` is where to fetch from next: after the last batch looked at, also where that held no records.
+    """
+
+    count: int
+    offsets: Int64
+    timestamps_ms: Int64
+    timestamp_types: Int8
+    keys: BinaryColumn | None
+    values: BinaryColumn
+    headers: HeaderColumns | None
+    next_offset: int
+
+    def to_arrow(self, topic: str, partition: int) -> Any:
+        """A pyarrow.RecordBatch of `MESSAGE_SCHEMA`."""
+        import pyarrow as pa
+
+        count = self.count
+        named = {
+            "topic": pa.repeat(pa.scalar(topic, pa.string()), count),
+            "partition": pa.array(np.full(count, partition, np.int32)),
+            "offset": pa.array(self.offsets),
+            "timestamp": pa.array(self.timestamps_ms * 1000).view(pa.timestamp("us", tz="UTC")),
+            "timestampType": pa.array(self.timestamp_types.astype(np.int32)),
+            "key": pa.nulls(count, pa.binary()) if self.keys is None else self.keys.to_arrow(),
+            "value": self.values.to_arrow(),
+            "headers": pa.nulls(count, MESSAGE_SCHEMA.field("headers").type) if self.headers is None else self.headers.to_arrow(),
+        }
+        return pa.RecordBatch.from_arrays([named[name] for name in MESSAGE_SCHEMA.names], schema=MESSAGE_SCHEMA)
+
+
+class _Run(NamedTuple):
+    """Batches first..last of the rows, whose records lie in `source`: in place, or inflated (one batch, its size)."""
+
+    source: Bytes
+    first: int
+    last: int
+    inflated_size: int
+
+
+def decode(
+    data: Data,
+    *,
+    from_offset: int = 0,
+    aborted: Sequence[_Aborted | tuple[int, int]] = (),
+    want_keys: bool = True,
+    want_values: bool = True,
+    want_headers: bool = True,
+    check_crcs: bool = True,
+) -> DecodedRecords:
+    """The records of every whole batch in `data` from `from_offset` on, as one set of columns.
+
+    Batches of the transactions in `aborted` ((producer id, first offset), as a Fetch answer lists them for
+    `read_committed`) and control batches are skipped; a last batch that is cut short is ignored. Raises DecodeError for
+    garbage. Compressed batches are taken until they have inflated to `INFLATED_BATCH_MAX_BYTES`, at least one;
+    `next_offset` then points at the first that was not. Source: Kafka's `CompletedFetch`.
+    """
+    array = read_only(np.frombuffer(data, np.uint8)) if len(data) else read_only(np.empty(0, np.uint8))
+    rows = scanned = scan_rows(array)
+    if len(rows) and rows[0, _BASE_OFFSET] < from_offset:
+        rows = rows[rows[:, _BASE_OFFSET] + rows[:, _LAST_DELTA] >= from_offset]
+    if not len(rows):
+        return _empty(from_offset, want_keys)
+    if check_crcs:
+        verify_rows(array, rows)
+    kept = rows
+    attributes = int(np.bitwise_or.reduce(rows[:, _ATTRIBUTES]))
+    if attributes & (CONTROL_MASK | TRANSACTIONAL_MASK):
+        # All rows are looked at: the marker that ends an aborted transaction may lie before the first one wanted.
+        kept = rows[_wanted(array, scanned, aborted)[-len(rows) :]]
+    runs, taken = _runs(array, kept, attributes)
+    next_row = rows[-1] if taken == len(kept) else kept[taken - 1]
+    next_offset = int(next_row[_BASE_OFFSET] + next_row[_LAST_DELTA]) + 1
+    if not runs:
+        return _empty(next_offset, want_keys)
+    return _Decoder(kept, runs, from_offset, want_keys, want_values, want_headers).decode(next_offset)
+
+
+def scan_rows(array: Bytes) -> Table:
+    """The headers of all whole batches as rows of `BatchHeader`'s fields: int64[n, 13]. DecodeError names the byte."""
+    tables = []
+    position = 0
+    while True:
+        rows = np.empty((min(_ROWS_PER_SCAN, len(array) // HEADER_SIZE_BYTES), _FIELDS), np.int64)
+        filled, fault, position = scan_batches(array, position, rows)
+        if fault:
+            raise DecodeError(faults.magic(int(array[position])) if fault == faults.MAGIC else faults.MESSAGES[fault], position)
+        tables.append(rows[:filled])
+        if filled < _ROWS_PER_SCAN:
+            return tables[0] if len(tables) == 1 else np.concatenate(tables)
+
+
+def verify_rows(array: Bytes, rows: Table) -> None:
+    """Raise DecodeError unless the CRC-32C of every batch is that of its bytes."""
+    for position, size, stated in rows[:, [_POSITION, _SIZE, _CRC]].tolist():
+        found = crc_value(array[position + ATTRIBUTES : position + size])
+        if found != stated:
+            raise DecodeError(faults.crc(stated, found), position + CRC)
+
+
+def _header(rows: Table, row: int) -> BatchHeader:
+    return BatchHeader._make(rows[row].tolist())
+
+
+def _wanted(array: Bytes, rows: Table, aborted: Sequence[_Aborted | tuple[int, int]]) -> Bools:
+    """Which batches hold users' records of transactions that were not aborted."""
+    waiting = sorted(
+        ((each[1], each[0]) if isinstance(each, tuple) else (each.first_offset, each.producer_id) for each in aborted), reverse=True
+    )
+    open_aborted: set[int] = set()
+    wanted: Bools = (rows[:, _ATTRIBUTES] & CONTROL_MASK) == 0
+    if not waiting:
+        return wanted
+    for row in range(len(rows)):
+        header = _header(rows, row)
+        while waiting and waiting[-1][0] <= header.last_offset:
+            open_aborted.add(waiting.pop()[1])
+        if header.control:
+            if header.producer_id in open_aborted and control_type(array, header) == ControlType.abort:
+                open_aborted.discard(header.producer_id)
+        elif header.transactional and header.producer_id in open_aborted:
+            wanted[row] = False
+    return wanted
+
+
+def _runs(array: Bytes, rows: Table, any_attributes: int) -> tuple[list[_Run], int]:
+    """The rows as runs that one kernel call each decodes, and how many rows were taken (compressed ones are inflated)."""
+    if not any_attributes & COMPRESSION_MASK:
+        return ([_Run(array, 0, len(rows), _NOT_INFLATED)] if len(rows) else []), len(rows)
+    runs: list[_Run] = []
+    inflated_bytes = 0
+    for row, attributes in enumerate(rows[:, _ATTRIBUTES].tolist()):
+        if not attributes & COMPRESSION_MASK:
+            begin = row
+            if runs and runs[-1].inflated_size == _NOT_INFLATED:
+                begin = runs.pop().first
+            runs.append(_Run(array, begin, row + 1, _NOT_INFLATED))
+            continue
+        if inflated_bytes >= INFLATED_BATCH_MAX_BYTES:
+            return runs, row
+        header = _header(rows, row)
+        source, _, size = records_of(array, header)
+        if header.count * RECORD_MIN_SIZE_BYTES > size:
+            raise DecodeError(faults.MESSAGES[faults.COUNT], header.position + RECORD_COUNT)
+        inflated_bytes += size
+        runs.append(_Run(read_only(source), row, row + 1, size))
+    return runs, len(rows)
+
+
+class _Decoder:
+    """The columns being filled."""
+
+    def __init__(self, rows: Table, runs: list[_Run], from_offset: int, want_keys: bool, want_values: bool, want_headers: bool) -> None:
+        self.rows = rows
+        self.runs = runs
+        self.from_offset = from_offset
+        self.want_keys = want_keys
+        self.want_values = want_values
+        taken = rows[: runs[-1].last]
+        count = int(taken[:, _COUNT].sum())
+        size = sum(_size_of_run(rows, run) for run in runs)
+        self.offsets = np.empty(count, np.int64)
+        self.timestamps = np.empty(count, np.int64)
+        self.timestamp_types = np.empty(count, np.int8)
+        self.keys = _Field(count, size) if want_keys else _Field(0, 0)
+        self.values = _Field(count, size) if want_values else _Field(0, 0)
+        self.header_offsets = np.zeros(count + 1 if want_headers else 1, np.int64)
+        self.header_starts = np.empty(count if want_headers else 0, np.int64)
+        self.cursors = np.zeros(_CURSORS, np.int64)
+
+    def decode(self, next_offset: int) -> DecodedRecords:
+        """Run the kernels and hand over what they filled."""
+        keys, values, cursors = self.keys, self.values, self.cursors
+        ends = []
+        for run in self.runs:
+            fault, position = decode_records(
+                run.source, self.rows, run.first, run.last, run.inflated_size, self.from_offset,
+                self.offsets, self.timestamps, self.timestamp_types,
+                keys.offsets, keys.valid, keys.data, values.offsets, values.valid, values.data,
+                self.header_offsets, self.header_starts, cursors,
+            )  # fmt: skip
+            if fault:
+                raise faults.in_records(fault, position, _header(self.rows, int(cursors[8])))
+            ends.append(int(cursors[0]))
+        count, key_bytes, value_bytes, headers, _, _, null_keys, null_values, _ = cursors.tolist()
+        return DecodedRecords(
+            count,
+            self.offsets[:count],
+            self.timestamps[:count],
+            self.timestamp_types[:count],
+            keys.column(count, key_bytes, null_keys) if self.want_keys else None,
+            values.column(count, value_bytes, null_values) if self.want_values else all_null(count),
+            self._headers(count, ends) if headers else None,
+            next_offset,
+        )
+
+    def _headers(self, count: int, ends: list[int]) -> HeaderColumns:
+        """The headers of all records, from each run's source."""
+        _, _, _, headers, key_bytes, value_bytes, *_ = self.cursors.tolist()
+        keys, values = _Field(headers, key_bytes), _Field(headers, value_bytes)
+        first = 0
+        for run, end in zip(self.runs, ends, strict=True):
+            decode_headers(
+                run.source, first, end, self.header_offsets, self.header_starts,
+                keys.offsets, keys.data, values.offsets, values.valid, values.data,
+            )  # fmt: skip
+            first = end
+        nulls = int(headers - np.count_nonzero(values.valid))
+        return HeaderColumns(
+            self.header_offsets[: count + 1], keys.column(headers, key_bytes, 0), values.column(headers, value_bytes, nulls)
+        )
+
+
+def _size_of_run(rows: Table, run: _Run) -> int:
+    """An upper bound of the bytes of the records of a run."""
+    if run.inflated_size != _NOT_INFLATED:
+        return run.inflated_size
+    last = run.last - 1
+    return int(rows[last, _POSITION] + rows[last, _SIZE] - rows[run.first, _POSITION])
+
+
+class _Field:
+    """A binary column being filled: room for `count` items of `size_bytes` in all."""
+
+    def __init__(self, count: int, size_bytes: int) -> None:
+        self.offsets = np.empty(count + 1, np.int64)
+        self.offsets[0] = 0
+        self.valid = np.empty(count, np.bool_)
+        self.data = _room(size_bytes)
+
+    def column(self, count: int, size_bytes: int, nulls: int) -> BinaryColumn:
+        """What was filled; the room for data was an upper bound, of which little may have been used."""
+        data = self.data[:size_bytes]
+        if size_bytes < len(self.data) * _TRIM_BELOW:
+            data = data.copy()
+        return BinaryColumn(data, self.offsets[: count + 1], self.valid[:count] if nulls else None)
+
+
+def _room(size_bytes: int) -> Bytes:
+    """Memory of Arrow's pool, which keeps pages that were freed: fresh pages for each answer were half the time of decoding it."""
+    import pyarrow as pa
+
+    return np.frombuffer(pa.allocate_buffer(size_bytes), np.uint8) if size_bytes else np.empty(0, np.uint8)
+
+
+def _empty(next_offset: int, want_keys: bool) -> DecodedRecords:
+    none = np.empty(0, np.int64)
+    keys = _Field(0, 0).column(0, 0, 0) if want_keys else None
+    return DecodedRecords(0, none, none, np.empty(0, np.int8), keys, _Field(0, 0).column(0, 0, 0), None, next_offset)

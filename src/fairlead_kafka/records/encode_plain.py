@@ -1,0 +1,120 @@
+"""Plain twins of the kernels in `encode_kernels`: NumPy and bytes, written from the format and not from the kernels."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fairlead_kafka.records.columns import Bools, Bytes, Int64
+from fairlead_kafka.records.layout import HEADER, LENGTH_PREFIX_BYTES, MAGIC
+
+_VARINT_STEPS = np.array([1 << (7 * i) for i in range(1, 9)], np.int64)
+
+
+def varint(number: int) -> bytes:
+    """A signed 64-bit number as a zigzag varint, at most 10 bytes."""
+    unsigned = ((number << 1) ^ (number >> 63)) & (2**64 - 1)
+    septets = bytearray()
+    while unsigned > 0x7F:
+        septets.append(unsigned & 0x7F | 0x80)
+        unsigned >>= 7
+    septets.append(unsigned)
+    return bytes(septets)
+
+
+def wrapped(number: int) -> int:
+    """`number` in 64 bits of two's complement, as the difference of two extreme timestamps needs it."""
+    return (number + 2**63) % 2**64 - 2**63
+
+
+def measure_records(
+    key_data: Bytes, key_offsets: Int64, key_valid: Bools, value_data: Bytes, value_offsets: Int64, value_valid: Bools,
+    header_offsets: Int64, header_key_data: Bytes, header_key_offsets: Int64,
+    header_value_data: Bytes, header_value_offsets: Int64, header_value_valid: Bools, sizes: Int64,
+) -> None:  # fmt: skip
+    """Twin of `encode_kernels.measure_records`, by whole columns."""
+    body = 4 + _sizes_of_fields(key_offsets, key_valid, len(sizes)) + _sizes_of_fields(value_offsets, value_valid, len(sizes))
+    if len(header_offsets):
+        each = _sizes_of_fields(header_key_offsets, header_value_valid[:0], len(header_key_offsets) - 1)
+        each = each + _sizes_of_fields(header_value_offsets, header_value_valid, len(each))
+        running = np.concatenate([np.zeros(1, np.int64), np.cumsum(each)])
+        body = body + _sizes_of_varints(np.diff(header_offsets)) + running[header_offsets[1:]] - running[header_offsets[:-1]]
+    else:
+        body = body + 1
+    sizes[:] = body + _sizes_of_varints(body)
+
+
+def encode_batches(
+    key_data: Bytes, key_offsets: Int64, key_valid: Bools, value_data: Bytes, value_offsets: Int64, value_valid: Bools,
+    header_offsets: Int64, header_key_data: Bytes, header_key_offsets: Int64,
+    header_value_data: Bytes, header_value_offsets: Int64, header_value_valid: Bools, timestamps: Int64,
+    order: Int64, bounds: Int64, sequences: Int64, out: Bytes, table: Int64,
+    position: int, header_size: int, create_time: int, base_timestamp: int, first_delta: int, attributes: int,
+    producer_id: int, producer_epoch: int, base_offset: int, leader_epoch: int,
+) -> int:  # fmt: skip
+    """Twin of `encode_kernels.encode_batches`: builds each batch as bytes and copies it into `out`."""
+    for batch, (start, stop) in enumerate(bounds.reshape(-1, 2).tolist()):
+        indexes = order[start:stop].tolist() if len(order) else list(range(start, stop))
+        times = [create_time] * len(indexes)
+        if len(timestamps):
+            times = [create_time if time == -1 else time for time in timestamps[indexes].tolist()]
+        if times and first_delta == 0:
+            base_timestamp = times[0]
+        pieces = []
+        for nth, (index, time) in enumerate(zip(indexes, times, strict=True)):
+            body = b"\0" + varint(wrapped(time - base_timestamp)) + varint(first_delta + nth)
+            body += _field(key_data, key_offsets, key_valid, index) + _field(value_data, value_offsets, value_valid, index)
+            headers = range(*header_offsets[index : index + 2].tolist()) if len(header_offsets) else range(0)
+            body += varint(len(headers))
+            for header in headers:
+                body += _field(header_key_data, header_key_offsets, header_value_valid[:0], header)
+                body += _field(header_value_data, header_value_offsets, header_value_valid, header)
+            pieces.append(varint(len(body)) + body)
+        records = b"".join(pieces)
+        newest = max(times, default=-1)
+        head = b""
+        if header_size:
+            count = first_delta + len(indexes)
+            sequence = int(sequences[batch]) if len(sequences) else -1
+            head = HEADER.pack(
+                base_offset, HEADER.size + len(records) - LENGTH_PREFIX_BYTES, leader_epoch, MAGIC, 0, attributes, count - 1,
+                base_timestamp, newest, producer_id, producer_epoch, sequence, count,
+            )  # fmt: skip
+        size = len(head) + len(records)
+        if position + size > len(out):
+            return -1
+        out[position : position + size] = np.frombuffer(head + records, np.uint8)
+        table[3 * batch : 3 * batch + 3] = position, base_timestamp, newest
+        position += size
+    return position
+
+
+def cut_by_size(sizes: Int64, order: Int64, start: int, stop: int, room: int, limit: int, cuts: Int64) -> int:
+    """Twin of `encode_kernels.cut_by_size`: looks up each piece's end in the running sum of sizes."""
+    chosen = sizes[order[start:stop]] if len(order) else sizes[start:stop]
+    running = np.cumsum(chosen)
+    ends = [int(np.searchsorted(running, room, side="right"))]
+    while ends[-1] < len(running):
+        begin = ends[-1]
+        before = int(running[begin - 1]) if begin else 0
+        ends.append(max(begin + 1, int(np.searchsorted(running, before + limit, side="right"))))
+    cuts[: len(ends)] = np.array(ends, np.int64) + start
+    return len(ends)
+
+
+def _sizes_of_varints(lengths: Int64) -> Int64:
+    return 1 + np.searchsorted(_VARINT_STEPS, lengths << 1, side="right")
+
+
+def _sizes_of_fields(offsets: Int64, valid: Bools, count: int) -> Int64:
+    if not len(offsets):
+        return np.ones(count, np.int64)
+    lengths = np.diff(offsets)
+    sizes = lengths + _sizes_of_varints(lengths)
+    return np.where(valid, sizes, 1) if len(valid) else sizes
+
+
+def _field(data: Bytes, offsets: Int64, valid: Bools, index: int) -> bytes:
+    if not len(offsets) or (len(valid) and not valid[index]):
+        return varint(-1)
+    item = data[offsets[index] : offsets[index + 1]].tobytes()
+    return varint(len(item)) + item

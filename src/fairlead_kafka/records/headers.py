@@ -1,0 +1,117 @@
+"""Record batches as rows: what their headers say, as Arrow columns, without a look at any record."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from fairlead_kafka.base.ids import NO_PRODUCER_ID
+from fairlead_kafka.base.kernel import read_only
+from fairlead_kafka.records.batch import records_of
+from fairlead_kafka.records.columns import Table
+from fairlead_kafka.records.decoder import scan_rows, verify_rows
+from fairlead_kafka.records.layout import (
+    COMPRESSION_MASK,
+    CONTROL_MASK,
+    DELETE_HORIZON_MASK,
+    HEADER_SIZE_BYTES,
+    TIMESTAMP_TYPE_MASK,
+    TRANSACTIONAL_MASK,
+    BatchHeader,
+    Compression,
+    Data,
+)
+
+HEADER_SCHEMA = pa.schema(
+    [
+        ("base_offset", pa.int64()),
+        ("last_offset", pa.int64()),
+        ("records", pa.int32()),
+        ("size_bytes", pa.int64()),
+        ("uncompressed_bytes", pa.int64()),
+        ("codec", pa.string()),
+        ("base_timestamp", pa.timestamp("us", tz="UTC")),
+        ("max_timestamp", pa.timestamp("us", tz="UTC")),
+        ("timestamp_type", pa.int32()),
+        ("leader_epoch", pa.int32()),
+        ("producer_id", pa.int64()),
+        ("producer_epoch", pa.int32()),
+        ("base_sequence", pa.int32()),
+        ("is_transactional", pa.bool_()),
+        ("is_control", pa.bool_()),
+    ]
+)
+"""A row per record batch. Sizes count the header's 61 bytes; `uncompressed_bytes` is what the batch would take without its codec, null
+where that was not measured. Timestamps are null where a batch has none, and `base_timestamp` where compaction put the time in its place
+at which tombstones go (KIP-534). What a producer without an id leaves out is null. `timestamp_type`: 0 create time, 1 log append."""
+
+_FIELDS = {name: index for index, name in enumerate(BatchHeader._fields)}
+_MICROSECONDS_PER_MS = 1000
+
+
+@cache
+def _codec_names() -> pa.StringArray:
+    # Not made while this module is loaded: the first list that becomes an array loads pandas, where that is installed.
+    return pa.array([codec.name for codec in Compression])
+
+
+def headers_of(data: Data, first: int, end: int, *, measure: bool = False, check_crcs: bool = True) -> pa.RecordBatch:
+    """The batches in `data` whose last offset lies in [first, end), as a record batch of `HEADER_SCHEMA`.
+
+    By its last offset each batch belongs to one of several ranges that lie side by side, also where a range begins within a batch. With
+    `measure` compressed batches are inflated, one at a time, to know their size. A last batch that is cut short is left out. DecodeError
+    for garbage.
+    """
+    array = read_only(np.frombuffer(data, np.uint8)) if len(data) else read_only(np.empty(0, np.uint8))
+    rows = scan_rows(array)
+    last = rows[:, _FIELDS["base_offset"]] + rows[:, _FIELDS["last_offset_delta"]]
+    rows = rows[(last >= first) & (last < end)]
+    if check_crcs:
+        verify_rows(array, rows)
+    attributes = rows[:, _FIELDS["attributes"]]
+    codecs = attributes & COMPRESSION_MASK
+    horizon = attributes & DELETE_HORIZON_MASK != 0
+    anonymous = rows[:, _FIELDS["producer_id"]] == NO_PRODUCER_ID
+    columns: dict[str, Any] = {
+        "base_offset": rows[:, _FIELDS["base_offset"]],
+        "last_offset": rows[:, _FIELDS["base_offset"]] + rows[:, _FIELDS["last_offset_delta"]],
+        "records": rows[:, _FIELDS["count"]],
+        "size_bytes": rows[:, _FIELDS["size_bytes"]],
+        "uncompressed_bytes": _uncompressed(array, rows, codecs, measure),
+        "codec": _codec_names().take(pa.array(codecs)),
+        "base_timestamp": _times(rows[:, _FIELDS["base_timestamp_ms"]], horizon),
+        "max_timestamp": _times(rows[:, _FIELDS["max_timestamp_ms"]]),
+        "timestamp_type": (attributes & TIMESTAMP_TYPE_MASK != 0).astype(np.int32),
+        "leader_epoch": rows[:, _FIELDS["partition_leader_epoch"]],
+        "producer_id": pa.array(rows[:, _FIELDS["producer_id"]], mask=anonymous),
+        "producer_epoch": pa.array(rows[:, _FIELDS["producer_epoch"]], mask=anonymous),
+        "base_sequence": pa.array(rows[:, _FIELDS["base_sequence"]], mask=anonymous),
+        "is_transactional": attributes & TRANSACTIONAL_MASK != 0,
+        "is_control": attributes & CONTROL_MASK != 0,
+    }
+    arrays = [pa.array(columns[field.name]).cast(field.type) for field in HEADER_SCHEMA]
+    return pa.RecordBatch.from_arrays(arrays, schema=HEADER_SCHEMA)
+
+
+def _uncompressed(array: npt.NDArray[np.uint8], rows: Table, codecs: npt.NDArray[np.int64], measure: bool) -> pa.Array:
+    sizes = rows[:, _FIELDS["size_bytes"]].copy()
+    compressed = codecs != 0
+    if not measure:
+        return pa.array(sizes, mask=compressed)
+    for row in np.flatnonzero(compressed).tolist():
+        _, start, stop = records_of(array, BatchHeader._make(rows[row].tolist()))
+        sizes[row] = HEADER_SIZE_BYTES + stop - start
+    return pa.array(sizes)
+
+
+def _times(times_ms: npt.NDArray[np.int64], unknown: npt.NDArray[np.bool_] | None = None) -> pa.Array:
+    """Microseconds since 1970; null where there is no time, or one that no producer could have meant."""
+    sound = (times_ms >= 0) & (times_ms <= np.iinfo(np.int64).max // _MICROSECONDS_PER_MS)
+    if unknown is not None:
+        sound &= ~unknown
+    micros = np.where(sound, times_ms, 0) * _MICROSECONDS_PER_MS
+    return pa.array(micros, mask=~sound).view(pa.timestamp("us", tz="UTC"))

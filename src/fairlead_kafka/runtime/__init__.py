@@ -1,0 +1,53 @@
+"""Runtime: the hosts that carry machines to the world, and the only room below the client that knows clocks, sockets and threads.
+
+A host runs any number of machines and knows none of them by name. It gives a machine its events (`receive`), steps it, carries its
+effects out in order, and steps it again when something arrives or its deadline has come. There are two, with one test suite:
+
+- `SelectorHost` is a loop on one daemon thread. Per turn: wait for sockets, the inbox or the nearest deadline; hand everything
+  that arrived to its machines; step each of those once. Frames that one step writes to a connection leave in one `sendmsg`, as
+  views, uncopied. A connection whose peer reads too slowly (`limits.OUTBOUND_MAX_BYTES` queued) is not read from until it
+  catches up. Names are looked up on threads, syncs done on another; both come back through the inbox.
+- `VirtualHost` has a clock of its own, which jumps to the next thing that happens; machines in it connect to each other in memory,
+  over links that take time, lose, reset and can be cut, and their files are byte arrays. Same machines, no waiting, and no chance but
+  the dice it was given: a seed tells the same story every time.
+
+Other threads reach a machine by `submit` alone: an operation goes into the inbox, and a byte through a socket pair wakes the
+loop if it sleeps; while it is awake, or was woken already, submitting is an append to a deque. The answer comes back in a
+`Completion`, which a caller waits for, awaits (`wrap_async`), or is called back by.
+
+What can go wrong. A machine that raises is logged with its traceback and ended: its connections close, its optional
+`crashed(error)` may fail the operations it holds, later ones are refused; the others go on. A host that is closed, or lost with
+its thread in a forked child, raises UsageError. Ctrl-C interrupts any wait, for the loop runs on a daemon thread; hosts still
+open at the end of the process are closed by then.
+"""
+
+from fairlead_kafka.runtime.background import (
+    KERNELS_PAY_BYTES,
+    compile_kernels,
+    compile_kernels_in_background,
+    count_kernel_work,
+    system_dice,
+)
+from fairlead_kafka.runtime.completion import Completion, wrap_async
+from fairlead_kafka.runtime.freed_memory import keep_freed_memory
+from fairlead_kafka.runtime.handle import Handle, Host
+from fairlead_kafka.runtime.host import SelectorHost
+from fairlead_kafka.runtime.virtual import VirtualHost
+from fairlead_kafka.runtime.virtual_link import Conditions, VirtualLink
+
+__all__ = [
+    "KERNELS_PAY_BYTES",
+    "Completion",
+    "Conditions",
+    "Handle",
+    "Host",
+    "SelectorHost",
+    "VirtualHost",
+    "VirtualLink",
+    "compile_kernels",
+    "compile_kernels_in_background",
+    "count_kernel_work",
+    "keep_freed_memory",
+    "system_dice",
+    "wrap_async",
+]

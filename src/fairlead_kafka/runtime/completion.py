@@ -1,0 +1,123 @@
+"""One operation's answer, handed from a host's thread to whoever waits: blocking, by callback, or awaiting."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from threading import TIMEOUT_MAX, Lock
+from typing import TYPE_CHECKING, Any
+
+from fairlead_kafka.base.errors import TimedOut
+
+if TYPE_CHECKING:
+    import asyncio
+
+_log = logging.getLogger("fairlead_kafka.runtime")
+
+
+class Completion:
+    """Set once, by `set_result` or `set_error`; the first counts, later ones are ignored. All methods from any thread.
+
+    No lock of its own: the setter marks it done and then takes waiters and callbacks off their lists one by one; whoever adds
+    one looks at the mark afterwards. Either the setter sees the newcomer or the newcomer sees the mark, and a list's `pop` gives
+    each entry to one taker only.
+    """
+
+    __slots__ = ("_callbacks", "_done", "_error", "_value", "_waiters")
+
+    def __init__(self) -> None:
+        self._done = False
+        self._value: Any = None
+        self._error: Exception | None = None
+        self._waiters: list[Lock] = []
+        self._callbacks: list[Callable[[Completion], object]] = []
+
+    def set_result(self, value: Any) -> None:
+        """The operation succeeded."""
+        if not self._done:
+            self._value = value
+            self._finish()
+
+    def set_error(self, error: Exception) -> None:
+        """The operation failed."""
+        if not self._done:
+            self._error = error
+            self._finish()
+
+    def done(self) -> bool:
+        """True once there is a result or an error."""
+        return self._done
+
+    def result(self, timeout_s: float | None = None) -> Any:
+        """The result, waited for; raises the error if it failed, TimedOut after `timeout_s` (None: no limit).
+
+        Ctrl-C comes through while waiting.
+        """
+        if not self._done:
+            waiter = Lock()
+            waiter.acquire()
+            self._waiters.append(waiter)
+            if not self._done:
+                waiter.acquire(timeout=-1 if timeout_s is None else min(max(timeout_s, 0), TIMEOUT_MAX))
+            if not self._done:
+                raise TimedOut(f"no answer within {timeout_s} s")
+        if self._error is not None:
+            raise self._error
+        return self._value
+
+    def error(self) -> Exception | None:
+        """The error, if it is done and failed."""
+        return self._error
+
+    def add_done_callback(self, function: Callable[[Completion], object]) -> None:
+        """Call `function(self)` once it is done: on the host's thread, or here and now if it is already."""
+        self._callbacks.append(function)
+        if self._done:
+            self._call_back()
+
+    def _finish(self) -> None:
+        self._done = True
+        while self._waiters:
+            self._waiters.pop().release()
+        if self._callbacks:
+            self._call_back()
+
+    def _call_back(self) -> None:
+        while True:
+            try:
+                function = self._callbacks.pop(0)
+            except IndexError:
+                return
+            try:
+                function(self)
+            except Exception:
+                _log.exception("a callback of a finished operation raised")
+
+
+def wrap_async(completion: Completion, loop: asyncio.AbstractEventLoop | None = None) -> asyncio.Future[Any]:
+    """A future of `loop` (None: the running one) that follows `completion`. Cancelling it leaves the operation alone."""
+    import asyncio
+
+    running = loop or asyncio.get_running_loop()
+    future: asyncio.Future[Any] = running.create_future()
+
+    def settle() -> None:
+        if future.done():
+            return
+        error = completion.error()
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(completion.result(0))
+
+    def pass_on(_completion: Completion) -> None:
+        try:
+            running.call_soon_threadsafe(settle)
+        except RuntimeError:
+            _log.debug("an operation finished after the event loop that waited for it was closed")
+
+    if completion.done():
+        settle()
+    else:
+        completion.add_done_callback(pass_on)
+    return future

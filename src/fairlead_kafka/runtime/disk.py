@@ -1,0 +1,277 @@
+"""File effects on a real disk: appends and reads at once, into and out of the page cache; what waits for the disk on a worker.
+
+Effects on one path are carried out in order. `FileSync` and `FileReplace` wait for the device and run on one worker thread; after a
+replace, effects on the same path (or a folder that holds it) are held back until it is done. A sync holds nothing back: it covers
+what was appended before it was asked for, and at times more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import shutil
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fairlead_kafka.core.effects import Buffer, FileAppend, FileDelete, FileEffect, FileList, FileRead, FileReplace, FileSync, FileTruncate
+from fairlead_kafka.core.events import FileDone
+from fairlead_kafka.runtime.handle import Handle
+
+OPEN_FILES_MAX = 128
+"""Files kept open; the one used longest ago is closed first."""
+IOV_MAX = max(16, min(os.sysconf("SC_IOV_MAX"), 1024))
+REPLACEMENT_SUFFIX = ".replacement"
+"""Of a file that `FileReplace` is still writing; a leftover of a crash, never listed, overwritten by the next."""
+
+
+@dataclass(slots=True)
+class _OpenFile:
+    descriptor: int
+    size_bytes: int
+
+
+class Disk:
+    """Carries out file effects for one host. All calls from the host's thread; answers come through `deliver`."""
+
+    def __init__(self, deliver: Callable[[Handle, FileDone], None], post: Callable[[Callable[[], None]], None]) -> None:
+        self._deliver = deliver
+        self._post = post
+        self._open: OrderedDict[str, _OpenFile] = OrderedDict()
+        self._fresh: dict[str, None] = {}  # made by us and not synced since: their folders have to be synced as well
+        self._held: dict[str, list[tuple[Handle, FileEffect]]] = {}  # path under replacement → effects that wait for it
+        self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._worker: threading.Thread | None = None
+        self._closed = False
+        self._performers: dict[type, Callable[[Any], Any]] = {
+            FileAppend: self._append,
+            FileRead: self._read,
+            FileTruncate: self._truncate,
+            FileDelete: self._delete,
+            FileList: _list_files,
+        }
+
+    def carry_out(self, handle: Handle, effect: FileEffect) -> None:
+        """Do it now, or have it done; FileDone follows either way."""
+        for path, waiting in self._held.items():
+            if _related(path, effect.path):
+                waiting.append((handle, effect))
+                return
+        if isinstance(effect, FileSync):
+            self._sync(handle, effect)
+        elif isinstance(effect, FileReplace):
+            self._replace(handle, effect)
+        else:
+            try:
+                value = self._performers[type(effect)](effect)
+            except OSError as error:
+                self._deliver(handle, FileDone(effect.token, None, error))
+            else:
+                self._deliver(handle, FileDone(effect.token, value))
+
+    def forget(self, handle: Handle) -> None:
+        """Drop what an ended machine still wants done; what the worker has begun it finishes."""
+        for path, waiting in self._held.items():
+            self._held[path] = [entry for entry in waiting if entry[0] is not handle]
+
+    def close(self) -> None:
+        """Finish what was handed to the worker, and close all files."""
+        self._closed = True
+        if self._worker is not None:
+            self._jobs.put(None)
+            self._worker.join()
+        for opened in self._open.values():
+            os.close(opened.descriptor)
+        self._open.clear()
+
+    # On the host's thread
+
+    def _opened(self, path: str, create: bool) -> _OpenFile:
+        opened = self._open.get(path)
+        if opened is not None:
+            self._open.move_to_end(path)
+            return opened
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
+        except FileNotFoundError:
+            if not create:
+                raise
+            os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+            descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            self._fresh[path] = None
+        opened = self._open[path] = _OpenFile(descriptor, os.fstat(descriptor).st_size)
+        if len(self._open) > OPEN_FILES_MAX:
+            _path, oldest = self._open.popitem(last=False)
+            os.close(oldest.descriptor)
+        return opened
+
+    def _append(self, effect: FileAppend) -> int:
+        opened = self._opened(effect.path, create=True)
+        start = opened.size_bytes
+        try:
+            opened.size_bytes += _write_all(opened.descriptor, effect.buffers)
+        except OSError:
+            # A full disk must not leave half an append behind.
+            os.ftruncate(opened.descriptor, start)
+            raise
+        return start
+
+    def _read(self, effect: FileRead) -> bytes:
+        opened = self._opened(effect.path, create=False)
+        wanted = opened.size_bytes - effect.position if effect.size_bytes < 0 else effect.size_bytes
+        pieces = []
+        position = effect.position
+        while wanted > 0:
+            piece = os.pread(opened.descriptor, wanted, position)
+            if not piece:
+                break
+            pieces.append(piece)
+            position += len(piece)
+            wanted -= len(piece)
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def _truncate(self, effect: FileTruncate) -> None:
+        opened = self._opened(effect.path, create=False)
+        os.ftruncate(opened.descriptor, effect.size_bytes)
+        opened.size_bytes = effect.size_bytes
+
+    def _delete(self, effect: FileDelete) -> None:
+        self._let_go(effect.path)
+        try:
+            os.unlink(effect.path)
+        except FileNotFoundError:
+            return
+        except OSError:
+            if not os.path.isdir(effect.path):
+                raise
+            shutil.rmtree(effect.path)
+
+    def _let_go(self, path: str) -> None:
+        """Close `path` and what lies below it: the name will mean another file, or none."""
+        for name in [name for name in self._open if name == path or name.startswith(path + os.sep)]:
+            os.close(self._open.pop(name).descriptor)
+            self._fresh.pop(name, None)
+
+    # On the worker
+
+    def _sync(self, handle: Handle, effect: FileSync) -> None:
+        try:
+            descriptor = os.dup(
+                self._opened(effect.path, create=False).descriptor
+            )  # the worker's own: the cache may close the other meanwhile
+        except OSError as error:
+            self._deliver(handle, FileDone(effect.token, None, error))
+            return
+        fresh = effect.path in self._fresh
+
+        def work() -> None:
+            failure: OSError | None = None
+            try:
+                _flush(descriptor)
+                if fresh:
+                    _sync_folders(os.path.dirname(effect.path))
+            except OSError as error:
+                failure = error
+            finally:
+                os.close(descriptor)
+            self._post(lambda: self._synced(handle, effect, failure))
+
+        self._hand_over(work)
+
+    def _synced(self, handle: Handle, effect: FileSync, failure: OSError | None) -> None:
+        if failure is None:
+            self._fresh.pop(effect.path, None)
+        self._deliver(handle, FileDone(effect.token, None, failure))
+
+    def _replace(self, handle: Handle, effect: FileReplace) -> None:
+        self._let_go(effect.path)
+        self._held[effect.path] = []
+
+        def work() -> None:
+            failure: OSError | None = None
+            try:
+                _replace_file(effect.path, effect.buffers)
+            except OSError as error:
+                failure = error
+            self._post(lambda: self._replaced(handle, effect, failure))
+
+        self._hand_over(work)
+
+    def _replaced(self, handle: Handle, effect: FileReplace, failure: OSError | None) -> None:
+        self._deliver(handle, FileDone(effect.token, None, failure))
+        for waiter, waiting in self._held.pop(effect.path):
+            self.carry_out(waiter, waiting)
+
+    def _hand_over(self, work: Callable[[], None]) -> None:
+        if self._worker is None:
+            self._worker = threading.Thread(target=self._run, name="fairlead-disk", daemon=True)
+            self._worker.start()
+        self._jobs.put(work)
+
+    def _run(self) -> None:
+        while (work := self._jobs.get()) is not None:
+            work()
+
+
+def _related(path: str, other: str) -> bool:
+    return path == other or path.startswith(other + os.sep) or other.startswith(path + os.sep)
+
+
+def _write_all(descriptor: int, buffers: Sequence[Buffer]) -> int:
+    """Write buffers in order, without joining them; gives the bytes written. OSError may leave some of them written."""
+    views = [view for view in (memoryview(buffer).cast("B") for buffer in buffers) if view.nbytes]
+    total = 0
+    first = 0
+    while first < len(views):
+        written = os.writev(descriptor, views[first : first + IOV_MAX])
+        total += written
+        while first < len(views) and written >= views[first].nbytes:
+            written -= views[first].nbytes
+            first += 1
+        if written:
+            views[first] = views[first][written:]
+    return total
+
+
+def _replace_file(path: str, buffers: Sequence[Buffer]) -> None:
+    """The new content is on disk before it takes the name, and the name is on disk before we say so."""
+    folder = os.path.dirname(path) or "."
+    os.makedirs(folder, exist_ok=True)
+    temporary = path + REPLACEMENT_SUFFIX
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+    try:
+        _write_all(descriptor, buffers)
+        os.fsync(descriptor)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)  # on a full disk it only takes room
+        raise
+    finally:
+        os.close(descriptor)
+    os.replace(temporary, path)
+    _sync_folders(folder)
+
+
+def _flush(descriptor: int) -> None:
+    flush = getattr(os, "fdatasync", os.fsync)  # macOS has no fdatasync
+    flush(descriptor)
+
+
+def _sync_folders(folder: str) -> None:
+    """Make the names in `folder`, and its own in its parent, last."""
+    for each in (folder or ".", os.path.dirname(folder) or "."):
+        descriptor = os.open(each, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _list_files(effect: FileList) -> list[tuple[str, int]]:
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError), os.scandir(effect.path) as entries:
+        files = [entry for entry in entries if entry.is_file() and not entry.name.endswith(REPLACEMENT_SUFFIX)]
+        return sorted((entry.name, entry.stat().st_size) for entry in files)
+    return []

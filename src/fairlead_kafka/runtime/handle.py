@@ -1,0 +1,124 @@
+"""One hosted machine: what both hosts keep of it, and what they do when it raises."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from fairlead_kafka.base.errors import UsageError
+from fairlead_kafka.core.effects import Call, Resolve
+from fairlead_kafka.core.machine import Machine
+
+_log = logging.getLogger("fairlead_kafka.runtime")
+
+
+class Host(Protocol):
+    """What faces and launchers use of a host; `SelectorHost` and `VirtualHost` have it in common."""
+
+    def add(self, machine: Machine) -> Handle:
+        """Run `machine`, which is stepped at once."""
+
+    def remove(self, handle: Handle) -> None:
+        """Stop running a machine, and close its connections and listeners."""
+
+    def submit(self, handle: Handle, operation: object) -> None:
+        """Deliver `events.Submitted(operation)`."""
+
+    def wake(self, handle: Handle) -> None:
+        """Step a machine soon."""
+
+    def now_ns(self) -> int:
+        """The monotonic clock that machines see."""
+
+    def now_ms(self) -> int:
+        """The time of day that machines see, in ms since 1970."""
+
+    def close(self, timeout_s: float = 5.0) -> None:
+        """End all machines. Idempotent."""
+
+
+class Handle:
+    """A machine on a host. Opaque to its holder, but for `machine` and `error`."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self.error: Exception | None = None
+        """What the machine raised; it is not stepped any more."""
+        self.ended = False
+        """Removed, crashed, or its host closed: nothing reaches the machine any more."""
+        self.queued = False
+        self.deadline_ns: int | None = None
+        """When the machine wants to be stepped."""
+        self.scheduled_ns: int | None = None
+        """When its host looks at the deadline again."""
+        self.last_accepted = 0
+        self.work_ns: Callable[[], int] | None = None
+        """On the virtual host: asked after each step how long it took (see `VirtualHost`). None: no time."""
+        self.busy_until_ns = 0
+        """Until then its last step takes."""
+        self.links: dict[int, Any] = {}
+        self.listeners: dict[int, Any] = {}
+
+    def next_accepted(self) -> int:
+        """The number for the next accepted connection: -1, -2, ..."""
+        self.last_accepted -= 1
+        return self.last_accepted
+
+    def __repr__(self) -> str:
+        return f"<Handle {type(self.machine).__name__}>"
+
+
+def resolve(effect: Resolve) -> None:
+    """Answer an operation; a fault in what the answer triggers is logged, not passed on."""
+    try:
+        if effect.error is not None:
+            effect.completion.set_error(effect.error)
+        else:
+            effect.completion.set_result(effect.value)
+    except Exception:
+        _log.exception("an operation could not be answered")
+
+
+def call(effect: Call) -> None:
+    """Run a user's callback; what it raises is logged, not passed on."""
+    try:
+        effect.function(*effect.arguments)
+    except BaseException:  # asyncio's CancelledError or a SystemExit is no reason to end the loop of everyone else
+        _log.exception("a callback raised")
+
+
+def crash(handle: Handle, error: Exception, release: Callable[[Handle], None]) -> None:
+    """End a machine that raised: log it, give back what it holds, fail its operations (`give_up`)."""
+    _log.error("%s raised and is ended; its connections are closed", handle, exc_info=error)
+    handle.error = error
+    release(handle)
+    give_up(handle, error)
+
+
+def give_up(handle: Handle, error: Exception) -> None:
+    """Tell a machine that it will not be stepped again, by its optional `crashed(error)`.
+
+    That may return effects, of which Resolve and Call are carried out: a chance to fail what callers still wait for.
+    """
+    crashed = getattr(handle.machine, "crashed", None)
+    if crashed is None:
+        return
+    try:
+        effects = crashed(error) or ()
+    except Exception:
+        _log.exception("%s raised again while it was told that it had ended", handle)
+        return
+    for effect in effects:
+        if isinstance(effect, Resolve):
+            resolve(effect)
+        elif isinstance(effect, Call):
+            call(effect)
+
+
+def refuse(handle: Handle, operation: Any) -> None:
+    """Fail an operation that came after its machine's end, if it carries a completion."""
+    completion = getattr(operation, "completion", None)
+    if completion is not None and hasattr(completion, "set_error"):
+        why = f"it failed earlier: {handle.error!r}" if handle.error is not None else "it is closed"
+        completion.set_error(UsageError(f"{type(handle.machine).__name__} takes no operations any more, {why}"))

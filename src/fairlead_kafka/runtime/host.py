@@ -1,0 +1,399 @@
+"""The selector host: many machines on one daemon thread, with real sockets, files and time."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import heapq
+import itertools
+import logging
+import os
+import selectors
+import socket
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+from fairlead_kafka.base.errors import UsageError
+from fairlead_kafka.base.units import NS_PER_S, s_to_ns
+from fairlead_kafka.core.effects import Call, Close, Connect, Effect, FileEffect, Hold, Listen, Resolve, StopListening, Write
+from fairlead_kafka.core.events import Accepted, Event, Listening, Submitted
+from fairlead_kafka.core.machine import Machine
+from fairlead_kafka.runtime.clock import monotonic_ns, wall_ms
+from fairlead_kafka.runtime.disk import Disk
+from fairlead_kafka.runtime.handle import Handle, call, crash, give_up, refuse, resolve
+from fairlead_kafka.runtime.precise_selector import PreciseSelector
+from fairlead_kafka.runtime.resolver import ADDRESS_ERRORS, Resolver, describe, look_up
+from fairlead_kafka.runtime.sockets import Link, Listener
+
+_log = logging.getLogger("fairlead_kafka.runtime")
+_hosts: weakref.WeakSet[SelectorHost] = weakref.WeakSet()
+_EXIT_TIMEOUT_S = 1.0
+
+
+class SelectorHost:
+    """Runs machines. `start`, `add`, `remove`, `submit`, `wake` and `close` may be called from any thread; the rest is the loop's.
+
+    A machine that raises is logged and ended; the others go on. After `os.fork` the child must make a host of its own: using this
+    one raises UsageError there. What is not closed at the end of the process is closed then.
+    """
+
+    def __init__(self, name: str = "fairlead") -> None:
+        self.name = name
+        self._process = os.getpid()
+        self._handles: dict[Handle, None] = {}
+        self._due: list[tuple[int, int, Handle | Callable[[], None]]] = []
+        self._serial = itertools.count()
+        self._to_step: list[Handle] = []
+        self._touched: dict[Link, None] = {}
+        self._parting: dict[Link, None] = {}  # closed by their machines, still sending
+        self._inbox: deque[tuple[Handle | None, Any]] = deque()
+        self._asleep = False
+        self._lock = threading.Lock()
+        self._stopping = self._closed = self._shutting = False
+        self._stop_by_ns = 0
+        self._selector = PreciseSelector()
+        self._waker, self._woken = socket.socketpair()
+        for end in (self._waker, self._woken):
+            end.setblocking(False)
+        self._selector.register(self._woken, selectors.EVENT_READ, self._on_wake)
+        self._resolver = Resolver(self._post)
+        self._disk = Disk(self.deliver, self._post)
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._carriers: dict[type, Callable[[Handle, Any], None]] = {
+            Write: self._write,
+            Resolve: lambda _handle, effect: resolve(effect),
+            Call: lambda _handle, effect: call(effect),
+            Connect: self._connect,
+            Close: self._close,
+            Hold: self._hold,
+            Listen: self._listen,
+            StopListening: self._stop_listening,
+        }
+
+    # From any thread
+
+    def now_ns(self) -> int:
+        """The monotonic clock that machines see."""
+        return monotonic_ns()
+
+    def now_ms(self) -> int:
+        """The time of day that machines see, in ms since 1970."""
+        return wall_ms()
+
+    def is_current_thread(self) -> bool:
+        """True on the loop's own thread, where callbacks run."""
+        return self._thread is threading.current_thread()
+
+    def is_forked(self) -> bool:
+        """True in a process that was forked away from the one that made this host; the loop did not come along."""
+        return os.getpid() != self._process
+
+    def start(self) -> None:
+        """Start the thread; what was added and submitted before is worked on now. Once only."""
+        with self._lock:
+            self._check()
+            if self._thread.ident is not None:
+                raise UsageError(f"host {self.name!r} was started before")
+            _hosts.add(self)
+            self._thread.start()
+
+    def add(self, machine: Machine) -> Handle:
+        """Run `machine`, which is stepped at once."""
+        self._check()
+        handle = Handle(machine)
+        self._post(lambda: self._add(handle))
+        return handle
+
+    def remove(self, handle: Handle) -> None:
+        """Stop running a machine, and close its connections and listeners at once. Its operations are its holder's affair."""
+        self._check()
+        self._post(lambda: self._end(handle))
+
+    def submit(self, handle: Handle, operation: object) -> None:
+        """Deliver `events.Submitted(operation)`; if the machine has ended, fail `operation.completion`. UsageError once closed."""
+        if self._closed or os.getpid() != self._process:
+            self._check()
+        self._inbox.append((handle, operation))
+        if self._asleep:
+            self._interrupt()
+        if self._shutting:
+            self._refuse_inbox()  # it came too late for the loop to see
+
+    def wake(self, handle: Handle) -> None:
+        """Step a machine soon, because something it looks at in `step` has changed."""
+        self._post(lambda: self._queue(handle))
+
+    def close(self, timeout_s: float = 5.0) -> None:
+        """End all machines and the thread, waiting for at most `timeout_s`; connections being drained get that long. Idempotent."""
+        with self._lock:
+            first = not self._closed
+            self._closed = True
+        if os.getpid() != self._process:
+            return  # the thread was left behind in the parent
+        if first:
+            self._stop_by_ns = monotonic_ns() + s_to_ns(timeout_s)
+            self._stopping = True
+            if self._thread.ident is None:
+                self._shut()
+                return
+            self._interrupt()
+        if self._thread is not threading.current_thread():
+            self._thread.join(max(timeout_s, 0))
+
+    def _check(self) -> None:
+        if os.getpid() != self._process:
+            raise UsageError(f"host {self.name!r} belongs to another process (it was forked away): make a new one in this process")
+        if self._closed:
+            raise UsageError(f"host {self.name!r} is closed")
+
+    def _post(self, function: Callable[[], None]) -> None:
+        self._inbox.append((None, function))
+        if self._asleep:
+            self._interrupt()
+
+    def _interrupt(self) -> None:
+        # One byte is enough however many wait: the loop looks through the whole inbox before it sleeps again.
+        try:
+            self._asleep = False
+            self._waker.send(b"\0")
+        except OSError:
+            pass  # full, so it will wake; or closed
+        except BaseException:
+            self._asleep = True  # Ctrl-C came in between: the next one has to send
+            raise
+
+    # The loop
+
+    def _run(self) -> None:
+        try:
+            while not self._stopping:
+                self._turn(self._patience_s())
+            while any(link.sending for link in self._parting) and monotonic_ns() < self._stop_by_ns:
+                self._turn(0.01)
+        except Exception:
+            _log.critical("host %r failed and is closed", self.name, exc_info=True)
+        finally:
+            self._closed = True
+            self._shut()
+
+    def _patience_s(self) -> float | None:
+        self._asleep = True
+        if self._inbox or self._to_step or self._stopping:
+            self._asleep = False
+            return 0
+        if not self._due:
+            return None
+        return max(0.0, (self._due[0][0] - monotonic_ns()) / NS_PER_S)
+
+    def _turn(self, patience_s: float | None) -> None:
+        ready = self._selector.select(patience_s)
+        self._asleep = False
+        for key, mask in ready:
+            key.data(mask)
+        self._empty_inbox()
+        now_ns = monotonic_ns()
+        due = self._due
+        while due and due[0][0] <= now_ns:
+            when_ns, _serial, target = heapq.heappop(due)
+            if not isinstance(target, Handle):
+                target()
+            elif when_ns == target.scheduled_ns:
+                target.scheduled_ns = None
+                if target.deadline_ns is not None and target.deadline_ns <= now_ns:
+                    self._queue(target)
+                else:
+                    self._schedule(target)
+        to_step, self._to_step = self._to_step, []
+        for handle in to_step:
+            self._step(handle)
+
+    def _on_wake(self, _mask: int) -> None:
+        with contextlib.suppress(BlockingIOError):
+            while len(self._woken.recv(4096)) == 4096:
+                pass
+
+    def _empty_inbox(self) -> None:
+        # What is put in meanwhile waits for the next turn, so that a busy submitter cannot keep the loop here.
+        for _ in range(len(self._inbox)):
+            handle, item = self._inbox.popleft()
+            if handle is None:
+                item()
+            elif handle.ended:
+                refuse(handle, item)
+            else:
+                self.deliver(handle, Submitted(item))
+
+    def deliver(self, handle: Handle, event: Event) -> None:
+        """Give an event to a machine and have it stepped."""
+        if handle.ended:
+            return
+        try:
+            handle.machine.receive(event)
+        except Exception as error:
+            crash(handle, error, self._end)
+            return
+        if not handle.queued:
+            handle.queued = True
+            self._to_step.append(handle)
+
+    def _queue(self, handle: Handle) -> None:
+        if not handle.queued and not handle.ended:
+            handle.queued = True
+            self._to_step.append(handle)
+
+    def _step(self, handle: Handle) -> None:
+        handle.queued = False
+        if handle.ended:
+            return
+        machine = handle.machine
+        try:
+            effects = machine.step(monotonic_ns(), wall_ms())
+            handle.deadline_ns = machine.deadline_ns()
+            if effects:
+                self._carry_out(handle, effects)
+        except Exception as error:
+            crash(handle, error, self._end)
+            return
+        self._schedule(handle)
+
+    def _schedule(self, handle: Handle) -> None:
+        # A deadline that moves away needs no new entry: the loop looks again when the old one comes up.
+        deadline_ns = handle.deadline_ns
+        if deadline_ns is None or handle.ended or (handle.scheduled_ns is not None and handle.scheduled_ns <= deadline_ns):
+            return
+        handle.scheduled_ns = deadline_ns
+        heapq.heappush(self._due, (deadline_ns, next(self._serial), handle))
+
+    def _carry_out(self, handle: Handle, effects: Sequence[Effect]) -> None:
+        carriers = self._carriers
+        for effect in effects:
+            carrier = carriers.get(type(effect))
+            if carrier is not None:
+                carrier(handle, effect)
+            else:
+                self._disk.carry_out(handle, cast(FileEffect, effect))
+        # One flush per connection and step: the frames of a step leave in one system call.
+        if self._touched:
+            touched, self._touched = self._touched, {}
+            for link in touched:
+                link.flush()
+
+    def call_at(self, when_ns: int, function: Callable[[], None]) -> None:
+        """Call once, later; for links and listeners."""
+        heapq.heappush(self._due, (when_ns, next(self._serial), function))
+
+    def watch(self, sock: socket.socket, mask: int, watched: int, ready: Callable[[int], None]) -> None:
+        """Change what a socket is watched for."""
+        if mask and watched:
+            self._selector.modify(sock, mask, ready)
+        elif mask:
+            self._selector.register(sock, mask, ready)
+        elif watched:
+            self._selector.unregister(sock)
+
+    # Effects
+
+    def _write(self, handle: Handle, effect: Write) -> None:
+        link = handle.links.get(effect.connection)
+        if link is not None:  # else it was lost, and the machine will hear of that
+            link.write(effect.buffers)
+            self._touched[link] = None
+
+    def _connect(self, handle: Handle, effect: Connect) -> None:
+        if handle.ended:
+            return
+        link = handle.links[effect.connection] = Link(self, handle, effect.connection)
+        self._resolver.resolve(effect.host, effect.port, link.connect)
+
+    def _close(self, handle: Handle, effect: Close) -> None:
+        link = handle.links.get(effect.connection)
+        if link is not None:
+            link.close(effect.drain)
+            if link.parting:
+                self._parting[link] = None
+
+    def _hold(self, handle: Handle, effect: Hold) -> None:
+        link = handle.links.get(effect.connection)
+        if link is not None:
+            link.hold(effect.held)
+            self._touched[link] = None
+
+    def parted(self, link: Link) -> None:
+        """A link's socket was closed."""
+        self._parting.pop(link, None)
+
+    def _listen(self, handle: Handle, effect: Listen) -> None:
+        if handle.ended:
+            return
+
+        def accept(sock: socket.socket, peer: str) -> None:
+            number = handle.next_accepted()
+            link = handle.links[number] = Link(self, handle, number)
+            link.accepted(sock)
+            self.deliver(handle, Accepted(number, effect.listener, peer))
+
+        try:
+            addresses = look_up(effect.host, effect.port, socket.AI_PASSIVE)
+            # localhost has two addresses and clients may be told either; the older is the one that all of them try.
+            addresses.sort(key=lambda address: address[0] != socket.AF_INET)
+            listener = Listener(self, addresses[0], accept)
+        except ADDRESS_ERRORS as error:
+            self.deliver(handle, Listening(effect.listener, effect.host, effect.port, describe(error)))
+            return
+        handle.listeners[effect.listener] = listener
+        self.deliver(handle, Listening(effect.listener, effect.host, listener.port))
+
+    def _stop_listening(self, handle: Handle, effect: StopListening) -> None:
+        listener = handle.listeners.pop(effect.listener, None)
+        if listener is not None:
+            listener.close()
+
+    # Beginnings and ends
+
+    def _add(self, handle: Handle) -> None:
+        self._handles[handle] = None
+        self._queue(handle)
+
+    def _end(self, handle: Handle) -> None:
+        """Let nothing reach a machine any more, and give back what it holds."""
+        handle.ended = True
+        self._handles.pop(handle, None)
+        for link in list(handle.links.values()):
+            link.close(drain=False)
+        for listener in handle.listeners.values():
+            listener.close()
+        handle.listeners.clear()
+        self._disk.forget(handle)
+
+    def _refuse_inbox(self) -> None:
+        with contextlib.suppress(IndexError):  # a late submitter may be doing the same
+            while True:
+                handle, item = self._inbox.popleft()
+                if handle is not None:
+                    refuse(handle, item)
+
+    def _shut(self) -> None:
+        """The end of the loop: tell the machines, fail what never reached them, close everything."""
+        error = UsageError(f"host {self.name!r} was closed")
+        for handle in list(self._handles):
+            self._end(handle)
+            give_up(handle, error)
+        self._shutting = True
+        self._refuse_inbox()
+        for link in list(self._parting):
+            link.abandon()
+        self._disk.close()
+        self._selector.close()
+        self._waker.close()
+        self._woken.close()
+
+
+def _close_all() -> None:
+    for host in list(_hosts):
+        host.close(_EXIT_TIMEOUT_S)
+
+
+atexit.register(_close_all)

@@ -1,0 +1,335 @@
+"""One TCP connection and one listener of a selector host: non-blocking, written by views, read in bounded turns."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import selectors
+import socket
+from collections import deque
+from collections.abc import Callable, Sequence
+from itertools import islice
+from typing import Protocol
+
+from fairlead_kafka.base.limits import OUTBOUND_MAX_BYTES, RECEIVE_CHUNK_BYTES
+from fairlead_kafka.base.units import NS_PER_S
+from fairlead_kafka.core.effects import Buffer
+from fairlead_kafka.core.events import Connected, Disconnected, Event, Received
+from fairlead_kafka.runtime.handle import Handle
+from fairlead_kafka.runtime.resolver import ADDRESS_ERRORS, Address, describe
+
+READ, WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
+IOV_MAX = max(16, min(os.sysconf("SC_IOV_MAX"), 1024))
+"""Buffers that one `sendmsg` takes."""
+RECEIVE_SMALL_BYTES = 64 * 1024
+"""Asked of a quiet connection: a larger buffer costs 20 us a call, for the allocator maps fresh pages for it each time."""
+READS_PER_TURN = 8
+"""After so many reads the other connections have their turn."""
+ACCEPTS_PER_TURN = 64
+LINGER_NS = NS_PER_S
+"""How long a closed connection with everything sent waits for the peer to close, so that its last bytes are not reset away."""
+CLOSED_BY_PEER = "closed by the peer"
+
+
+class Loop(Protocol):
+    """What a link needs of its host."""
+
+    def deliver(self, handle: Handle, event: Event) -> None:
+        """Give an event to a machine, which is stepped in this turn."""
+
+    def watch(self, sock: socket.socket, mask: int, watched: int, ready: Callable[[int], None]) -> None:
+        """Be called when `sock` is ready for `mask` (0: never); `watched` is the mask so far."""
+
+    def call_at(self, when_ns: int, function: Callable[[], None]) -> None:
+        """Call once, later."""
+
+    def parted(self, link: Link) -> None:
+        """The link's socket was closed."""
+
+    def now_ns(self) -> int:
+        """The time."""
+
+
+class Link:
+    """One connection, from the attempt to the end. Forgotten by its handle as soon as the machine cannot hear of it any more."""
+
+    def __init__(self, loop: Loop, handle: Handle, number: int) -> None:
+        self._loop = loop
+        self._handle = handle
+        self._number = number
+        self._socket: socket.socket | None = None
+        self._addresses: list[Address] = []
+        self._outbound: deque[Buffer] = deque()
+        self._outbound_bytes = 0
+        self._watched = 0
+        self._chunk_bytes = RECEIVE_SMALL_BYTES
+        self._connecting = False
+        self._held = False  # too much is queued: nothing is read until some of it has gone
+        self._told_to_hold = False
+        self._draining = False
+        self._lingering = False
+
+    # Beginning
+
+    def connect(self, addresses: Sequence[Address], reason: str) -> None:
+        """Try the addresses in order; `reason` says why there are none."""
+        if self._handle.links.get(self._number) is not self:
+            return  # closed while its name was looked up
+        self._addresses = list(addresses)
+        self._connecting = True
+        self._try_next(reason)
+
+    def accepted(self, sock: socket.socket) -> None:
+        """Take an accepted socket."""
+        self._open(sock)
+        self._watch(READ)
+
+    def _open(self, sock: socket.socket) -> None:
+        self._socket = sock
+        sock.setblocking(False)
+        with contextlib.suppress(OSError):
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+
+    def _try_next(self, reason: str) -> None:
+        while self._addresses:
+            family, address = self._addresses.pop(0)
+            try:
+                self._open(socket.socket(family, socket.SOCK_STREAM))
+                assert self._socket is not None
+                self._socket.connect(address)
+            except BlockingIOError:
+                self._watch(WRITE)
+                return
+            except ADDRESS_ERRORS as error:
+                reason = describe(error)
+                self._shut()
+                continue
+            self._established()
+            return
+        self._lose(reason or "no address")
+
+    def _established(self) -> None:
+        sock = self._socket
+        assert sock is not None
+        code = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        # A connection to a free port of this host can meet itself (TCP's simultaneous open): nobody is listening there.
+        if code == 0 and _is_itself(sock):
+            code = errno.ECONNREFUSED
+        if code:
+            self._shut()
+            self._try_next(os.strerror(code).lower())
+            return
+        self._connecting = False
+        self._watch(READ)
+        self._loop.deliver(self._handle, Connected(self._number))
+        self.flush()
+
+    # Sending
+
+    def write(self, buffers: Sequence[Buffer]) -> None:
+        """Queue buffers; `flush` sends them."""
+        for buffer in buffers:
+            size_bytes = buffer.nbytes if type(buffer) is memoryview else len(buffer)
+            if size_bytes:
+                self._outbound.append(buffer)
+                self._outbound_bytes += size_bytes
+
+    def flush(self) -> None:
+        """Send as much as the socket takes."""
+        sock = self._socket
+        if sock is None or self._connecting:
+            return
+        outbound = self._outbound
+        try:
+            while outbound:
+                if len(outbound) == 1:
+                    sent = sock.send(outbound[0])
+                else:
+                    sent = sock.sendmsg(outbound if len(outbound) <= IOV_MAX else list(islice(outbound, IOV_MAX)))
+                self._consume(sent)
+        except BlockingIOError:
+            pass
+        except OSError as error:
+            self._lose(describe(error))
+            return
+        if self._outbound_bytes > OUTBOUND_MAX_BYTES:
+            self._held = True
+        elif self._held and self._outbound_bytes <= OUTBOUND_MAX_BYTES // 2:
+            self._held = False
+        if self._draining and not outbound:
+            self._linger()
+            return
+        mask = (0 if self._held or self._told_to_hold or self._draining else READ) | (WRITE if outbound else 0)
+        if mask != self._watched:
+            self._watch(mask)
+
+    def hold(self, held: bool) -> None:
+        """Read nothing, or go on; `flush` sees to it."""
+        self._told_to_hold = held
+
+    def _consume(self, sent: int) -> None:
+        outbound = self._outbound
+        self._outbound_bytes -= sent
+        if not self._outbound_bytes:
+            outbound.clear()
+            return
+        while sent:
+            buffer = outbound[0]
+            size_bytes = buffer.nbytes if type(buffer) is memoryview else len(buffer)
+            if sent < size_bytes:
+                outbound[0] = memoryview(buffer).cast("B")[sent:]
+                return
+            outbound.popleft()
+            sent -= size_bytes
+
+    # Readiness
+
+    def _ready(self, mask: int) -> None:
+        if self._socket is None:
+            return  # closed earlier in this turn
+        if self._connecting:
+            self._established()
+            return
+        if mask & WRITE:
+            self.flush()
+        if mask & READ and self._socket is not None:
+            self._read(self._socket)
+
+    def _read(self, sock: socket.socket) -> None:
+        for _ in range(READS_PER_TURN):
+            try:
+                data = sock.recv(self._chunk_bytes)
+            except BlockingIOError:
+                return
+            except OSError as error:
+                self._lose(describe(error))
+                return
+            if not data:
+                self._lose(CLOSED_BY_PEER)
+                return
+            if self._lingering:
+                continue
+            self._loop.deliver(self._handle, Received(self._number, data))
+            if len(data) < self._chunk_bytes:
+                self._chunk_bytes = RECEIVE_SMALL_BYTES
+                return
+            self._chunk_bytes = RECEIVE_CHUNK_BYTES
+
+    def _watch(self, mask: int) -> None:
+        if self._socket is not None:
+            self._loop.watch(self._socket, mask, self._watched, self._ready)
+            self._watched = mask
+
+    # Ending
+
+    def close(self, drain: bool) -> None:
+        """The machine wants no more of it: close once what is queued was sent, or now, with what the socket takes at once."""
+        self._handle.links.pop(self._number, None)
+        self._draining = drain and not self._connecting and self._socket is not None
+        if self._draining or self._outbound:
+            self.flush()
+        if not self._draining:
+            self._shut()
+
+    @property
+    def parting(self) -> bool:
+        """True while it is still open although its machine has closed it."""
+        return self._draining and self._socket is not None
+
+    @property
+    def sending(self) -> bool:
+        """True while something is queued."""
+        return bool(self._outbound)
+
+    def abandon(self) -> None:
+        """The host ends: no more waiting."""
+        self._shut()
+
+    def _linger(self) -> None:
+        sock = self._socket
+        if sock is None or self._lingering:
+            return
+        self._lingering = True
+        try:
+            sock.shutdown(socket.SHUT_WR)
+        except OSError:
+            self._shut()
+            return
+        self._watch(READ)
+        self._loop.call_at(self._loop.now_ns() + LINGER_NS, self._shut)
+
+    def _lose(self, reason: str) -> None:
+        self._shut()
+        if self._handle.links.pop(self._number, None) is not None:
+            self._loop.deliver(self._handle, Disconnected(self._number, reason))
+
+    def _shut(self) -> None:
+        sock, self._socket = self._socket, None
+        if sock is not None:
+            self._loop.watch(sock, 0, self._watched, self._ready)
+            self._watched = 0
+            sock.close()
+            self._loop.parted(self)
+        self._outbound.clear()
+        self._outbound_bytes = 0
+
+
+def _is_itself(sock: socket.socket) -> bool:
+    try:
+        return bool(sock.getsockname() == sock.getpeername())
+    except OSError:
+        return False
+
+
+class Listener:
+    """One listening socket. `on_accept(socket, peer)` takes each connection."""
+
+    PAUSE_NS = NS_PER_S // 10
+    """How long to leave the queue of connections alone after the process ran out of file descriptors."""
+
+    def __init__(self, loop: Loop, address: Address, on_accept: Callable[[socket.socket, str], None]) -> None:
+        self._loop = loop
+        self._on_accept = on_accept
+        family, name = address
+        self._socket: socket.socket | None = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            self._socket.setblocking(False)
+            self._socket.bind(name)
+            self._socket.listen(1024)
+        except OSError:
+            self._socket.close()
+            raise
+        self.port: int = self._socket.getsockname()[1]
+        loop.watch(self._socket, READ, 0, self._ready)
+        self._watched = READ
+
+    def _ready(self, _mask: int) -> None:
+        for _ in range(ACCEPTS_PER_TURN):
+            if self._socket is None:
+                return
+            try:
+                sock, peer = self._socket.accept()
+            except BlockingIOError:
+                return
+            except ConnectionError:
+                continue
+            except OSError:
+                self._set_watched(0)
+                self._loop.call_at(self._loop.now_ns() + self.PAUSE_NS, lambda: self._set_watched(READ))
+                return
+            self._on_accept(sock, f"{peer[0]}:{peer[1]}")
+
+    def _set_watched(self, mask: int) -> None:
+        if self._socket is not None and mask != self._watched:
+            self._loop.watch(self._socket, mask, self._watched, self._ready)
+            self._watched = mask
+
+    def close(self) -> None:
+        """Stop listening."""
+        if self._socket is not None:
+            self._set_watched(0)
+            self._socket.close()
+            self._socket = None

@@ -1,0 +1,182 @@
+"""File effects on files that exist in memory only, with the answers of `runtime.disk`; and with what a power cut does to them.
+
+What is not synced is not safe: an append may be lost from any byte on, a deleted file may come back, a replacement under way is as if it
+had never begun. That is what file systems promise and no more.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from typing import Any
+
+from fairlead_kafka.base.errors import UsageError
+from fairlead_kafka.core.effects import FileAppend, FileDelete, FileEffect, FileList, FileRead, FileReplace, FileSync, FileTruncate
+from fairlead_kafka.core.events import FileDone
+from fairlead_kafka.runtime.handle import Handle
+
+_FAILS: dict[int, tuple[type, ...]] = {
+    errno.ENOSPC: (FileAppend, FileReplace),
+    errno.EROFS: (FileAppend, FileReplace, FileTruncate, FileDelete),
+    errno.EIO: (FileAppend, FileReplace, FileTruncate, FileDelete, FileRead, FileSync),
+}
+"""Error → the effects that it befalls: a full disk still reads and deletes, a read-only one still syncs."""
+
+
+class DiskFaults:
+    """Which folders fail, and how."""
+
+    def __init__(self) -> None:
+        self._by_folder: dict[str, int] = {}
+
+    def fail(self, folder: str, code: int) -> None:
+        """Everything below `folder` that `code` befalls fails with it from now on: `errno.ENOSPC` (full), `EROFS` (read-only), `EIO`."""
+        if code not in _FAILS:
+            raise UsageError(f"a disk fails with one of {', '.join(errno.errorcode[one] for one in _FAILS)}, not with {code}")
+        self._by_folder[folder.rstrip("/")] = code
+
+    def heal(self, folder: str) -> None:
+        """The folder is well again."""
+        self._by_folder.pop(folder.rstrip("/"), None)
+
+    def check(self, effect: FileEffect) -> None:
+        """Raise OSError if `effect` fails."""
+        for folder, code in self._by_folder.items():
+            if isinstance(effect, _FAILS[code]) and (effect.path == folder or effect.path.startswith(folder + "/")):
+                raise OSError(code, os.strerror(code), effect.path)
+
+
+class VirtualDisk:
+    """One disk for all machines of a virtual host. `files` may be read and changed by tests."""
+
+    def __init__(self, later: Callable[..., None], deliver: Callable[[Handle, FileDone], None]) -> None:
+        self.files: dict[str, bytearray] = {}
+        self.sync_ms = 0.0
+        """How long FileSync and FileReplace take."""
+        self.append_ms = 0.0
+        """How long after a FileAppend its answer comes."""
+        self.watch: Callable[[Handle, FileEffect], None] = lambda handle, effect: None
+        """Called after every effect, before it is answered or synced: who wants the power to go at that point ends the machine there."""
+        self.faults = DiskFaults()
+        """Faults by script. An append that fails leaves half of itself behind, which is the worst that a real one may do."""
+        self._durable_bytes: dict[str, int] = {}
+        """How much of each file a power cut leaves; nothing of one that is not here."""
+        self._unlinked: dict[str, bytearray] = {}
+        """Deleted files that a power cut brings back: their folder was not synced since."""
+        self._replaced_files: dict[str, tuple[bytearray | None, int]] = {}
+        """Replacements under way: what was there before (None: nothing) and how much of it is durable."""
+        self._later = later
+        self._deliver = deliver
+        self._performers: dict[type, Callable[[Any], Any]] = {
+            FileAppend: self._append,
+            FileReplace: self._replace,
+            FileRead: self._read,
+            FileSync: self._sync,
+            FileTruncate: self._truncate,
+            FileDelete: self._delete,
+            FileList: self._list,
+        }
+
+    def carry_out(self, handle: Handle, effect: FileEffect) -> None:
+        """Do it now; FileDone follows, for what waits for the device after `sync_ms`. Nothing is done for a machine that has ended."""
+        if handle.ended:
+            return
+        try:
+            self.faults.check(effect)
+            done = FileDone(effect.token, self._performers[type(effect)](effect))
+        except OSError as error:
+            if isinstance(effect, FileAppend):
+                self._tear(effect)
+            done = FileDone(effect.token, None, error)
+        if isinstance(effect, FileSync):
+            self._later(self.sync_ms, self._synced, handle, done, effect.path, len(self.files.get(effect.path, b"")))
+        elif isinstance(effect, FileReplace):
+            self._later(self.sync_ms, self._replaced, handle, done, effect)
+        else:
+            self._later(self.append_ms if isinstance(effect, FileAppend) else 0.0, self._deliver, handle, done)
+        self.watch(handle, effect)
+
+    def cut_power(self, folder: str, kept: Callable[[int], int] = lambda size_bytes: 0) -> None:
+        """All below `folder` is as after a power cut: what was not synced is gone, but for the first `kept(its size)` bytes of it.
+
+        A deletion counts as one byte: `kept(1)` says whether it stays.
+        """
+        for path in [path for path in self._replaced_files if path.startswith(folder + "/")]:
+            before, self._durable_bytes[path] = self._replaced_files.pop(path)
+            self.files.pop(path, None)
+            if before is not None:
+                self.files[path] = before
+        for path in [path for path in self.files if path.startswith(folder + "/")]:
+            content, durable = self.files[path], self._durable_bytes.get(path, 0)
+            del content[durable + kept(len(content) - durable) :]
+            if not content:
+                del self.files[path]
+        for path in [path for path in self._unlinked if path.startswith(folder + "/")]:
+            content = self._unlinked.pop(path)
+            if path not in self.files and not kept(1):
+                self.files[path], self._durable_bytes[path] = content, len(content)
+
+    def _synced(self, handle: Handle, done: FileDone, path: str, size_bytes: int) -> None:
+        if done.error is None and not handle.ended:
+            self._replaced_files.pop(path, None)
+            self._durable_bytes[path] = max(self._durable_bytes.get(path, 0), min(size_bytes, len(self.files.get(path, b""))))
+        self._deliver(handle, done)
+
+    def _replaced(self, handle: Handle, done: FileDone, effect: FileReplace) -> None:
+        if done.error is None and not handle.ended:
+            self._replaced_files.pop(effect.path, None)
+            self._durable_bytes[effect.path] = sum(map(len, effect.buffers))
+            folder = os.path.dirname(effect.path)
+            for path in [path for path in self._unlinked if os.path.dirname(path) == folder]:
+                del self._unlinked[path]
+        self._deliver(handle, done)
+
+    def _file(self, path: str) -> bytearray:
+        if path not in self.files:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        return self.files[path]
+
+    def _append(self, effect: FileAppend) -> int:
+        content = self.files.setdefault(effect.path, bytearray())
+        start = len(content)
+        for buffer in effect.buffers:
+            content += buffer
+        return start
+
+    def _replace(self, effect: FileReplace) -> None:
+        # What comes after it on the same file finds the new content, as on a disk whose host does one thing after the other.
+        before = self.files.get(effect.path), self._durable_bytes.get(effect.path, 0)
+        self._replaced_files.setdefault(effect.path, before)
+        self.files[effect.path] = bytearray(b"".join(effect.buffers))
+        self._durable_bytes[effect.path] = 0
+
+    def _tear(self, effect: FileAppend) -> None:
+        if effect.path in self.files:
+            data = b"".join(effect.buffers)
+            self.files[effect.path] += data[: len(data) // 2]
+
+    def _read(self, effect: FileRead) -> bytes:
+        content = self._file(effect.path)
+        end = len(content) if effect.size_bytes < 0 else effect.position + effect.size_bytes
+        return bytes(content[effect.position : end])
+
+    def _sync(self, effect: FileSync) -> None:
+        self._file(effect.path)
+
+    def _truncate(self, effect: FileTruncate) -> None:
+        content = self._file(effect.path)
+        content[effect.size_bytes :] = bytes(max(0, effect.size_bytes - len(content)))
+        if self._durable_bytes.get(effect.path, 0) > effect.size_bytes:
+            self._durable_bytes[effect.path] = effect.size_bytes
+
+    def _delete(self, effect: FileDelete) -> None:
+        for path in [path for path in self.files if path == effect.path or path.startswith(effect.path + "/")]:
+            content, durable_bytes = self.files.pop(path), self._durable_bytes.pop(path, 0)
+            if durable_bytes:
+                self._unlinked[path] = content[:durable_bytes]
+
+    def _list(self, effect: FileList) -> list[tuple[str, int]]:
+        folder = effect.path.rstrip("/") + "/"
+        names = ((path[len(folder) :], len(content)) for path, content in self.files.items() if path.startswith(folder))
+        return sorted((name, size_bytes) for name, size_bytes in names if "/" not in name)

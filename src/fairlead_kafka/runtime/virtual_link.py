@@ -1,0 +1,129 @@
+"""What lies between two machines of a virtual host: how long it takes, what it does to connections, and who cut it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from math import log
+from typing import TYPE_CHECKING, Any
+
+from fairlead_kafka.base.units import NS_PER_MS, ms_to_ns
+from fairlead_kafka.core.machine import Dice
+from fairlead_kafka.runtime.handle import Handle
+
+if TYPE_CHECKING:
+    from fairlead_kafka.runtime.virtual_network import End
+
+RETRANSMISSION_MS = 200.0
+"""TCP's least retransmission time-out (Linux); each further loss of the same segment doubles it."""
+RETRANSMISSIONS_MAX = 5
+"""What was lost more often gets through all the same: a lossy link is slow, a dead one is `cut`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """The state of a link, as TCP would show it: nothing is lost or reordered within a connection, only late, or the connection ends.
+
+    Connections of one link share nothing but these figures, so what is sent on one may overtake what was sent on another.
+    """
+
+    latency_ms: float = 0.0
+    """One way, at least."""
+    jitter_ms: float = 0.0
+    """Mean of what is added to each write, exponentially distributed."""
+    loss: float = 0.0
+    """Probability that a write, or its repetition, is lost and sent again later."""
+    resets: float = 0.0
+    """Probability that a write breaks its connection instead of being sent."""
+    bytes_per_ms: float = 0.0
+    """How fast each connection carries bytes; 0: at once."""
+
+
+class VirtualLink:
+    """What lies between two machines. Bytes of a connection stay in order whatever the conditions become."""
+
+    __slots__ = ("_conditions", "_cut", "_dice", "_ends", "_held", "latency_ns", "plain")
+
+    def __init__(self, conditions: Conditions, dice: Callable[[], Dice]) -> None:
+        self._dice = dice
+        self._cut: list[Handle | None] = []
+        self._held: list[tuple[Handle | None, Callable[..., None], tuple[Any, ...]]] = []
+        self._ends: list[End] = []
+        self.conditions = conditions
+
+    @property
+    def conditions(self) -> Conditions:
+        """For everything sent from now on."""
+        return self._conditions
+
+    @conditions.setter
+    def conditions(self, conditions: Conditions) -> None:
+        self._conditions = conditions
+        self.latency_ns = ms_to_ns(conditions.latency_ms)
+        self.plain = not (conditions.jitter_ms or conditions.loss or conditions.resets or conditions.bytes_per_ms)
+        """Nothing is left to chance or to size: only `latency_ns` counts."""
+
+    @property
+    def latency_ms(self) -> float:
+        """One way, for everything sent from now on."""
+        return self._conditions.latency_ms
+
+    @latency_ms.setter
+    def latency_ms(self, latency_ms: float) -> None:
+        self.conditions = replace(self._conditions, latency_ms=latency_ms)
+
+    def cut(self, toward: Handle | None = None) -> None:
+        """Let nothing through, or only nothing toward one machine: what is sent waits, as under TCP's retransmissions.
+
+        Attempts to connect get no answer.
+        """
+        self._cut.append(toward)
+
+    def heal(self, *, lost: bool = False) -> None:
+        """Let everything through again, first what has waited; if that is `lost`, connections are dead and neither side is told."""
+        self._cut.clear()
+        held, self._held = self._held, []
+        for _, function, arguments in () if lost else held:
+            function(*arguments)
+
+    def reset(self) -> None:
+        """Break every connection on it: both sides see Disconnected, what was under way is lost."""
+        ends, self._ends = self._ends, []
+        for end in ends:
+            end.lose("connection reset by peer")
+
+    def carry(self, toward: Handle | None, function: Callable[..., None], *arguments: Any) -> None:
+        """Call `function`, or once healed."""
+        if self._cut and (None in self._cut or toward in self._cut):
+            self._held.append((toward, function, arguments))
+        else:
+            function(*arguments)
+
+    def attach(self, end: End) -> None:
+        """Remember one side of a connection."""
+        self._ends = [each for each in self._ends if each.open]
+        self._ends.append(end)
+
+    # What chance and size do
+
+    def resets(self) -> bool:
+        """Does this write break its connection?"""
+        resets = self._conditions.resets
+        return bool(resets) and self._dice().random() < resets
+
+    def sending_ns(self, size_bytes: int) -> int:
+        """How long `size_bytes` take to leave."""
+        speed = self._conditions.bytes_per_ms
+        return int(size_bytes * NS_PER_MS / speed) if speed else 0
+
+    def delay_ns(self) -> int:
+        """How long one write is under way once it has left."""
+        conditions = self._conditions
+        delay_ms = conditions.latency_ms
+        if conditions.jitter_ms:
+            delay_ms -= log(1.0 - self._dice().random()) * conditions.jitter_ms
+        if conditions.loss:
+            wait_ms, losses = RETRANSMISSION_MS, 0
+            while losses < RETRANSMISSIONS_MAX and self._dice().random() < conditions.loss:
+                delay_ms, wait_ms, losses = delay_ms + wait_ms, 2 * wait_ms, losses + 1
+        return ms_to_ns(delay_ms)

@@ -1,0 +1,216 @@
+"""A network in memory: machines of one virtual host reach each other by host:port, over links that take time and can fail."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from fairlead_kafka.base.errors import UsageError
+from fairlead_kafka.core.effects import Buffer
+from fairlead_kafka.core.events import Accepted, Connected, Disconnected, Event, Listening, Received
+from fairlead_kafka.core.machine import Dice
+from fairlead_kafka.runtime.handle import Handle
+from fairlead_kafka.runtime.virtual_link import Conditions, VirtualLink
+
+FIRST_FREE_PORT = 49_152
+_ANYWHERE = ("", "0.0.0.0", "::")
+_LOCAL = ("localhost", "127.0.0.1", "::1")
+
+
+class End:
+    """One machine's side of a connection."""
+
+    __slots__ = ("arrival_ns", "early", "handle", "held", "kept", "link", "network", "number", "open", "other", "sent_ns")
+
+    def __init__(self, network: VirtualNetwork, handle: Handle, number: int, link: VirtualLink, other: End | None = None) -> None:
+        self.network = network
+        self.handle = handle
+        self.number = number
+        self.link = link
+        self.other = other
+        self.open = True
+        self.early: list[bytes] = []
+        """Written before the connection stood."""
+        self.held = False
+        self.kept: list[bytes] = []
+        """Arrived while this side read nothing."""
+        self.arrival_ns = 0
+        """When the last thing sent to this side arrives: nothing overtakes it."""
+        self.sent_ns = 0
+        """When the last thing written by this side has left, on a link of limited speed."""
+
+    def write(self, buffers: Sequence[Buffer]) -> None:
+        """Send a copy."""
+        data = b"".join(buffers)
+        other = self.other
+        if not data:
+            return
+        if other is None:
+            self.early.append(data)
+        elif self.link.resets():
+            self.reset()
+        else:
+            self.link.carry(other.handle, self.network.arrive, other, other.receive, data)
+
+    def close(self) -> None:
+        """This machine wants no more of it; the other hears of it after what was sent."""
+        self.open = False
+        self.handle.links.pop(self.number, None)
+        other = self.other
+        if other is not None:
+            self.link.carry(other.handle, self.network.arrive, other, other.lose, "closed by the peer")
+
+    def reset(self) -> None:
+        """Break the connection: both sides hear of it now, what was under way is lost."""
+        if self.other is not None:
+            self.other.lose("connection reset by peer")
+        self.lose("connection reset by peer")
+
+    def receive(self, data: bytes) -> None:
+        """Bytes arrive, in the pieces that the host is set to."""
+        if self.held:
+            self.kept.append(data)
+            return
+        size_bytes = self.network.chunk_bytes or len(data)
+        if size_bytes >= len(data):
+            if self.open:
+                self.network.deliver(self.handle, Received(self.number, data))
+            return
+        for start in range(0, len(data), size_bytes):
+            if self.open:
+                self.network.deliver(self.handle, Received(self.number, data[start : start + size_bytes]))
+
+    def hold(self, held: bool) -> None:
+        """Read nothing more, or go on with what has arrived meanwhile."""
+        self.held = held
+        if not held:
+            kept, self.kept = self.kept, []
+            for data in kept:
+                self.receive(data)
+
+    def lose(self, reason: str) -> None:
+        """The connection ends without this machine's doing."""
+        if self.open:
+            self.hold(False)  # what arrived before the end is not lost with it
+            self.open = False
+            self.handle.links.pop(self.number, None)
+            self.network.deliver(self.handle, Disconnected(self.number, reason))
+
+
+class VirtualNetwork:
+    """Listeners, links and connections of one virtual host. `conditions` are those of links made from now on."""
+
+    def __init__(
+        self,
+        conditions: Conditions,
+        chunk_bytes: int | None,
+        dice: Dice | None,
+        now_ns: Callable[[], int],
+        call_at: Callable[..., None],
+        deliver: Callable[[Handle, Event], None],
+    ) -> None:
+        self.conditions = conditions
+        self.chunk_bytes = chunk_bytes
+        self.deliver = deliver
+        self._dice = dice
+        self._now_ns = now_ns
+        self._call_at = call_at
+        self._listeners: dict[tuple[str, int], tuple[Handle, int]] = {}
+        self._links: dict[tuple[Handle, Handle], VirtualLink] = {}
+        self._last_port = FIRST_FREE_PORT - 1
+
+    def dice(self) -> Dice:
+        """The generator that faults are drawn from; UsageError if the host was made without one."""
+        if self._dice is None:
+            raise UsageError("conditions that leave something to chance need dice: make the host with VirtualHost(dice=...)")
+        return self._dice
+
+    def link(self, one: Handle, other: Handle) -> VirtualLink:
+        """What lies between two machines."""
+        found = self._links.get((one, other))
+        if found is None:
+            found = self._links[one, other] = self._links[other, one] = self._new_link()
+        return found
+
+    def _new_link(self) -> VirtualLink:
+        return VirtualLink(self.conditions, self.dice)
+
+    def arrive(self, end: End, function: Callable[..., None], *arguments: Any) -> None:
+        """Call `function` when something sent to `end` now gets there: `bytes` as its argument take time by their number."""
+        now_ns, link = self._now_ns(), end.link
+        if link.plain:
+            arrival_ns = now_ns + link.latency_ns
+        else:
+            sender, size_bytes = end.other or end, len(arguments[0]) if arguments and type(arguments[0]) is bytes else 0
+            sender.sent_ns = max(sender.sent_ns, now_ns) + link.sending_ns(size_bytes)
+            arrival_ns = sender.sent_ns + link.delay_ns()
+        if arrival_ns < end.arrival_ns:
+            arrival_ns = end.arrival_ns
+        end.arrival_ns = arrival_ns
+        self._call_at(arrival_ns, function, *arguments)
+
+    def listen(self, handle: Handle, listener: int, host: str, port: int) -> None:
+        """Take connections to host:port; port 0: the next free one."""
+        if port == 0:
+            self._last_port += 1
+            port = self._last_port
+        key = _key(host, port)
+        if key in self._listeners:
+            self.deliver(handle, Listening(listener, host, port, "address already in use"))
+            return
+        self._listeners[key] = (handle, listener)
+        handle.listeners[listener] = key
+        self.deliver(handle, Listening(listener, host, port))
+
+    def stop_listening(self, handle: Handle, listener: int) -> None:
+        """Take no more connections."""
+        self._listeners.pop(handle.listeners.pop(listener, ("", 0)), None)
+
+    def connect(self, handle: Handle, number: int, host: str, port: int) -> None:
+        """Reach for whoever listens at host:port when the attempt gets there."""
+        target = self._find(host, port)
+        link = self._new_link() if target is None else self.link(handle, target[0])
+        end = handle.links[number] = End(self, handle, number, link)
+        link.attach(end)
+        toward = None if target is None else target[0]
+        link.carry(toward, self.arrive, end, link.carry, toward, self._answer, end, host, port)
+
+    def _answer(self, end: End, host: str, port: int) -> None:
+        target = self._find(host, port)
+        if not end.open:
+            return
+        if target is None:
+            self.arrive(end, end.lose, "connection refused")
+            return
+        handle, listener = target
+        end.link = self.link(end.handle, handle)
+        other = End(self, handle, handle.next_accepted(), end.link, end)
+        handle.links[other.number] = other
+        end.link.attach(other)
+        self.deliver(handle, Accepted(other.number, listener, f"{type(end.handle.machine).__name__}:{end.number}"))
+        end.link.carry(end.handle, self.arrive, end, self._established, end, other)
+
+    def _established(self, end: End, other: End) -> None:
+        end.other = other
+        if not end.open:
+            end.close()
+            return
+        self.deliver(end.handle, Connected(end.number))
+        early, end.early = end.early, []
+        end.write(early)
+
+    def _find(self, host: str, port: int) -> tuple[Handle, int] | None:
+        return self._listeners.get(_key(host, port)) or self._listeners.get(_key("", port))
+
+    def release(self, handle: Handle) -> None:
+        """Close everything of a machine."""
+        for end in list(handle.links.values()):
+            end.close()
+        for listener in list(handle.listeners):
+            self.stop_listening(handle, listener)
+
+
+def _key(host: str, port: int) -> tuple[str, int]:
+    if host in _ANYWHERE:
+        return ("", port)
+    return ("localhost" if host in _LOCAL else host, port)

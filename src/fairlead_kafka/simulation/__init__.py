@@ -1,0 +1,38 @@
+"""Simulation: worlds of machines under a virtual clock, with faults by seed and a model that judges them.
+
+Theory of operation
+-------------------
+`runtime.VirtualHost` runs real machines in virtual time, over a network and a disk whose chance comes from a seed. What this room adds:
+
+    ProduceCluster    model brokers over one common log (`model_log`), so that leaders may move: slow, dead, frozen or wrong by script
+    Application       a real `ProducerMachine` with a small stand-in for its face: intake, memory account, results
+    Sender            what an application sends and what it was told of it (`workload`); in transactions: `transactional`
+    Drawing, Faults   a fault plan drawn from the seed, printable (`fault_plan`), and who carries it out (`faults`)
+    World             senders against a cluster under faults; then calm, a last send, and judgement (`world`, `judge`)
+    simulate          seeds of a world on several processes, and its canaries (`run`, `canaries`)
+
+A seed draws everything: brokers, topics, configurations, hand-overs, faults. Each part has a generator of its own. The same seed tells
+the same story, event by event; a violation prints the seed, the plan and the command that replays it.
+
+Model brokers are not `broker`: they are a second, smaller reading of Kafka's rules for producers, some 40 microseconds per request, made
+for the lab's experiments in virtual time and for thousands of seeds. They may do what real ones rarely do: take back what nobody was
+told of, name a leader that is not there, forget producers, answer late and out of date. World `producer` uses them.
+
+World `cluster` has real brokers (`real_cluster`) that replicate, one to four of them, and one real controller, called directly or over
+the network. They are killed, stopped, cut from each other and from the controller; their disks tear, forget and fill up; the power
+goes between any two operations of a disk (`cluster_faults`). While it lives, `Watcher` reads what consumers would be given, compares
+replicas below their high watermarks, and sees that these never go back; `Committer` commits offsets. In the end the cluster has to
+become whole by itself, all replicas equal to the last byte (`replica_logs`), be killed whole, and be whole once more.
+
+The judge asks what can be promised, and no more. Without idempotence a record may be there twice; without flushing, a power cut takes
+what was acknowledged; brokers that forget a producer while its batches are under way cannot know duplicates. What is promised is
+checked for every record, and what must not jam: once everything is healed and has calmed down, whatever is sent is delivered.
+
+A canary is a bug planted in a class for the time of a run. If its world does not notice, the world is blind where the bug sits.
+"""
+
+from fairlead_kafka.simulation.application import Application, Handed
+from fairlead_kafka.simulation.model_broker import Refusal
+from fairlead_kafka.simulation.produce_cluster import BrokerHandle, ProduceCluster
+
+__all__ = ["Application", "BrokerHandle", "Handed", "ProduceCluster", "Refusal"]

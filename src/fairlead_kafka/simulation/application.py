@@ -1,0 +1,167 @@
+"""An application of the simulation: a real producer machine, and what stands in for its face: intake, memory account, results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from fairlead_kafka.base.config import Settings
+from fairlead_kafka.base.config_client import CLIENT_CONFIGS
+from fairlead_kafka.base.errors import UsageError
+from fairlead_kafka.base.limits import RECORD_OVERHEAD_MAX_BYTES
+from fairlead_kafka.core.machine import Dice
+from fairlead_kafka.producer import Handover, ProducerMachine, Settled, Wake
+from fairlead_kafka.records import BinaryColumn, RecordColumns, columns_from_lists
+from fairlead_kafka.runtime import VirtualHost
+
+Int64 = npt.NDArray[np.int64]
+
+
+class Account:
+    """Implements `core.machine.MemoryPool`: `buffer.memory` counted, and nobody waiting inside."""
+
+    def __init__(self, total_bytes: int) -> None:
+        self.total_bytes = total_bytes
+        self.free_bytes = total_bytes
+        self.wanted = False
+        """Set while a caller would wait for room."""
+        self.on_release: Callable[[], None] = lambda: None
+
+    def reserve(self, size_bytes: int) -> bool:
+        """Take `size_bytes` if there is room."""
+        if size_bytes > self.free_bytes:
+            return False
+        self.free_bytes -= size_bytes
+        return True
+
+    def release(self, size_bytes: int) -> None:
+        """Give bytes back."""
+        self.free_bytes += size_bytes
+        self.on_release()
+
+    def waiting(self) -> bool:
+        """True if a caller is blocked for want of memory."""
+        return self.wanted
+
+
+class Inbox:
+    """Implements `producer.handover.Intake`."""
+
+    def __init__(self) -> None:
+        self.items: list[Handover] = []
+        self.expected = False
+        """The machine looks again by itself."""
+        self.closed: Exception | None = None
+
+    def take(self, coming_back: bool) -> Sequence[Handover]:
+        """See `producer.handover.Intake`."""
+        items = self.items
+        self.expected = coming_back and bool(items)
+        if items:
+            self.items = []
+        return items
+
+    def close(self, error: Exception) -> None:
+        """The machine has ended."""
+        self.closed = error
+
+
+class Handed:
+    """Implements `producer.handover.Delivery` for records handed over together: tells `on_settled` of rows and where they went."""
+
+    __slots__ = ("_on_settled", "count", "created_ns", "serial", "topic", "unsettled")
+
+    def __init__(self, topic: str, serial: int, count: int, created_ns: int, on_settled: OnSettled) -> None:
+        self.topic = topic
+        self.serial = serial
+        """Of its first record, counted by its application."""
+        self.count = count
+        self.created_ns = created_ns
+        self.unsettled = count
+        self._on_settled = on_settled
+
+    def settle(self, settled: Settled) -> None:
+        """See `producer.handover.Delivery`."""
+        first_row, start, stop, order, partition, base_offset, _, error = settled
+        self.unsettled -= stop - start
+        rows = range(first_row + start, first_row + stop) if order is None else (order[start:stop] + first_row).tolist()
+        self._on_settled(self, rows, partition, base_offset, error)
+
+
+OnSettled = Callable[[Handed, Sequence[int], int, int, "Exception | None"], None]
+"""(hand-over, its rows, partition, offset of the first of them or -1, error)."""
+
+
+class Application:
+    """One producer machine on a virtual host. `config` is as for `fairlead_kafka.Producer`, with bootstrap.servers."""
+
+    def __init__(
+        self,
+        host: VirtualHost,
+        config: Mapping[str, Any],
+        dice: Dice,
+        on_settled: OnSettled,
+        machine_type: Callable[..., ProducerMachine] = ProducerMachine,
+    ) -> None:
+        self.host = host
+        self.settings: Settings = CLIENT_CONFIGS.parse("producer", dict(config))
+        self.account = Account(self.settings["buffer.memory"])
+        self.inbox = Inbox()
+        self.machine = machine_type(self.settings, dice, self.inbox, self.account)
+        self.handle = host.add(self.machine)
+        self.records = 0
+        """Records handed over, from which on they are numbered."""
+        self._on_settled = on_settled
+
+    def hand_over(
+        self,
+        topic: str,
+        values: Sequence[bytes | None],
+        keys: Sequence[bytes | None] | None = None,
+        partitions: Sequence[int] | None = None,
+    ) -> Handed | None:
+        """Records handed over together; `partitions`: explicit ones, -1 for none. None if buffer.memory has no room for them.
+
+        UsageError if they could never fit, or if the machine has ended.
+        """
+        columns = RecordColumns(len(values), None if keys is None else _column(keys), _column(values))
+        columns.timestamps_ms = np.full(columns.count, self.host.now_ms(), np.int64)
+        explicit = None if partitions is None else np.array(partitions, np.int32)
+        return self.hand_over_columns(topic, columns, _size_bytes(values, keys), explicit)
+
+    def hand_over_columns(
+        self, topic: str, columns: RecordColumns, size_bytes: int, partitions: npt.NDArray[np.int32] | None = None
+    ) -> Handed | None:
+        """As `hand_over`, of columns that take `size_bytes` of buffer.memory; those without a timestamp get the batch's create time."""
+        if self.inbox.closed is not None:
+            raise UsageError(f"the producer has ended: {self.inbox.closed!r}")
+        if size_bytes > self.account.total_bytes:
+            raise UsageError(f"{columns.count} records take up to {size_bytes} bytes, more than buffer.memory={self.account.total_bytes}")
+        if not self.account.reserve(size_bytes):
+            return None
+        now_ns = self.host.now_ns()
+        handed = Handed(topic, self.records, columns.count, now_ns, self._on_settled)
+        self.records += columns.count
+        self.inbox.items.append(Handover(topic, columns, partitions, handed, created_ns=now_ns, reserved_bytes=size_bytes))
+        if not self.inbox.expected:
+            self.inbox.expected = True
+            self.host.submit(self.handle, Wake())
+        return handed
+
+
+def _column(items: Sequence[bytes | None]) -> BinaryColumn | None:
+    """Items as a column, None if all are null. The short way for a few of them, none of which is."""
+    if None in items:
+        return columns_from_lists(None, list(items)).values
+    offsets = np.zeros(len(items) + 1, np.int64)
+    offsets[1:] = [*accumulate(len(item) for item in items if item is not None)]
+    return BinaryColumn(np.frombuffer(b"".join(cast("Sequence[bytes]", items)), np.uint8), offsets)
+
+
+def _size_bytes(values: Sequence[bytes | None], keys: Sequence[bytes | None] | None) -> int:
+    size_bytes = len(values) * RECORD_OVERHEAD_MAX_BYTES + sum(len(value) for value in values if value is not None)
+    return size_bytes if keys is None else size_bytes + sum(len(key) for key in keys if key is not None)

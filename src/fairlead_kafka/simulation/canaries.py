@@ -1,0 +1,216 @@
+"""Canaries: bugs planted on purpose. A simulation that does not notice them would not notice real ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import TimedOut
+from fairlead_kafka.base.ids import NO_SEQUENCE
+from fairlead_kafka.broker.log.compaction import Latest
+from fairlead_kafka.broker.log.producers import ProducerStates
+from fairlead_kafka.broker.log.writer import Writer
+from fairlead_kafka.broker.replication.feed import Feed
+from fairlead_kafka.broker.replication.led import Led
+from fairlead_kafka.broker.replication.rules import UNKNOWN_EPOCH
+from fairlead_kafka.broker.transactions import TransactionCoordinator
+from fairlead_kafka.producer.coordinators import Coordinators
+from fairlead_kafka.producer.handover import Handover
+from fairlead_kafka.producer.identity import PartitionSequences
+from fairlead_kafka.producer.ledger import Ledger
+from fairlead_kafka.producer.queues import PartitionQueue
+from fairlead_kafka.producer.sender import Sender
+from fairlead_kafka.producer.transactions import Transactions
+from fairlead_kafka.simulation.model_broker import ModelBroker
+from fairlead_kafka.simulation.model_log import NOWHERE, ModelPartition
+
+Patch = tuple[type, str, Callable[[Any], Any]]
+"""A class, the name of its method, and what makes the planted method of the sound one."""
+
+
+@dataclass(frozen=True)
+class Canary:
+    """One planted bug."""
+
+    name: str
+    world: str
+    patches: tuple[Patch, ...]
+    first_seed: int = 0
+    """Where to begin to look: a seed that noticed it once most likely notices it again."""
+
+    @contextmanager
+    def planted(self) -> Iterator[None]:
+        """The bug is there inside, in this process."""
+        sound = [(owner, name, getattr(owner, name)) for owner, name, _ in self.patches]
+        for owner, name, make in self.patches:
+            setattr(owner, name, make(getattr(owner, name)))
+        try:
+            yield
+        finally:
+            for owner, name, method in sound:
+                setattr(owner, name, method)
+
+
+def _renumbering(put_back: Any) -> Any:
+    def planted(queue: Any, batch: Any) -> None:
+        if batch.base_sequence != NO_SEQUENCE:
+            queue.sequences.drop(batch)
+            batch.base_sequence, batch.serial, batch.buffer = NO_SEQUENCE, 0, None
+        put_back(queue, batch)
+
+    return planted
+
+
+def _acknowledging_what_was_lost(lost: Any) -> Any:
+    def planted(sender: Any, batch: Any, error: Exception) -> None:
+        sender._delivered(batch, -1, -1)
+
+    return planted
+
+
+def _retrying_last(put_back: Any) -> Any:
+    def planted(queue: Any, batch: Any) -> None:
+        put_back(queue, batch)
+        queue.batches.remove(batch)
+        queue.batches.append(batch)
+
+    return planted
+
+
+def _acknowledging_what_expired(finish: Any) -> Any:
+    def planted(ledger: Any, batch: Any, base_offset: int, log_append_ms: int, error: Exception | None, *more: Any) -> None:
+        finish(ledger, batch, base_offset, log_append_ms, None if isinstance(error, TimedOut) else error, *more)
+
+    return planted
+
+
+def _losing_what_moved(refused: Any) -> Any:
+    def planted(sender: Any, batch: Any, entry: Any) -> None:
+        if entry.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+            batch.done = True
+        else:
+            refused(sender, batch, entry)
+
+    return planted
+
+
+def _keeping_memory(settle: Any) -> Any:
+    def planted(handover: Any, *arguments: Any) -> Any:
+        freed, call = settle(handover, *arguments)
+        return (0 if arguments[-1] is not None else freed), call
+
+    return planted
+
+
+def _never_starting_again(_: Any) -> Any:
+    return lambda sequences, identity: None
+
+
+def _never_waiting(begin_next: Any) -> Any:
+    def planted(transactions: Any) -> bool:
+        transactions._quiet = lambda: True
+        return bool(begin_next(transactions))
+
+    return planted
+
+
+def _forgetting_failures(_: Any) -> Any:
+    return lambda transactions, error: None
+
+
+def _always_committing(end: Any) -> Any:
+    return lambda coordinators, commit: end(coordinators, True)
+
+
+def _taking_duplicates(judge: Any) -> Any:
+    def planted(partition: Any, header: Any, *, forgetful: bool) -> tuple[int, int]:
+        code, offset = judge(partition, header, forgetful=forgetful)
+        return code, (NOWHERE if not code else offset)
+
+    return planted
+
+
+def _answering_without_writing(append: Any) -> Any:
+    def planted(broker: Any, topic: str, index: int, partition: Any, records: Any) -> Any:
+        before = None if partition is None else (partition.end_offset, partition.size_bytes)
+        outcome = append(broker, topic, index, partition, records)
+        if before is not None and partition.end_offset > before[0] and broker.requests % 7 == 0:
+            partition.batches.pop()
+            partition.end_offset, partition.size_bytes = before
+        return outcome
+
+    return planted
+
+
+def _acknowledging_before_writing(_: Any) -> Any:
+    return lambda writer, done: done(True)
+
+
+def _never_syncing(append: Any) -> Any:
+    def planted(writer: Any, entry: Any, partition: Any, end_offset: int, wants_sync: bool, file_limit_bytes: int) -> Any:
+        return append(writer, entry, partition, end_offset, False, file_limit_bytes)
+
+    return planted
+
+
+def _forgetting_producers(_: Any) -> Any:
+    return lambda states, *arguments: None
+
+
+def _ignoring_epochs(judged: Any) -> Any:
+    """As Kafka before KIP-101: a follower is cut where its leader's log ends, whatever epochs its own last records are of."""
+    return lambda feed, led, meeting: judged(feed, led, meeting._replace(last_epoch=UNKNOWN_EPOCH))
+
+
+def _counting_only_the_leader(_: Any) -> Any:
+    return lambda led, now_ns, lag_max_ns: max(led.partition.high_watermark, led.partition.written_end)
+
+
+def _hearing_former_lives(of_producer: Any) -> Any:
+    def planted(coordinator: Any, transactional_id: str, producer: Any) -> Any:
+        transaction = coordinator._find(transactional_id)[1]
+        known = None if transaction is None else transaction.image.epoch
+        return of_producer(coordinator, transactional_id, producer if known is None else producer._replace(epoch=known))
+
+    return planted
+
+
+def _off_by_one(add: Any) -> Any:
+    def planted(latest: Any, *arguments: Any) -> None:
+        add(latest, *arguments)
+        latest.offsets.update({key: offset + 1 for key, offset in latest.offsets.items()})
+
+    return planted
+
+
+CANARIES = (
+    Canary("retry renumbers sequences", "producer", ((PartitionQueue, "put_back", _renumbering),)),
+    Canary("ack without an answer", "producer", ((Sender, "_lost", _acknowledging_what_was_lost),)),
+    Canary("retry goes behind later batches", "producer", ((PartitionQueue, "put_back", _retrying_last),)),
+    Canary("expired batch acked", "producer", ((Ledger, "finish", _acknowledging_what_expired),)),
+    Canary("lost hand-over on leader move", "producer", ((Sender, "_refused", _losing_what_moved),)),
+    Canary("memory of failed records never comes back", "producer", ((Handover, "settle", _keeping_memory),)),
+    Canary("a gap in the sequences is never closed", "producer", ((PartitionSequences, "start_again", _never_starting_again),)),
+    Canary("commit without waiting for batches", "producer", ((Transactions, "_begin_next", _never_waiting),)),
+    Canary("commit in spite of a failed batch", "producer", ((Transactions, "failed", _forgetting_failures),)),
+    Canary("abort commits", "producer", ((Coordinators, "end", _always_committing),)),
+    Canary("broker takes duplicates", "producer", ((ModelPartition, "judge", _taking_duplicates),)),
+    Canary("broker answers without writing", "producer", ((ModelBroker, "_append", _answering_without_writing),)),
+    Canary("broker acknowledges before it has written", "cluster", ((Writer, "when_written", _acknowledging_before_writing),), 1),
+    Canary("broker forgets to flush", "cluster", ((Writer, "append", _never_syncing),), 4),
+    Canary("follower is not cut by epoch", "cluster", ((Feed, "_judged", _ignoring_epochs),), 16),
+    Canary("acknowledged before it is replicated", "cluster", ((Led, "reachable_mark", _counting_only_the_leader),), 32),
+    Canary("broker remembers no producers", "cluster", ((ProducerStates, "record", _forgetting_producers),), 8),
+    Canary("commits are not fenced", "cluster", ((TransactionCoordinator, "_of_producer", _hearing_former_lives),), 23),
+    Canary("compaction lets the newest record of a key go", "cluster", ((Latest, "add", _off_by_one),), 2),
+    Canary("lost requests count as delivered", "cluster", ((Sender, "_lost", _acknowledging_what_was_lost),), 16),
+)
+"""All planted bugs."""
+
+
+def canaries_of(world: str) -> list[Canary]:
+    """The planted bugs that a world must notice."""
+    return [canary for canary in CANARIES if canary.world == world]

@@ -1,0 +1,205 @@
+"""What goes wrong in world `cluster`: brokers die, stop, lose power or the time of day, and are cut from each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from errno import ENOSPC
+from random import Random
+
+from fairlead_kafka.broker.controller import AlterReassignments, ElectLeaders, Reassignment
+from fairlead_kafka.runtime import Conditions, Handle, VirtualHost
+from fairlead_kafka.simulation.fault_plan import Fault
+from fairlead_kafka.simulation.faults import End, Faults
+from fairlead_kafka.simulation.real_cluster import HERE, RealBroker, RealCluster
+from fairlead_kafka.simulation.script import Script
+from fairlead_kafka.simulation.workload import Sender
+
+ALONE = ("cut", "reset", "weather", "slow", "kill", "kill", "power", "power", "torn", "disk", "disk", "full", "clock")
+"""What may happen to a broker that has no others."""
+TOGETHER = (
+    *ALONE,
+    "stop",
+    "stop",
+    "kill",
+    "torn",
+    "between",
+    "between",
+    "isolate",
+    "isolate",
+    "bad line",
+    "blackout",
+    "prefer",
+    "reassign",
+    "reassign",
+)
+"""And to several."""
+DISTANT = (*TOGETHER, "cut off", "cut off")
+"""And where the controller is in another process."""
+SYNC_MS = 3.0
+APPEND_MS = 0.05
+"""How long a healthy disk takes."""
+
+
+def _heedless(_result: object, _error: Exception | None) -> None:
+    """What was asked may be refused: brokers may be gone."""
+
+
+class ClusterFaults(Faults):
+    """The ill will of world `cluster`. `flushed`: everything acknowledged is synced, and the power may go wherever it likes.
+
+    Where it is not, a record is safe while one replica in sync keeps its power: then the power goes only of brokers without which every
+    partition they are in sync with still has another, and others are merely killed.
+    """
+
+    def __init__(
+        self,
+        host: VirtualHost,
+        script: Script,
+        cluster: RealCluster,
+        senders: Sequence[Sender],
+        calm: Conditions,
+        dice: Random,
+        flushed: bool,
+    ) -> None:
+        super().__init__(host, script, senders, calm, dice)
+        self._cluster = cluster
+        self._flushed = flushed
+        cluster.may_lose_power = self.may_lose_power
+
+    def broker_handles(self) -> Sequence[Handle]:
+        """The brokers in their present lives."""
+        return [broker.handle for broker in self._cluster.brokers]
+
+    def heal(self) -> None:
+        """Everything is well again."""
+        super().heal()
+        self._disk_heals()
+        self._cluster.heal_all()
+        for one in self._cluster.brokers:
+            for other in self._cluster.brokers[: one.node_id]:
+                self._cluster.link(one.node_id, other.node_id).conditions = self._calm
+            one.lose_power_after(0)
+            self._host.disk.faults.heal(one.folder)
+            one.slow()
+            one.set_clock(0)
+            one.start()
+
+    def may_lose_power(self, broker: RealBroker) -> bool:
+        """True if nothing that was promised goes with the memory of `broker`."""
+        if self._flushed:
+            return True
+        in_sync = [image.isr for _, _, image in self._cluster.controller.image.partitions() if broker.node_id in image.isr]
+        return all(any(self._cluster.brokers[other].running for other in isr if other != broker.node_id) for isr in in_sync)
+
+    def _broker(self, fault: Fault) -> RealBroker:
+        number: int = fault["broker"]
+        return self._cluster.brokers[number]
+
+    # The kinds: each begins a fault and gives what ends it
+
+    def _slow(self, fault: Fault) -> End:
+        broker = self._broker(fault)
+        broker.slow(*((fault["ms"], 0.0) if fault["fault"] == "serial" else (0.0, fault["ms"])))
+        return broker.slow
+
+    def _kill(self, fault: Fault) -> End:
+        broker = self._broker(fault)
+        broker.kill()
+        return broker.start
+
+    def _stop(self, fault: Fault) -> End:
+        broker = self._broker(fault)
+        broker.stop()
+        return broker.start
+
+    def _power(self, fault: Fault) -> End:
+        broker = self._broker(fault)
+        broker.kill(power=self.may_lose_power(broker))
+        return broker.start
+
+    def _torn(self, fault: Fault) -> End:
+        broker = self._broker(fault)
+        broker.lose_power_after(fault["effects"])
+
+        def end() -> None:
+            broker.lose_power_after(0)
+            broker.start()
+
+        return end
+
+    def _blackout(self, fault: Fault) -> End:
+        for broker in self._cluster.brokers:
+            broker.kill(power=self._flushed)
+
+        def end() -> None:
+            for broker in self._cluster.brokers:
+                broker.start()
+
+        return end
+
+    def _between(self, fault: Fault) -> End:
+        one, other = fault["broker"], fault["other"]
+        self._cluster.cut(one, other, {"both": None, "to one": one, "to other": other}[fault["way"]])
+
+        return lambda: self._rejoin(one, [other], fault["lost"])
+
+    def _isolate(self, fault: Fault) -> End:
+        """From all other brokers, and maybe from the controller."""
+        alone = fault["broker"]
+        others = [broker.node_id for broker in self._cluster.brokers if broker.node_id != alone]
+        if fault["from controller"] and self._cluster.server is not None:
+            others.append(HERE)
+        for other in others:
+            self._cluster.cut(alone, other)
+        return lambda: self._rejoin(alone, others, fault["lost"])
+
+    def _cut_off(self, fault: Fault) -> End:
+        """From the controller alone."""
+        alone = fault["broker"]
+        self._cluster.cut(alone, HERE, {"both": None, "to broker": alone, "to controller": HERE}[fault["way"]])
+        return lambda: self._rejoin(alone, [HERE], fault["lost"])
+
+    def _rejoin(self, alone: int, others: Sequence[int], lost: bool) -> None:
+        for other in others:
+            if lost:
+                self._cluster.link(alone, other).reset()  # TCP has given up: what was under way never arrives
+            self._cluster.heal(alone, other)
+
+    def _bad_line(self, fault: Fault) -> End:
+        """Bad weather between two brokers."""
+        link = self._cluster.link(fault["broker"], fault["other"])
+        names = ("latency_ms", "jitter_ms", "loss", "resets", "bytes_per_ms")
+        link.conditions = Conditions(**{name: fault[name] for name in names})
+        return lambda: setattr(link, "conditions", self._calm)
+
+    def _prefer(self, fault: Fault) -> None:
+        """Every partition's preferred replica leads it, where it may."""
+        self._cluster.controller.decide(ElectLeaders(0, None), _heedless)
+
+    def _reassign(self, fault: Fault) -> None:
+        """A partition moves to as many brokers, in another order or other ones."""
+        controller = self._cluster.controller
+        order = list(range(len(self._cluster.brokers)))
+        self._dice.shuffle(order)
+        image = controller.image.topics[fault["topic"]].partitions[fault["partition"]]
+        move = Reassignment(fault["topic"], fault["partition"], order[: len(image.target_replicas)])
+        controller.decide(AlterReassignments([move]), _heedless)
+
+    def _clock(self, fault: Fault) -> End:
+        broker = self._broker(fault)
+        broker.set_clock(fault["ms"])
+        return lambda: broker.set_clock(0)
+
+    def _disk(self, fault: Fault) -> End:
+        disk = self._host.disk
+        disk.sync_ms, disk.append_ms = fault["sync_ms"], fault["append_ms"]
+        return self._disk_heals
+
+    def _full(self, fault: Fault) -> End:
+        """No space left on one broker's disk."""
+        faults, folder = self._host.disk.faults, self._broker(fault).folder
+        faults.fail(folder, ENOSPC)
+        return lambda: faults.heal(folder)
+
+    def _disk_heals(self) -> None:
+        self._host.disk.sync_ms, self._host.disk.append_ms = SYNC_MS, APPEND_MS

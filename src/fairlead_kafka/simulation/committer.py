@@ -1,0 +1,170 @@
+"""A group member of the simplest kind: it commits ever greater offsets, one request after the other, and knows which were taken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from random import Random
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.core.effects import Close, Connect, Effect, Write
+from fairlead_kafka.core.events import Connected, Disconnected, Event, Received
+from fairlead_kafka.runtime import VirtualHost
+from fairlead_kafka.simulation.script import Script
+from fairlead_kafka.wire import ApiKey, FrameReader, Message, decode_response, encode_request
+
+FIND_VERSION = 2
+COMMIT_VERSION = 7
+FETCH_VERSION = 7
+GROUP = "committer"
+TOPIC = "orders"
+PAUSE_MS = 120.0
+PATIENCE_MS = 400.0
+READ_MS = 5_000.0
+UNKNOWN = -1
+DEFINITE = (ErrorCode.NONE, ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+"""Answers that leave no doubt. COORDINATOR_NOT_AVAILABLE may come after the writing, when too few replicas were in sync."""
+Answered = Callable[["Message | None"], None]
+
+
+class Asker:
+    """One connection to one broker for each request, as a machine: who asks is told the answer, or None if the connection was lost."""
+
+    def __init__(self, host: VirtualHost) -> None:
+        self._host = host
+        self._events: list[Event] = []
+        self._effects: list[Effect] = []
+        self._asked: dict[int, tuple[ApiKey, int, Message, Answered, FrameReader]] = {}
+        self._last = 0
+        self._handle = host.add(self)
+
+    def ask(self, address: str, api_key: ApiKey, version: int, message: Message, answered: Answered) -> None:
+        """Ask whoever listens at host:port."""
+        name, port = address.rsplit(":", 1)
+        self._last += 1
+        self._asked[self._last] = (api_key, version, message, answered, FrameReader())
+        self._effects.append(Connect(self._last, name, int(port)))
+        self._host.wake(self._handle)
+
+    def receive(self, event: Event) -> None:
+        """Queue an event."""
+        self._events.append(event)
+
+    def step(self, now_ns: int, wall_ms: int) -> Sequence[Effect]:
+        """See `core.machine.Machine`."""
+        events, self._events = self._events, []
+        for event in events:
+            if isinstance(event, Connected):
+                api_key, version, message, _, _ = self._asked[event.connection]
+                self._effects.append(Write(event.connection, encode_request(api_key, version, 1, "asker", message)))
+            elif isinstance(event, Received) and event.connection in self._asked:
+                api_key, version, _, answered, frames = self._asked[event.connection]
+                for frame in frames.feed(event.data):
+                    del self._asked[event.connection]
+                    self._effects.append(Close(event.connection))
+                    answered(decode_response(api_key, version, memoryview(frame)))
+            elif isinstance(event, Disconnected) and event.connection in self._asked:
+                self._asked.pop(event.connection)[3](None)
+        effects, self._effects = self._effects, []
+        return effects
+
+    def deadline_ns(self) -> int | None:
+        """See `core.machine.Machine`."""
+        return None
+
+
+class Committer:
+    """Commits 1, 2, 3 ... for partition 0 of "orders", asking every broker each time: the coordinator is the one that takes it."""
+
+    def __init__(self, host: VirtualHost, script: Script, addresses: Sequence[str], dice: Random) -> None:
+        self._host = host
+        self._script = script
+        self._addresses = addresses
+        self._dice = dice
+        self._asker = Asker(host)
+        self._next = 1
+        self._open = 0
+        self._finished = False
+        self.acknowledged = 0
+        """The last offset that was taken; 0: none."""
+        self._uncertain: set[int] = set()
+        """Offsets that may have been taken, then or later: not all brokers answered in time, or one with an error that leaves it open."""
+
+    def begin(self) -> None:
+        """Commit, and again a little later."""
+        if self._finished:
+            return
+        offset, self._next = self._next, self._next + 1
+        self._uncertain.add(offset)
+        codes: list[int] = []
+        if not self.acknowledged:  # whoever asks for it has the topic made
+            self._asker.ask(
+                self._dice.choice(self._addresses), ApiKey.FIND_COORDINATOR, FIND_VERSION, Message(key=GROUP, key_type=0), _unheard
+            )
+        for address in self._addresses:
+            self._asker.ask(
+                address, ApiKey.OFFSET_COMMIT, COMMIT_VERSION, _commit(offset), lambda answer: self._told(offset, codes, answer)
+            )
+        self._script.after(PAUSE_MS * (0.5 + self._dice.random()), self._go_on, codes, self._host.now_ns())
+
+    def finish(self) -> None:
+        """Commit nothing more."""
+        self._finished = True
+
+    def _go_on(self, codes: list[int], begun_ns: int) -> None:
+        patient = self._host.now_ns() - begun_ns < PATIENCE_MS * 1e6
+        if len(codes) < len(self._addresses) and patient:
+            self._script.after(20.0, self._go_on, codes, begun_ns)
+        else:
+            self.begin()
+
+    def _told(self, offset: int, codes: list[int], answer: Message | None) -> None:
+        codes.append(UNKNOWN if answer is None else answer.topics[0].partitions[0].error_code)
+        if codes[-1] == ErrorCode.NONE:
+            self.acknowledged = max(self.acknowledged, offset)
+        settled = len(codes) == len(self._addresses) and all(code in DEFINITE for code in codes)
+        if settled and offset == self._next - 1:
+            self._uncertain.discard(offset)
+
+    def judge(self) -> list[str]:
+        """What is wrong with the offset that the group has in the end."""
+        found = self.committed(GROUP)
+        if found is None:
+            return [f"the committed offset of group {GROUP!r} could not be read within {READ_MS:g} ms, though all is well"]
+        # An attempt that nobody answered may be taken late, behind one that was acknowledged.
+        if max(0, found) == self.acknowledged or found in self._uncertain:
+            return []
+        return [f"group {GROUP!r} has offset {found}, though {self.acknowledged} was acknowledged last"]
+
+    def committed(self, group: str) -> int | None:
+        """What a group has committed for partition 0 of "orders", -1 for nothing; None: its coordinator does not say."""
+        begun_ns, found = self._host.now_ns(), list[int]()
+
+        def told(answer: Message | None) -> None:
+            if answer is not None and not answer.error_code and not answer.topics[0].partitions[0].error_code:
+                found.append(answer.topics[0].partitions[0].committed_offset)
+
+        while not found and self._host.now_ns() - begun_ns < READ_MS * 1e6:
+            for address in self._addresses:
+                self._asker.ask(address, ApiKey.OFFSET_FETCH, FETCH_VERSION, _fetch(group), told)
+            self._host.advance(200.0)
+        return found[0] if found else None
+
+
+def _unheard(_: Message | None) -> None:
+    """An answer that nobody waits for."""
+
+
+def _commit(offset: int) -> Message:
+    partition = Message(partition_index=0, committed_offset=offset, committed_leader_epoch=-1, committed_metadata="")
+    return Message(
+        group_id=GROUP,
+        generation_id_or_member_epoch=-1,
+        member_id="",
+        group_instance_id=None,
+        topics=[Message(name=TOPIC, partitions=[partition])],
+    )
+
+
+def _fetch(group: str) -> Message:
+    """Of what is settled: an offset that a transaction holds has the coordinator ask for patience."""
+    return Message(group_id=group, topics=[Message(name=TOPIC, partition_indexes=[0])], require_stable=True)

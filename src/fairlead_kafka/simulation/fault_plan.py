@@ -1,0 +1,209 @@
+"""Fault plans: what goes wrong in a world, when and for how long, drawn from its seed and printable."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import log
+from random import Random
+from typing import Any
+
+from fairlead_kafka.base.codes import ErrorCode
+
+CLEAN_SHARE = 0.05
+"""Of all seeds, those in which nothing goes wrong: what fails there is no matter of faults."""
+
+
+EARLY_MS = 60.0
+"""A fifth of all faults come this early: beginnings are delicate."""
+KINDS_MAX = 5
+"""Kinds of faults in one world: few at a time, so that each comes often enough to combine with itself."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One thing that goes wrong. `kind` and `what` are for whoever carries it out; times in ms since the world began."""
+
+    at_ms: float
+    kind: str
+    what: tuple[tuple[str, Any], ...]
+    lasts_ms: float = 0.0
+
+    def __getitem__(self, name: str) -> Any:
+        return dict(self.what)[name]
+
+    def __str__(self) -> str:
+        words = ", ".join(f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}" for name, value in self.what)
+        lasting = f", for {self.lasts_ms:.0f} ms" if self.lasts_ms else ""
+        return f"+{self.at_ms:.0f} ms: {self.kind}{': ' if words else ''}{words}{lasting}"
+
+
+@dataclass(frozen=True)
+class Place:
+    """What there is to break: how many of each."""
+
+    clients: int
+    brokers: int
+    partitions: Sequence[tuple[str, int]]
+
+
+RETRIABLE = (
+    (ErrorCode.CORRUPT_MESSAGE, False),
+    (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, False),
+    (ErrorCode.NOT_LEADER_OR_FOLLOWER, False),
+    (ErrorCode.REQUEST_TIMED_OUT, True),
+    (ErrorCode.REQUEST_TIMED_OUT, False),
+    (ErrorCode.NETWORK_EXCEPTION, True),
+    (ErrorCode.NOT_ENOUGH_REPLICAS, False),
+    (ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, True),
+    (ErrorCode.KAFKA_STORAGE_ERROR, False),
+)
+"""Answers to a batch that a producer repeats, and whether it was written all the same."""
+FATAL = ((ErrorCode.INVALID_RECORD, False), (ErrorCode.TOPIC_AUTHORIZATION_FAILED, False), (ErrorCode.RECORD_LIST_TOO_LARGE, False))
+"""Answers that fail a batch for good."""
+
+
+class Drawing:
+    """Draws faults for one world from its generator."""
+
+    def __init__(self, dice: Random, place: Place, until_ms: float) -> None:
+        self._dice = dice
+        self._place = place
+        self._until_ms = until_ms
+
+    def plan(self, kinds: Sequence[str], most: int) -> list[Fault]:
+        """Up to `most` faults, in order of time; all of them have ended by `until_ms`. A kind that is named twice comes twice as often."""
+        dice = self._dice
+        if dice.random() < CLEAN_SHARE:
+            return []
+        chosen = [dice.choice(list(kinds)) for _ in range(1 + dice.randrange(KINDS_MAX))]  # a world has its own diseases
+        faults = [self._draw(dice.choice(chosen)) for _ in range(2 + dice.randrange(most - 1))]
+        return sorted(faults, key=lambda fault: fault.at_ms)
+
+    def _draw(self, kind: str) -> Fault:
+        dice = self._dice
+        at_ms = dice.random() * (self._until_ms if dice.random() < 0.8 else EARLY_MS)
+        lasts_ms = min(-log(1.0 - dice.random()) * 0.25 * self._until_ms, self._until_ms - at_ms)
+        what = getattr(self, f"_{kind.replace(' ', '_')}")()
+        momentary = kind in ("reset", "move", "forget", "grow", "prefer", "reassign")
+        return Fault(round(at_ms, 1), kind, tuple(what.items()), 0.0 if momentary else round(lasts_ms, 1))
+
+    def _client(self) -> int:
+        return self._dice.randrange(self._place.clients)
+
+    def _broker(self) -> int:
+        return self._dice.randrange(self._place.brokers)
+
+    # What each kind needs to know
+
+    def _cut(self) -> dict[str, Any]:
+        way = self._dice.choice(["both", "to broker", "to client"])
+        return {"client": self._client(), "broker": self._broker(), "way": way, "lost": self._dice.random() < 0.5}
+
+    def _reset(self) -> dict[str, Any]:
+        return {"client": self._client(), "broker": self._broker()}
+
+    def _weather(self) -> dict[str, Any]:
+        return {"client": self._client(), "broker": self._broker(), **self._conditions()}
+
+    def _conditions(self) -> dict[str, Any]:
+        dice = self._dice
+        return {
+            "latency_ms": round(dice.choice([0.1, 1.0, 20.0, 150.0]) * dice.random(), 2),
+            "jitter_ms": round(dice.choice([0.0, 1.0, 30.0]) * dice.random(), 2),
+            "loss": round(dice.choice([0.0, 0.05, 0.4]) * dice.random(), 3),
+            "resets": round(dice.choice([0.0, 0.0, 0.1]) * dice.random(), 3),
+            "bytes_per_ms": round(dice.choice([0.0, 0.0, 20.0]) * (1 + dice.random()), 1),
+        }
+
+    def _slow(self) -> dict[str, Any]:
+        dice = self._dice
+        ms = round(dice.choice([5.0, 50.0, 600.0]) * (0.1 + dice.random()), 1)
+        return {"broker": self._broker(), "ms": ms, "fault": dice.choice(["serial", "latency"])}
+
+    def _freeze(self) -> dict[str, Any]:
+        return {"broker": self._broker()}
+
+    def _kill(self) -> dict[str, Any]:
+        return {"broker": self._broker(), "elect": self._dice.random() < 0.7}
+
+    def _power(self) -> dict[str, Any]:
+        return {"broker": self._broker()}
+
+    def _stop(self) -> dict[str, Any]:
+        return {"broker": self._broker()}
+
+    def _prefer(self) -> dict[str, Any]:
+        return {}
+
+    def _reassign(self) -> dict[str, Any]:
+        topic, partition = self._dice.choice(list(self._place.partitions))
+        return {"topic": topic, "partition": partition}
+
+    def _full(self) -> dict[str, Any]:
+        return {"broker": self._broker()}
+
+    def _torn(self) -> dict[str, Any]:
+        return {"broker": self._broker(), "effects": 1 + self._dice.randrange(self._dice.choice([2, 20]))}
+
+    def _blackout(self) -> dict[str, Any]:
+        return {}
+
+    def _pair(self) -> dict[str, Any]:
+        one = self._broker()
+        return {"broker": one, "other": (one + 1 + self._dice.randrange(self._place.brokers - 1)) % self._place.brokers}
+
+    def _between(self) -> dict[str, Any]:
+        return {**self._pair(), "way": self._dice.choice(["both", "to one", "to other"]), "lost": self._dice.random() < 0.5}
+
+    def _isolate(self) -> dict[str, Any]:
+        return {"broker": self._broker(), "from controller": self._dice.random() < 0.5, "lost": self._dice.random() < 0.5}
+
+    def _cut_off(self) -> dict[str, Any]:
+        way = self._dice.choice(["both", "to broker", "to controller"])
+        return {"broker": self._broker(), "way": way, "lost": self._dice.random() < 0.5}
+
+    def _bad_line(self) -> dict[str, Any]:
+        return {**self._pair(), **self._conditions()}
+
+    def _clock(self) -> dict[str, Any]:
+        return {"broker": self._broker(), "ms": self._dice.choice([-600_000, -3_000, 3_000, 600_000])}
+
+    def _move(self) -> dict[str, Any]:
+        topic, partition = self._dice.choice(list(self._place.partitions))
+        return {"topic": topic, "partition": partition, "broker": self._broker(), "truncate": self._dice.random() < 0.5}
+
+    def _replication(self) -> dict[str, Any]:
+        return {"most_ms": round(self._dice.choice([5.0, 100.0, 800.0]) * self._dice.random(), 1)}
+
+    def _markers(self) -> dict[str, Any]:
+        return {"most_ms": round(self._dice.choice([10.0, 300.0]) * self._dice.random(), 1)}
+
+    def _refusals(self) -> dict[str, Any]:
+        share = self._dice.choice([0.05, 0.4, 0.8]) * (0.3 + 0.7 * self._dice.random())
+        return {"share": round(share, 3), "fatal": self._dice.random() < 0.2}
+
+    def _troubles(self) -> dict[str, Any]:
+        return {"share": round(self._dice.random(), 3)}
+
+    def _small_batches(self) -> dict[str, Any]:
+        return {"bytes": 150 + self._dice.randrange(600)}
+
+    def _metadata_lag(self) -> dict[str, Any]:
+        return {"ms": round(self._dice.random() * 1500.0, 1)}
+
+    def _forget(self) -> dict[str, Any]:
+        return {}
+
+    def _grow(self) -> dict[str, Any]:
+        return {"topic": self._dice.choice(list(self._place.partitions))[0]}
+
+    def _disk(self) -> dict[str, Any]:
+        dice = self._dice
+        append_ms = round(dice.choice([0.1, 5.0, 60.0]) * dice.random(), 2)
+        return {"sync_ms": round(dice.choice([1.0, 20.0, 300.0]) * dice.random(), 2), "append_ms": append_ms}
+
+
+def described(faults: Sequence[Fault]) -> str:
+    """The plan, a line for each fault."""
+    return "\n".join(f"  {fault}" for fault in faults) or "  no faults"

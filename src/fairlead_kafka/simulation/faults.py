@@ -1,0 +1,84 @@
+"""Carries a fault plan out: what all worlds have in common, which is the network between applications and brokers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from random import Random
+
+from fairlead_kafka.base.units import ms_to_ns
+from fairlead_kafka.runtime import Conditions, Handle, VirtualHost, VirtualLink
+from fairlead_kafka.simulation.application import Application
+from fairlead_kafka.simulation.fault_plan import Fault
+from fairlead_kafka.simulation.script import Script
+from fairlead_kafka.simulation.workload import Sender
+
+End = Callable[[], None]
+"""Ends a fault that lasts."""
+
+
+class Faults:
+    """The ill will of a world. A kind of fault "small batches" is begun by the method `_small_batches`, which gives what ends it."""
+
+    def __init__(self, host: VirtualHost, script: Script, senders: Sequence[Sender], calm: Conditions, dice: Random) -> None:
+        self._host = host
+        self._script = script
+        self._senders = senders
+        self._calm = calm
+        self._dice = dice
+
+    def broker_handles(self) -> Sequence[Handle]:
+        """The brokers, as they are now."""
+        raise AssertionError("each world has its own brokers")
+
+    @property
+    def applications(self) -> list[Application]:
+        """As they are now: some are replaced when they die."""
+        return [sender.application for sender in self._senders if sender.application is not None]
+
+    def plan(self, faults: Sequence[Fault], begun_ns: int) -> None:
+        """Have every fault begin and end at its time."""
+        for fault in faults:
+            self._script.at(begun_ns + ms_to_ns(fault.at_ms), self._begin, fault)
+
+    def heal(self) -> None:
+        """Everything is well again."""
+        for application in self.applications:
+            for broker in self.broker_handles():
+                link = self._host.link(application.handle, broker)
+                link.conditions = self._calm
+                link.heal()
+
+    def _begin(self, fault: Fault) -> None:
+        end = getattr(self, f"_{fault.kind.replace(' ', '_')}")(fault)
+        if end is not None:
+            self._script.after(fault.lasts_ms, end)
+
+    def _link(self, fault: Fault) -> VirtualLink:
+        return self._host.link(self.applications[fault["client"]].handle, self.broker_handles()[fault["broker"]])
+
+    # The kinds: each begins a fault and gives what ends it
+
+    def _cut(self, fault: Fault) -> End:
+        toward = {
+            "both": None,
+            "to broker": self.broker_handles()[fault["broker"]],
+            "to client": self.applications[fault["client"]].handle,
+        }
+        link = self._link(fault)
+        link.cut(toward[fault["way"]])
+
+        def end() -> None:
+            if fault["lost"]:
+                link.reset()  # TCP has given up: what was under way never arrives
+            link.heal()
+
+        return end
+
+    def _reset(self, fault: Fault) -> None:
+        self._link(fault).reset()
+
+    def _weather(self, fault: Fault) -> End:
+        link = self._link(fault)
+        names = ("latency_ms", "jitter_ms", "loss", "resets", "bytes_per_ms")
+        link.conditions = Conditions(**{name: fault[name] for name in names})
+        return lambda: setattr(link, "conditions", self._calm)

@@ -1,0 +1,42 @@
+"""Producers that were taken for dead and speak once more, after another one has taken their transactional id: nobody may listen.
+
+A process that hangs for a while, or a request that the network kept for too long, looks like this to the brokers. Each former life asks
+every broker for a commit; the transaction that it would end is its successor's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.producer.identity import Identity
+from fairlead_kafka.runtime import VirtualHost
+from fairlead_kafka.simulation.committer import Asker
+from fairlead_kafka.wire import ApiKey, Message
+
+END_VERSION = 3
+
+
+class FormerLives:
+    """Speaks for them. `violated` hears of each that a broker listened to."""
+
+    def __init__(self, host: VirtualHost, addresses: Sequence[str], violated: Callable[[str], None]) -> None:
+        self._addresses = addresses
+        self._violated = violated
+        self._asker = Asker(host)
+        self.refused = 0
+        """Commits that a broker would not have because of who asked."""
+
+    def commit(self, transactional_id: str, former: Identity) -> None:
+        """End the open transaction of `transactional_id`, as `former` would."""
+        request = Message(transactional_id=transactional_id, producer_id=former.producer_id, producer_epoch=former.epoch, committed=True)
+        for address in self._addresses:
+            self._asker.ask(address, ApiKey.END_TXN, END_VERSION, request, lambda answer: self._told(transactional_id, former, answer))
+
+    def _told(self, transactional_id: str, former: Identity, answer: Message | None) -> None:
+        if answer is None:
+            return
+        self.refused += answer.error_code == ErrorCode.PRODUCER_FENCED
+        if not answer.error_code:
+            who = f"producer {former.producer_id} of epoch {former.epoch}"
+            self._violated(f"{who} committed a transaction of {transactional_id!r}, which another one had taken over")

@@ -1,0 +1,138 @@
+"""The judge: what the log holds against what applications were told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fairlead_kafka.base.units import ns_to_ms
+from fairlead_kafka.records import decode
+from fairlead_kafka.simulation.model_log import ModelPartition
+from fairlead_kafka.simulation.workload import Sender, Told
+
+Place = tuple[str, int]
+Contents = dict[Place, list[bytes | None]]
+"""(topic, partition) → the values by offset; None at offsets that hold no record of a user."""
+SLACK_MS = 5.0
+"""How much later than delivery.timeout.ms a record may be settled: the machine looks into its intake once a millisecond."""
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """What a producer's configuration promises."""
+
+    settles_within_ms: float
+    durable: bool
+    """acks=all: what is acknowledged is in the log."""
+    once: bool
+    """Idempotence: nothing is there twice, and order holds through every retry."""
+    ordered: bool
+    """One request in flight: acknowledged offsets rise."""
+    one_order: bool
+    """Records with and without key share one order; not so where unkeyed ones are bound late."""
+
+
+def contents_of(partition: ModelPartition) -> list[bytes | None]:
+    """The values of a model partition by offset."""
+    values: list[bytes | None] = []
+    data = b"".join(batch.data for batch in partition.batches if batch.data is not None)
+    decoded = decode(data) if data else None
+    flat = iter(decoded.values.to_list() if decoded is not None and decoded.values is not None else ())
+    for batch in partition.batches:
+        values += [None] * batch.header.count if batch.data is None else [next(flat) for _ in range(batch.header.count)]
+    return values
+
+
+def identify(value: bytes) -> tuple[int, int]:
+    """The producer's number and the record's serial in a value that `Sender.value` made."""
+    number, serial, _ = value.split(b"/", 2)
+    return int(number), int(serial)
+
+
+def judge(sender: Sender, promise: Promise, contents: Contents, durable: Sequence[str]) -> list[str]:
+    """Everything that is wrong with what one producer sent; `durable`: the topics that nothing acknowledged may be lost from."""
+    found: list[str] = []
+    found += _unsettled_or_late(sender, promise)
+    if promise.durable:
+        found += _lost(sender, contents, durable)
+    places = [(place, offset, serial) for place, offset, serial in _own(sender.number, contents)]
+    if promise.once:
+        found += _twice(sender, places)
+        found += _out_of_order(sender, places, promise.one_order)
+    elif promise.ordered:
+        # Where acknowledged records may be lost, their offsets are given out again.
+        placed = [(serial, told) for serial, told in _acknowledged(sender) if told.topic in durable]
+        acknowledged = sorted(((told.topic, told.partition), told.offset, serial) for serial, told in placed)
+        found += _out_of_order(sender, acknowledged, promise.one_order)
+    return found
+
+
+def _acknowledged(sender: Sender) -> Iterable[tuple[int, Told]]:
+    return ((serial, told) for serial, told in enumerate(sender.told) if told.acknowledged and told.offset >= 0)
+
+
+def _own(number: int, contents: Contents) -> Iterable[tuple[Place, int, int]]:
+    for place, values in contents.items():
+        for offset, value in enumerate(values):
+            if value is not None:
+                producer, serial = identify(value)
+                if producer == number:
+                    yield place, offset, serial
+
+
+def _unsettled_or_late(sender: Sender, promise: Promise) -> list[str]:
+    found = []
+    for serial, told in enumerate(sender.told):
+        if told.settled_ns < 0:
+            if serial in sender.abandoned:
+                continue
+            found.append(f"{sender.name}: record {serial} for {told.topic!r} was never settled")
+            continue
+        took_ms = ns_to_ms(told.settled_ns - told.handed_ns)
+        if took_ms > promise.settles_within_ms + SLACK_MS:
+            limit = f"delivery.timeout.ms={promise.settles_within_ms:g}"
+            found.append(f"{sender.name}: record {serial} was settled after {took_ms:.1f} ms, {limit} ({told.error or 'acknowledged'})")
+    return found
+
+
+def _lost(sender: Sender, contents: Contents, durable: Sequence[str]) -> list[str]:
+    found = []
+    for serial, told in enumerate(sender.told):
+        if not told.acknowledged or told.topic not in durable:
+            continue
+        values = contents.get((told.topic, told.partition), [])
+        if told.offset < 0:
+            if not any(value is not None and identify(value) == (sender.number, serial) for value in values):
+                found.append(f"{sender.name}: record {serial} was acknowledged as a duplicate and is not in {told.topic}-{told.partition}")
+            continue
+        value = values[told.offset] if told.offset < len(values) else None
+        if value is None or identify(value) != (sender.number, serial):
+            there = "nothing" if value is None else "record {1} of producer {0}".format(*identify(value))
+            place = f"{told.topic}-{told.partition} at {told.offset}"
+            found.append(f"{sender.name}: record {serial} was acknowledged in {place}, where {there} is")
+    return found
+
+
+def _twice(sender: Sender, places: Sequence[tuple[Place, int, int]]) -> list[str]:
+    first: dict[int, Any] = {}
+    found = []
+    for (topic, partition), offset, serial in places:
+        where = f"{topic}-{partition} at {offset}"
+        if serial in first:
+            found.append(f"{sender.name}: record {serial} is there twice: {first[serial]}, and {where}")
+        first.setdefault(serial, where)
+    return found
+
+
+def _out_of_order(sender: Sender, places: Sequence[tuple[Place, int, int]], one_order: bool) -> list[str]:
+    found = []
+    newest: dict[tuple[Place, bool], int] = {}
+    for place, offset, serial in places:
+        key = (place, one_order or sender.told[serial].placed)
+        before = newest.get(key, -1)
+        if serial < before:
+            topic, partition = place
+            found.append(f"{sender.name}: {topic}-{partition} has record {serial} at {offset}, behind record {before}")
+        newest[key] = max(before, serial)
+    return found

@@ -1,0 +1,140 @@
+"""Who writes to a compacted topic, one record after the other, and knows of each key which value was acknowledged last.
+
+Compaction may take any record but the newest of its key, and of a key that was deleted the tombstone too, after a while. Replicas compact
+each in its own time, so that they hold other batches; what their records come to, key by key, has to be the same on all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from random import Random
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import UsageError
+from fairlead_kafka.core.effects import Buffer
+from fairlead_kafka.records import Slice, columns_from_lists, decode, encode
+from fairlead_kafka.runtime import VirtualHost
+from fairlead_kafka.simulation.committer import PATIENCE_MS, Asker
+from fairlead_kafka.simulation.real_cluster import RealCluster
+from fairlead_kafka.simulation.replica_logs import READ_MAX_BYTES, held
+from fairlead_kafka.simulation.script import Script
+from fairlead_kafka.wire import ApiKey, Message
+
+TOPIC = "states"
+CONFIGS = {
+    "cleanup.policy": "compact",
+    "min.cleanable.dirty.ratio": "0.01",
+    "delete.retention.ms": "500",
+    "segment.bytes": str(READ_MAX_BYTES),
+}
+PRODUCE_VERSION = 9
+KEYS = [b"key %d" % number for number in range(4)]
+PAUSE_MS = 60.0
+TIMEOUT_MS = 300
+DELETED_SHARE = 0.2
+NEVER_TAKEN = (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+"""Answers that leave no doubt: nothing was written there, and nothing will be.
+
+NOT_LEADER_OR_FOLLOWER does not: a leader says so too that wrote the record, waited for its followers, and was deposed meanwhile.
+"""
+State = dict[bytes, bytes | None]
+
+
+class KeyedWriter:
+    """Writes 1, 2, 3 ... under one key or another, asking every broker each time: the leader is the one that takes it."""
+
+    def __init__(self, host: VirtualHost, script: Script, addresses: Sequence[str], dice: Random) -> None:
+        self._host = host
+        self._script = script
+        self._addresses = addresses
+        self._dice = dice
+        self._asker = Asker(host)
+        self._finished = False
+        self._serial = 0
+        self.acknowledged: State = {}
+        """Key → the value that was acknowledged last; None: it was deleted."""
+        self._uncertain: dict[bytes, set[bytes | None]] = {key: set() for key in KEYS}
+        """Values that may have been taken, then or later."""
+
+    def begin(self) -> None:
+        """Write one, and another a little later."""
+        if self._finished:
+            return
+        self._serial += 1
+        key = self._dice.choice(KEYS)
+        value = None if self._dice.random() < DELETED_SHARE else b"%d" % self._serial
+        codes: list[int | None] = []
+        for address in self._addresses:
+            self._asker.ask(
+                address, ApiKey.PRODUCE, PRODUCE_VERSION, self._record(key, value), lambda answer: self._told(key, value, codes, answer)
+            )
+        self._script.after(PAUSE_MS * (0.5 + self._dice.random()), self._go_on, key, value, codes, self._host.now_ns())
+
+    def finish(self) -> None:
+        """Write nothing more."""
+        self._finished = True
+
+    def _go_on(self, key: bytes, value: bytes | None, codes: list[int | None], begun_ns: int) -> None:
+        if len(codes) < len(self._addresses) and self._host.now_ns() - begun_ns < PATIENCE_MS * 1e6:
+            self._script.after(20.0, self._go_on, key, value, codes, begun_ns)
+            return
+        known = ErrorCode.NONE in codes or (len(codes) == len(self._addresses) and all(code in NEVER_TAKEN for code in codes))
+        if not known:
+            self._uncertain[key].add(value)
+        self.begin()
+
+    def _told(self, key: bytes, value: bytes | None, codes: list[int | None], answer: Message | None) -> None:
+        codes.append(None if answer is None else answer.responses[0].partition_responses[0].error_code)
+        if codes[-1] == ErrorCode.NONE:
+            if value in self._uncertain[key]:
+                return  # it came late, behind others perhaps, and stays uncertain
+            self.acknowledged[key] = value
+
+    def _record(self, key: bytes, value: bytes | None) -> Message:
+        columns = columns_from_lists([key], [value])
+        batch = encode([Slice(columns, 0, 1, None)], create_time_ms=1_700_000_000_000 + self._serial).buffer
+        rows = [Message(name=TOPIC, partition_data=[Message(index=0, records=batch)])]
+        return Message(transactional_id=None, acks=-1, timeout_ms=TIMEOUT_MS, topic_data=rows)
+
+    def judge(self, cluster: RealCluster) -> list[str]:
+        """What is wrong with the replicas in the end, once they have compacted what they liked."""
+        image = cluster.controller.image.topics[TOPIC]
+        states: dict[int, State] = {}
+        for node_id in image.partitions[0].replicas:
+            broker = cluster.brokers[node_id]
+            log = broker.machine.logs.known(image.topic_id, 0)
+            states[node_id] = state_of([held(cluster, broker, log)])
+        found = [
+            f"{TOPIC}-0: on broker {node_id} the records come to {_shown(own)}, on others to {_shown(next(iter(states.values())))}"
+            for node_id, own in states.items()
+            if _present(own) != _present(next(iter(states.values())))
+        ]
+        state = states[image.partitions[0].leader]
+        for key in KEYS:
+            value = state.get(key)
+            if value != self.acknowledged.get(key) and value not in self._uncertain[key]:
+                found.append(f"{TOPIC}-0: {key!r} is {value!r} in the end, though {self.acknowledged.get(key)!r} was acknowledged last")
+        return found
+
+
+def state_of(batches: Iterable[Buffer]) -> State:
+    """What the records of a log come to: of each key the newest value."""
+    state: State = {}
+    for data in batches:
+        if data:
+            records = decode(bytes(data))
+            if records.keys is None:
+                raise UsageError("a compacted topic has records without keys")
+            for key, value in zip(records.keys.to_list(), records.values.to_list(), strict=True):
+                assert key is not None
+                state[key] = value
+    return state
+
+
+def _present(state: Mapping[bytes, bytes | None]) -> State:
+    """Without what was deleted: one replica may have its tombstone still."""
+    return {key: value for key, value in state.items() if value is not None}
+
+
+def _shown(state: Mapping[bytes, bytes | None]) -> str:
+    return ", ".join(f"{key!r}: {value!r}" for key, value in sorted(_present(state).items()))

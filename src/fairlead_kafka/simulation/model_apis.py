@@ -1,0 +1,180 @@
+"""What model brokers answer besides Produce: versions, metadata, producer ids, and for the coordinator of transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.simulation.model_log import NOWHERE, ModelPartition, ModelTopic
+from fairlead_kafka.simulation.model_transactions import ModelTransactions
+from fairlead_kafka.wire import ApiKey, Message, Request
+
+if TYPE_CHECKING:
+    from fairlead_kafka.simulation.model_broker import ModelBroker
+    from fairlead_kafka.simulation.produce_cluster import ProduceCluster
+
+VERSIONS: dict[ApiKey, tuple[int, int]] = {
+    ApiKey.PRODUCE: (3, 12),
+    ApiKey.METADATA: (4, 12),
+    ApiKey.API_VERSIONS: (0, 4),
+    ApiKey.INIT_PRODUCER_ID: (0, 4),
+    ApiKey.FIND_COORDINATOR: (0, 4),
+    ApiKey.ADD_PARTITIONS_TO_TXN: (0, 3),
+    ApiKey.ADD_OFFSETS_TO_TXN: (0, 3),
+    ApiKey.END_TXN: (0, 3),
+    ApiKey.TXN_OFFSET_COMMIT: (0, 3),
+}
+"""What a model broker offers."""
+PORT = 9092
+"""Where every model broker listens, under its own name."""
+
+
+class ModelApis:
+    """The answers that any broker of a cluster can give."""
+
+    def __init__(self, cluster: ProduceCluster) -> None:
+        self._cluster = cluster
+        self.transactions = ModelTransactions(cluster, self._new_producer_id)
+        self._last_producer_id = 999
+        self._answers: dict[int, Callable[[ModelBroker, Request, int], Message | None]] = {
+            ApiKey.API_VERSIONS: self._api_versions,
+            ApiKey.METADATA: self._metadata,
+            ApiKey.INIT_PRODUCER_ID: self._init_producer_id,
+            ApiKey.FIND_COORDINATOR: self._find_coordinator,
+            ApiKey.ADD_PARTITIONS_TO_TXN: self._add_partitions,
+            ApiKey.ADD_OFFSETS_TO_TXN: self._add_offsets,
+            ApiKey.END_TXN: self._end,
+            ApiKey.TXN_OFFSET_COMMIT: self._commit_offsets,
+        }
+
+    def answer(self, broker: ModelBroker, request: Request, accepted_ns: int) -> Message | None:
+        """The response; None closes the connection, as for an API that is not offered. `accepted_ns`: since when it stands."""
+        answer = self._answers.get(request.api_key)
+        return None if answer is None else answer(broker, request, accepted_ns)
+
+    def _new_producer_id(self) -> int:
+        self._last_producer_id += 1
+        return self._last_producer_id
+
+    def _api_versions(self, broker: ModelBroker, request: Request, _: int) -> Message:
+        keys = [Message(api_key=int(key), min_version=low, max_version=high) for key, (low, high) in VERSIONS.items()]
+        return Message(error_code=0, api_keys=keys, throttle_time_ms=0)
+
+    def _init_producer_id(self, broker: ModelBroker, request: Request, accepted_ns: int) -> Message | None:
+        key = request.message.transactional_id
+        if key is not None:
+            if not self.transactions.hears(key, accepted_ns):
+                return None
+            code = self._misplaced(broker, request, key)
+            producer_id, epoch = -1, -1
+            if not code:
+                code, producer_id, epoch = self.transactions.initialize(request, accepted_ns)
+            return Message(throttle_time_ms=0, error_code=code, producer_id=producer_id, producer_epoch=epoch)
+        code = self._cluster.trouble(broker.node_id, ApiKey.INIT_PRODUCER_ID)
+        if code:
+            return Message(throttle_time_ms=0, error_code=code, producer_id=-1, producer_epoch=-1)
+        return Message(throttle_time_ms=0, error_code=0, producer_id=self._new_producer_id(), producer_epoch=self._cluster.first_epoch)
+
+    # Coordinators
+
+    def _misplaced(self, broker: ModelBroker, request: Request, key: str) -> int:
+        """The error code if this broker does not coordinate `key`, or a script wants one; else 0."""
+        if self.transactions.coordinator(key) != broker.node_id:
+            return ErrorCode.NOT_COORDINATOR
+        return self._cluster.trouble(broker.node_id, ApiKey(request.api_key))
+
+    def _find_coordinator(self, broker: ModelBroker, request: Request, _: int) -> Message:
+        keys = request.message.coordinator_keys if request.version >= 4 else [request.message.key]
+        found = [self._coordinator(broker, key) for key in keys]
+        if request.version >= 4:
+            return Message(throttle_time_ms=0, coordinators=found)
+        first = found[0]
+        fields = {"error_code": first.error_code, "node_id": first.node_id, "host": first.host, "port": first.port}
+        return Message(throttle_time_ms=0, error_message=None, **fields)
+
+    def _coordinator(self, broker: ModelBroker, key: str) -> Message:
+        node_id = self.transactions.coordinator(key)
+        code = self._cluster.trouble(broker.node_id, ApiKey.FIND_COORDINATOR)
+        if code or node_id == NOWHERE:
+            code = code or ErrorCode.COORDINATOR_NOT_AVAILABLE
+            return Message(key=key, node_id=-1, host="", port=-1, error_code=code, error_message=None)
+        host = self._cluster.machines[node_id].name
+        return Message(key=key, node_id=node_id, host=host, port=PORT, error_code=0, error_message=None)
+
+    def _add_partitions(self, broker: ModelBroker, request: Request, accepted_ns: int) -> Message | None:
+        message = request.message
+        key = message.v3_and_below_transactional_id
+        if not self.transactions.hears(key, accepted_ns):
+            return None
+        partitions = [(topic.name, index) for topic in message.v3_and_below_topics for index in topic.partitions]
+        code = self._misplaced(broker, request, key) or self.transactions.add_partitions(request, partitions)
+        results = [
+            Message(
+                name=topic.name,
+                results_by_partition=[Message(partition_index=index, partition_error_code=code) for index in topic.partitions],
+            )
+            for topic in message.v3_and_below_topics
+        ]
+        return Message(throttle_time_ms=0, results_by_topic_v3_and_below=results)
+
+    def _add_offsets(self, broker: ModelBroker, request: Request, accepted_ns: int) -> Message | None:
+        return self._coordinated(broker, request, accepted_ns, self.transactions.add_offsets)
+
+    def _end(self, broker: ModelBroker, request: Request, accepted_ns: int) -> Message | None:
+        return self._coordinated(broker, request, accepted_ns, self.transactions.end)
+
+    def _coordinated(self, broker: ModelBroker, request: Request, accepted_ns: int, act: Callable[[Request], int]) -> Message | None:
+        key = request.message.transactional_id
+        if not self.transactions.hears(key, accepted_ns):
+            return None
+        return Message(throttle_time_ms=0, error_code=self._misplaced(broker, request, key) or act(request))
+
+    def _commit_offsets(self, broker: ModelBroker, request: Request, accepted_ns: int) -> Message | None:
+        message = request.message
+        if not self.transactions.hears(message.transactional_id, accepted_ns):
+            return None
+        code = self._misplaced(broker, request, message.group_id) or self.transactions.commit_offsets(request)
+        topics = [
+            Message(
+                name=topic.name,
+                partitions=[Message(partition_index=each.partition_index, error_code=code) for each in topic.partitions],
+            )
+            for topic in message.topics
+        ]
+        return Message(throttle_time_ms=0, topics=topics)
+
+    # Metadata
+
+    def _metadata(self, broker: ModelBroker, request: Request, _: int) -> Message:
+        cluster = self._cluster
+        asked = request.message.topics
+        names = list(cluster.log.topics) if asked is None else [topic.name for topic in asked]
+        nodes = [Message(node_id=each.node_id, host=each.name, port=PORT, rack=None) for each in cluster.machines if each.running]
+        topics = [self._topic(broker, name) for name in names]
+        return Message(throttle_time_ms=0, brokers=nodes, cluster_id=cluster.name, controller_id=broker.node_id, topics=topics)
+
+    def _topic(self, broker: ModelBroker, name: str) -> Message:
+        topic = self._cluster.log.topics.get(name)
+        code = self._cluster.trouble(broker.node_id, ApiKey.METADATA) or (0 if topic else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        if code or topic is None:
+            return Message(error_code=code, name=name, is_internal=False, partitions=[])
+        return Message(error_code=0, name=name, topic_id=topic.topic_id, is_internal=False, partitions=self._partitions(broker, topic))
+
+    def _partitions(self, broker: ModelBroker, topic: ModelTopic) -> list[Message]:
+        return [self._partition(broker, index, partition) for index, partition in enumerate(topic.partitions)]
+
+    def _partition(self, broker: ModelBroker, index: int, partition: ModelPartition) -> Message:
+        leader, epoch = partition.leader, partition.leader_epoch
+        if broker.node_id != leader and self._cluster.host.now_ns() < partition.moved_ns + self._cluster.metadata_lag_ns:
+            leader, epoch = partition.previous_leader, epoch - 1  # this broker has not heard of it yet
+        nodes = list(range(len(self._cluster.machines)))
+        return Message(
+            error_code=ErrorCode.NONE if leader != NOWHERE else ErrorCode.LEADER_NOT_AVAILABLE,
+            partition_index=index,
+            leader_id=leader,
+            leader_epoch=epoch,
+            replica_nodes=nodes,
+            isr_nodes=nodes,
+            offline_replicas=[],
+        )

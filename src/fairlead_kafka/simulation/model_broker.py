@@ -1,0 +1,308 @@
+"""A broker that is cheap: it serves what producers ask, over the log that all brokers of its cluster share, and can be slow or wrong."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import DecodeError
+from fairlead_kafka.core.effects import Close, Effect, Listen, StopListening, Write
+from fairlead_kafka.core.events import Accepted, Disconnected, Event, Received, Submitted
+from fairlead_kafka.records import scan, verify
+from fairlead_kafka.simulation.model_apis import PORT
+from fairlead_kafka.simulation.model_log import NOWHERE, ModelPartition
+from fairlead_kafka.wire import ApiKey, FrameReader, Message, Request, decode_request, encode_response, peek_request
+
+if TYPE_CHECKING:
+    from fairlead_kafka.simulation.produce_cluster import ProduceCluster
+
+SERIAL, LATENCY = "serial", "latency"
+FAULTS = (SERIAL, LATENCY)
+_LISTENER = 1
+
+
+@dataclass(slots=True, frozen=True)
+class Refusal:
+    """What a script wants a batch to be answered: an error code, with the batch `written` all the same or not."""
+
+    error_code: int
+    written: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class _Outcome:
+    """What became of one partition's part of a request, until its answer leaves."""
+
+    index: int
+    error_code: int
+    base_offset: int = NOWHERE
+    end_offset: int = 0
+    partition: ModelPartition | None = None
+    leader_epoch: int = 0
+
+
+class _Connection:
+    """One accepted connection."""
+
+    __slots__ = ("accepted_ns", "busy", "number", "open", "reader", "release_ns", "waiting")
+
+    def __init__(self, number: int, accepted_ns: int) -> None:
+        self.number = number
+        self.accepted_ns = accepted_ns
+        self.reader = FrameReader()
+        self.waiting: deque[memoryview] = deque()
+        """Requests behind the one that is being served."""
+        self.busy = False
+        self.open = True
+        self.release_ns = 0
+        """When the last answer leaves: later ones leave no earlier."""
+
+
+class ModelBroker:
+    """The machine of one model broker. Written to be fast: a Produce request of one small batch costs some 40 microseconds."""
+
+    def __init__(self, cluster: ProduceCluster, node_id: int) -> None:
+        self.cluster = cluster
+        self.node_id = node_id
+        self.name = f"{cluster.name}-{node_id}"
+        self.running = True
+        self.frozen = False
+        """As after SIGSTOP: nothing is served, nothing is closed, the network goes on taking what comes."""
+        self.request_ns = self.batch_ns = 0
+        """What a Produce request takes to serve, and each batch in it more; one request of a connection after another."""
+        self.delay_ns = 0
+        """How much later its answers come, as `fault` has it."""
+        self.fault = SERIAL
+        self.requests = 0
+        """Produce requests served."""
+        self._events: deque[Event] = deque()
+        self._operations: deque[Callable[[ModelBroker], None]] = deque()
+        self._connections: dict[int, _Connection] = {}
+        self._later: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
+        self._serial = count()
+        self._effects: list[Effect] = [Listen(_LISTENER, self.name, PORT)]
+        self._now_ns = 0
+
+    # The machine protocol
+
+    def receive(self, event: Event) -> None:
+        """Queue `event`; an operation is a function of this broker."""
+        if type(event) is Submitted:
+            self._operations.append(event.operation)
+        else:
+            self._events.append(event)
+
+    def deadline_ns(self) -> int | None:
+        """When the next answer leaves or the next request is served."""
+        return self._later[0][0] if self._later and not self.frozen else None
+
+    def step(self, now_ns: int, wall_ms: int) -> Sequence[Effect]:
+        """Serve what arrived and what is due."""
+        self._now_ns = now_ns
+        while self._operations:
+            self._operations.popleft()(self)
+        if self.frozen:
+            return ()
+        events = self._events
+        while events:
+            event = events.popleft()
+            kind = type(event)
+            if kind is Received:
+                self._received(event.connection, event.data)  # type: ignore[union-attr]
+            elif kind is Accepted:
+                self._accepted(event.connection)  # type: ignore[union-attr]
+            elif kind is Disconnected:
+                self._forget(event.connection)  # type: ignore[union-attr]
+        later = self._later
+        while later and later[0][0] <= now_ns:
+            _, _, function, arguments = heappop(later)
+            function(*arguments)
+        effects, self._effects = self._effects, []
+        return effects
+
+    # Operations, by `Submitted`
+
+    def kill(self) -> None:
+        """Die: connections close, what was not served yet never is; the log is the cluster's, and stays."""
+        if not self.running:
+            return
+        self.running = self.frozen = False
+        self._effects.append(StopListening(_LISTENER))
+        self._effects += [Close(number) for number in self._connections]
+        for connection in self._connections.values():
+            connection.open = False
+        self._connections.clear()
+        self._later.clear()
+
+    def start(self) -> None:
+        """Live again."""
+        if not self.running:
+            self.running = True
+            self._effects.append(Listen(_LISTENER, self.name, PORT))
+
+    # Connections
+
+    def _accepted(self, number: int) -> None:
+        if self.running:
+            self._connections[number] = _Connection(number, self._now_ns)
+        else:
+            self._effects.append(Close(number))
+
+    def _forget(self, number: int) -> None:
+        connection = self._connections.pop(number, None)
+        if connection is not None:
+            connection.open = False
+            connection.waiting.clear()  # the one that is being served is served to its end, as in Kafka
+
+    def _received(self, number: int, data: bytes) -> None:
+        connection = self._connections.get(number)
+        if connection is None:
+            return
+        for frame in connection.reader.feed(data):
+            if connection.busy:
+                connection.waiting.append(frame)
+            elif connection.open:
+                self._serve(connection, frame)
+
+    def _close(self, connection: _Connection) -> None:
+        if connection.open:
+            self._effects.append(Close(connection.number))
+            self._forget(connection.number)
+
+    def _call_at(self, when_ns: int, function: Callable[..., None], *arguments: Any) -> None:
+        heappush(self._later, (when_ns, next(self._serial), function, arguments))
+
+    # Serving
+
+    def _serve(self, connection: _Connection, frame: memoryview) -> None:
+        header = peek_request(frame)
+        request = decode_request(frame, header)
+        if header.api_key != ApiKey.PRODUCE:
+            message = self.cluster.apis.answer(self, request, connection.accepted_ns)
+            if message is None:
+                self._close(connection)
+            else:
+                self._reply(connection, request, message, self._now_ns)
+        elif service_ns := self._service_ns(request.message):
+            connection.busy = True
+            self._call_at(self._now_ns + service_ns, self._served, connection, request)
+        else:
+            self._produce(connection, request)
+
+    def _service_ns(self, message: Message) -> int:
+        """How long this Produce request is served, while those behind it on its connection wait."""
+        service_ns = self.request_ns + (self.delay_ns if self.fault == SERIAL else 0)
+        if self.batch_ns:
+            service_ns += self.batch_ns * sum(len(topic.partition_data) for topic in message.topic_data)
+        return service_ns
+
+    def _served(self, connection: _Connection, request: Request) -> None:
+        """A request's service time has passed: do what it asks, and turn to the next one of its connection."""
+        self._produce(connection, request)
+        connection.busy = False
+        while connection.waiting and not connection.busy and connection.open:
+            self._serve(connection, connection.waiting.popleft())
+
+    def _reply(self, connection: _Connection, request: Request, message: Message, ready_ns: int) -> None:
+        buffers = encode_response(request.api_key, request.version, request.correlation_id, message)
+        if ready_ns <= self._now_ns and connection.release_ns <= self._now_ns:
+            self._release(connection, buffers)
+        else:
+            connection.release_ns = max(connection.release_ns, ready_ns)
+            self._call_at(connection.release_ns, self._release, connection, buffers)
+
+    def _release(self, connection: _Connection, buffers: Any) -> None:
+        if connection.open:
+            self._effects.append(Write(connection.number, buffers))
+
+    # Produce
+
+    def _produce(self, connection: _Connection, request: Request) -> None:
+        self.requests += 1
+        message = request.message
+        outcomes = []
+        for topic in message.topic_data:
+            found = self.cluster.log.find(topic.name, topic.topic_id)
+            own = []
+            for data in topic.partition_data:
+                exists = found is not None and 0 <= data.index < len(found.partitions)
+                partition = found.partitions[data.index] if exists and found is not None else None
+                own.append(self._append(found.name if found else topic.name, data.index, partition, data.records))
+            outcomes.append((topic, own))
+        wait_ns = (self.delay_ns if self.fault == LATENCY else 0) + (self.cluster.replication_ns() if message.acks == -1 else 0)
+        if message.acks == 0:
+            if any(outcome.error_code for _, own in outcomes for outcome in own):
+                self._close(connection)
+        elif wait_ns or connection.release_ns > self._now_ns:
+            connection.release_ns = max(connection.release_ns, self._now_ns + wait_ns)
+            self._call_at(connection.release_ns, self._acknowledge, connection, request, outcomes)
+        else:
+            self._acknowledge(connection, request, outcomes)
+
+    def _append(self, topic: str, index: int, partition: ModelPartition | None, records: Any) -> _Outcome:
+        cluster = self.cluster
+        if partition is None:
+            return _Outcome(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        if partition.leader != self.node_id:
+            return _Outcome(index, ErrorCode.NOT_LEADER_OR_FOLLOWER, partition=partition, leader_epoch=partition.leader_epoch)
+        try:
+            headers = scan(records)
+            if len(headers) != 1 or headers[0].stop != len(records) or headers[0].count != headers[0].last_offset_delta + 1:
+                return _Outcome(index, ErrorCode.INVALID_RECORD)
+            verify(records, headers[0])
+        except DecodeError:
+            return _Outcome(index, ErrorCode.CORRUPT_MESSAGE)
+        header = headers[0]
+        refusal = cluster.on_produce(self.node_id, topic, index, header) if cluster.on_produce is not None else None
+        if refusal is not None and not refusal.written:
+            return _Outcome(index, refusal.error_code)
+        if header.transactional:
+            code = cluster.apis.transactions.admit(topic, index, header)
+            if code:
+                return _Outcome(index, code)
+        code, base_offset = partition.judge(header, forgetful=cluster.forgetful)
+        if not code and base_offset == NOWHERE:
+            if header.size_bytes > cluster.max_message_bytes:
+                return _Outcome(index, ErrorCode.MESSAGE_TOO_LARGE)
+            base_offset = partition.append(header, bytes(records) if cluster.keeps_records else None)
+        if refusal is not None:
+            return _Outcome(index, refusal.error_code)
+        return _Outcome(index, code, base_offset, base_offset + header.count, partition, partition.leader_epoch)
+
+    def _acknowledge(self, connection: _Connection, request: Request, outcomes: list[tuple[Message, list[_Outcome]]]) -> None:
+        """The answer leaves. What was written counts only if no other broker has become leader meanwhile, and is never taken back then."""
+        if not connection.open:
+            return
+        responses = [
+            Message(name=topic.name, topic_id=topic.topic_id, partition_responses=[self._entry(outcome, request) for outcome in own])
+            for topic, own in outcomes
+        ]
+        message = Message(throttle_time_ms=0, responses=responses, node_endpoints=[])
+        buffers = encode_response(ApiKey.PRODUCE, request.version, request.correlation_id, message)
+        self._effects.append(Write(connection.number, buffers))
+
+    def _entry(self, outcome: _Outcome, request: Request) -> Message:
+        code, base_offset, partition = outcome.error_code, outcome.base_offset, outcome.partition
+        fields: dict[str, Any] = {}
+        if partition is not None:
+            if not code and partition.leader_epoch != outcome.leader_epoch and request.message.acks == -1:
+                code, base_offset = ErrorCode.NOT_LEADER_OR_FOLLOWER, NOWHERE
+            if code == ErrorCode.NOT_LEADER_OR_FOLLOWER and request.version >= 10:
+                fields["current_leader"] = Message(leader_id=partition.leader, leader_epoch=partition.leader_epoch)
+            if not code:
+                partition.high_watermark = max(partition.high_watermark, outcome.end_offset)
+        return Message(
+            index=outcome.index,
+            error_code=code,
+            base_offset=base_offset,
+            log_append_time_ms=-1,
+            log_start_offset=0 if partition is not None else -1,
+            record_errors=[],
+            error_message=None,
+            **fields,
+        )

@@ -1,0 +1,150 @@
+"""What goes wrong around model brokers, carried out on a `ProduceCluster`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.units import ms_to_ns
+from fairlead_kafka.records import BatchHeader
+from fairlead_kafka.runtime import Conditions, Handle, VirtualHost
+from fairlead_kafka.simulation.fault_plan import FATAL, RETRIABLE, Fault
+from fairlead_kafka.simulation.faults import End, Faults
+from fairlead_kafka.simulation.model_broker import Refusal
+from fairlead_kafka.simulation.produce_cluster import ProduceCluster
+from fairlead_kafka.simulation.script import Script
+from fairlead_kafka.simulation.workload import Sender
+from fairlead_kafka.wire import ApiKey
+
+KINDS = (
+    "cut", "cut", "markers", "reset", "reset", "weather", "weather", "slow", "freeze", "kill", "kill", "move", "move", "replication",
+    "replication", "refusals", "refusals", "refusals", "troubles", "small batches", "metadata lag", "forget", "grow",
+)  # fmt: skip
+"""What can go wrong around producers, the commonest ailments twice."""
+PARTITIONS_MAX = 8
+_COORDINATORS_TROUBLES = (
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+    ErrorCode.CONCURRENT_TRANSACTIONS,
+)
+
+
+class ProducerFaults(Faults):
+    """The ill will of world `producer`."""
+
+    def __init__(
+        self,
+        host: VirtualHost,
+        script: Script,
+        cluster: ProduceCluster,
+        senders: Sequence[Sender],
+        calm: Conditions,
+        dice: Random,
+    ) -> None:
+        super().__init__(host, script, senders, calm, dice)
+        self._cluster = cluster
+        self._refused_share = 0.0
+        self._refused_with: Sequence[tuple[int, bool]] = ()
+        self._troubled_share = 0.0
+        self._max_message_bytes = cluster.max_message_bytes
+        self._copies_linger = False
+        """Something may have kept a copy of a batch under way, beyond the moment when its producer was done with it."""
+        cluster.on_produce = self._on_produce
+        cluster.on_request = self._on_request
+
+    def broker_handles(self) -> Sequence[Handle]:
+        """The brokers, which are the same machines all along."""
+        return [broker.handle for broker in self._cluster.brokers]
+
+    def heal(self) -> None:
+        """Everything is well again."""
+        super().heal()
+        cluster = self._cluster
+        for broker in cluster.brokers:
+            broker.thaw()
+            broker.start()
+            broker.slow(0.0)
+        cluster.replicate_within(0.0)
+        cluster.mark_within(0.0)
+        cluster.metadata_lag_ns = 0
+        cluster.max_message_bytes = self._max_message_bytes
+        self._refused_share = self._troubled_share = 0.0
+
+    def _begin(self, fault: Fault) -> None:
+        self._copies_linger = self._copies_linger or fault.kind in ("cut", "weather", "slow", "freeze")
+        super()._begin(fault)
+
+    def _slow(self, fault: Fault) -> End:
+        broker = self._cluster.broker(fault["broker"])
+        broker.slow(fault["ms"], fault["fault"])
+        return lambda: broker.slow(0.0)
+
+    def _freeze(self, fault: Fault) -> End:
+        broker = self._cluster.broker(fault["broker"])
+        broker.freeze()
+        return broker.thaw
+
+    def _kill(self, fault: Fault) -> End:
+        broker = self._cluster.broker(fault["broker"])
+        broker.kill(elect=fault["elect"])
+        return broker.start
+
+    def _move(self, fault: Fault) -> None:
+        to = fault["broker"]
+        if self._cluster.broker(to).running:
+            self._cluster.move(fault["topic"], fault["partition"], to, truncate=fault["truncate"])
+
+    def _replication(self, fault: Fault) -> End:
+        self._cluster.replicate_within(fault["most_ms"])
+        return lambda: self._cluster.replicate_within(0.0)
+
+    def _markers(self, fault: Fault) -> End:
+        self._cluster.mark_within(fault["most_ms"])
+        return lambda: self._cluster.mark_within(0.0)
+
+    def _refusals(self, fault: Fault) -> End:
+        self._refused_share, self._refused_with = fault["share"], FATAL if fault["fatal"] else RETRIABLE
+        return lambda: setattr(self, "_refused_share", 0.0)
+
+    def _troubles(self, fault: Fault) -> End:
+        self._troubled_share = fault["share"]
+        return lambda: setattr(self, "_troubled_share", 0.0)
+
+    def _small_batches(self, fault: Fault) -> End:
+        self._cluster.max_message_bytes = fault["bytes"]
+        return lambda: setattr(self._cluster, "max_message_bytes", self._max_message_bytes)
+
+    def _metadata_lag(self, fault: Fault) -> End:
+        self._cluster.metadata_lag_ns = ms_to_ns(fault["ms"])
+        return lambda: setattr(self._cluster, "metadata_lag_ns", 0)
+
+    def _forget(self, fault: Fault) -> None:
+        """Producer state expires, as by `producer.id.expiration.ms`: only where nothing is under way, for it takes a day of that."""
+        if not self._copies_linger and not any(
+            application.machine.records_open or application.inbox.items for application in self.applications
+        ):
+            for _, _, partition in self._cluster.log.each():
+                partition.producers.clear()
+
+    def _grow(self, fault: Fault) -> None:
+        own = self._cluster.log.topics[fault["topic"]].partitions
+        if len(own) < PARTITIONS_MAX:
+            self._cluster.grow(fault["topic"], len(own) + 1)
+
+    # What brokers ask
+
+    def _on_produce(self, node_id: int, topic: str, partition: int, header: BatchHeader) -> Refusal | None:
+        if not self._refused_share or self._dice.random() >= self._refused_share:
+            return None
+        return Refusal(*self._dice.choice(list(self._refused_with)))
+
+    def _on_request(self, node_id: int, api_key: ApiKey) -> int:
+        if not self._troubled_share or self._dice.random() >= self._troubled_share:
+            return 0
+        codes: dict[int, tuple[int, ...]] = {
+            ApiKey.METADATA: (ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+            ApiKey.INIT_PRODUCER_ID: (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE),
+        }
+        return self._dice.choice(codes.get(api_key, _COORDINATORS_TROUBLES))

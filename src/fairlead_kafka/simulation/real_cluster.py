@@ -1,0 +1,253 @@
+"""Real brokers on a virtual host and disk: started, stopped, killed, cut from power or from each other, and started again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from random import Random
+from typing import Any
+
+from fairlead_kafka.base.config_broker import BROKER_CONFIGS
+from fairlead_kafka.base.errors import ConnectionFailed, UsageError
+from fairlead_kafka.broker import Broker, Controller, Faults, KillBroker, StartBroker, StopBroker
+from fairlead_kafka.broker.control import ControllerServer, OpenController, RemoteController
+from fairlead_kafka.broker.controller import ClusterView
+from fairlead_kafka.core.effects import Effect, FileEffect
+from fairlead_kafka.core.events import Event
+from fairlead_kafka.runtime import Handle, VirtualHost, VirtualLink
+from fairlead_kafka.simulation.workload import Completion
+
+PORT = 9092
+START_MS = 10_000.0
+CONTROLLER = "controller"
+CONTROLLER_PORT = 9093
+TOKEN = "of this world"
+HERE = -1
+"""In place of a broker: the controller."""
+
+
+class SkewedBroker(Broker):
+    """A broker whose time of day is not everybody's."""
+
+    skew_ms = 0
+
+    def step(self, now_ns: int, wall_ms: int) -> Sequence[Effect]:
+        """See `Broker`."""
+        return super().step(now_ns, wall_ms + self.skew_ms)
+
+
+class RealBroker:
+    """One broker through all its lives."""
+
+    def __init__(self, cluster: RealCluster, node_id: int, dice: Random) -> None:
+        self.node_id = node_id
+        self.folder = f"/broker-{node_id}"
+        self.running = False
+        self.skew_ms = 0
+        """How much its time of day is ahead."""
+        self._cluster = cluster
+        self._host = cluster.host
+        self._dice = dice
+        self._faults = Faults()
+        self._ending = self._again = False
+        """Asked to end and not ended yet; and to live again then."""
+        self._effects_to_live = 0
+        """After so many file effects more the power goes; 0: it does not."""
+        self.machine: SkewedBroker
+        self.handle: Handle
+        self._make()
+
+    @property
+    def address(self) -> str:
+        """host:port."""
+        return f"broker-{self.node_id}:{PORT}"
+
+    def start(self) -> None:
+        """Live (again), over what the disk has; once it has ended, if it is still about to. Nothing if it lives."""
+        if self.running:
+            return
+        if self._ending:
+            self._again = True
+            return
+        if self.handle.ended:
+            self._make()
+            self._cluster.connected(self)
+        self.running = True
+        self._host.submit(self.handle, StartBroker(Completion(self._started)))
+
+    def kill(self, *, power: bool = False) -> None:
+        """As `kill -9`: what was handed to the disk is there. With `power`, all that was not synced is gone, but for a part of it."""
+        if self.running or self._ending:
+            self._end(KillBroker, self._lose_unsynced if power else lambda: None)
+
+    def stop(self) -> None:
+        """In good order: what it leads is handed over first."""
+        if self.running:
+            self._end(StopBroker, lambda: None)
+
+    def _end(self, operation: type[KillBroker] | type[StopBroker], afterwards: Callable[[], None]) -> None:
+        self.running, self._ending = False, True
+        handle = self.handle
+
+        def ended(_value: Any, _error: Exception | None) -> None:
+            if not handle.ended:
+                self._host.remove(handle)
+                afterwards()
+                self._gone()
+
+        self._host.submit(handle, operation(Completion(ended)))
+
+    def _gone(self) -> None:
+        self._ending = False
+        if self._again:
+            self._again = False
+            self.start()
+
+    def lose_power_after(self, effects: int) -> None:
+        """Have the power go right after so many file effects more: between a write and its sync, or during a sync."""
+        self._effects_to_live = effects
+
+    def file_effect(self, effect: FileEffect) -> None:
+        """One more was carried out; what follows on it in the same step never happens if the power goes now."""
+        if not self._effects_to_live:
+            return
+        self._effects_to_live -= 1
+        if not self._effects_to_live and self._cluster.may_lose_power(self):
+            self.running = False
+            self._host.remove(self.handle)
+            self.machine.crashed(ConnectionFailed("the power went"))
+            self._lose_unsynced()
+            self._gone()
+
+    def slow(self, produce_service_time_ms: float = 0.0, latency_ms: float = 0.0) -> None:
+        """As `testing.BrokerHandle.slow`."""
+        self._faults = self.machine.faults = Faults(produce_service_time_ms, latency_ms)
+
+    def set_clock(self, skew_ms: int) -> None:
+        """Its time of day is so much ahead from now on."""
+        self.skew_ms = self.machine.skew_ms = skew_ms
+
+    def _lose_unsynced(self) -> None:
+        self._effects_to_live = 0
+        self._cluster.power_cuts += 1
+        self._host.disk.cut_power(self.folder, lambda size_bytes: self._dice.randrange(size_bytes + 1))
+
+    def _make(self) -> None:
+        self.machine = SkewedBroker(
+            self.node_id, self._cluster.view_of(self.node_id), self.folder, self._dice, f"broker-{self.node_id}", PORT
+        )
+        self.machine.faults, self.machine.skew_ms = self._faults, self.skew_ms
+        handle = self.handle = self._host.add(self.machine)
+        self.machine.wake = lambda: self._host.wake(handle)
+
+    def _started(self, _: Any, error: Exception | None) -> None:
+        if error is not None and self.running:
+            raise UsageError(f"broker {self.node_id} did not start: {error!r}")
+
+
+class Clockwork:
+    """Has a controller that is nobody's machine do what is due."""
+
+    def __init__(self, controller: Controller) -> None:
+        self._controller = controller
+
+    def receive(self, event: Event) -> None:
+        """Nothing is ever sent here."""
+
+    def step(self, now_ns: int, wall_ms: int) -> Sequence[Effect]:
+        """See `core.machine.Machine`."""
+        self._controller.tick(now_ns)
+        return ()
+
+    def deadline_ns(self) -> int | None:
+        """See `core.machine.Machine`."""
+        return self._controller.deadline_ns()
+
+
+class RealCluster:
+    """Brokers, their controller, and what lies between them.
+
+    `distant`: brokers reach the controller over the network, as in process mode, and follow a copy of its image; else they call it.
+    """
+
+    def __init__(
+        self, host: VirtualHost, brokers: int, config: Mapping[str, Any], new_dice: Callable[[], Random], distant: bool = False
+    ) -> None:
+        self.host = host
+        self.may_lose_power: Callable[[RealBroker], bool] = lambda broker: True
+        """Asked when the power is about to go at a point of the disk's work."""
+        self.power_cuts = 0
+        self._cuts: dict[tuple[int, int], int | None] = {}
+        """Pairs of brokers, the lower id first (the controller's is HERE), cut from each other: whom nothing reaches, None: neither."""
+        self._settings = BROKER_CONFIGS.parse("broker", dict(config))
+        self.controller = Controller(self._settings, new_dice())
+        self.server: Handle | None = self._serve() if distant else None
+        """The controller as a machine, if it is distant."""
+        if not distant:
+            host.add(Clockwork(self.controller))
+        self.brokers = [RealBroker(self, node_id, new_dice()) for node_id in range(brokers)]
+        host.disk.watch = self._disk_effect
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """All brokers."""
+        return ",".join(broker.address for broker in self.brokers)
+
+    def view_of(self, node_id: int) -> ClusterView:
+        """How a broker sees the cluster, for one life."""
+        return self.controller if self.server is None else RemoteController(self._settings, CONTROLLER, CONTROLLER_PORT, TOKEN)
+
+    def _serve(self) -> Handle:
+        server = ControllerServer(self.controller, TOKEN, CONTROLLER, CONTROLLER_PORT)
+        handle = self.host.add(server)
+        server.wake = lambda: self.host.wake(handle)
+        self.host.submit(handle, OpenController(Completion(lambda _value, _error: None)))
+        return handle
+
+    def start(self) -> None:
+        """Start all brokers, and wait for it."""
+        for broker in self.brokers:
+            broker.start()
+        self.host.run_until(lambda: len(self.controller.image.alive()) == len(self.brokers), START_MS)
+
+    def cut(self, one: int, other: int, toward: int | None = None) -> None:
+        """Let nothing through between two brokers, or only nothing toward one of them, whatever lives they are in."""
+        pair = (min(one, other), max(one, other))
+        self._cuts[pair] = toward
+        self._apply(pair)
+
+    def heal(self, one: int, other: int) -> None:
+        """Let everything through again."""
+        pair = (min(one, other), max(one, other))
+        self._cuts.pop(pair, None)
+        self.link(*pair).heal()
+
+    def heal_all(self) -> None:
+        """Nobody is cut from anybody."""
+        for pair in list(self._cuts):
+            self.heal(*pair)
+
+    def connected(self, broker: RealBroker) -> None:
+        """A broker has a new life: what it is cut from it stays cut from."""
+        for pair in self._cuts:
+            if broker.node_id in pair:
+                self._apply(pair)
+
+    def _apply(self, pair: tuple[int, int]) -> None:
+        link, toward = self.link(*pair), self._cuts[pair]
+        link.heal()
+        link.cut(None if toward is None else self._handle(toward))
+
+    def link(self, one: int, other: int) -> VirtualLink:
+        """What lies between two brokers in their present lives, or with HERE a broker and the controller."""
+        return self.host.link(self._handle(one), self._handle(other))
+
+    def _handle(self, node_id: int) -> Handle:
+        if node_id != HERE:
+            return self.brokers[node_id].handle
+        assert self.server is not None
+        return self.server
+
+    def _disk_effect(self, handle: Handle, effect: FileEffect) -> None:
+        for broker in self.brokers:
+            if broker.handle is handle:
+                broker.file_effect(effect)

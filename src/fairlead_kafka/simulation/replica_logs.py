@@ -1,0 +1,143 @@
+"""What the replicas of a partition hold: read back, and compared with each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Mapping, Sequence
+from typing import Any
+
+from fairlead_kafka.base.errors import UsageError
+from fairlead_kafka.broker.controller import PartitionImage, TopicImage
+from fairlead_kafka.broker.log import Partition
+from fairlead_kafka.broker.log.index import BASE, LAST, MARK, PRODUCER, SIZE, TIMESTAMP
+from fairlead_kafka.core.effects import Buffer
+from fairlead_kafka.records import BatchHeader, end_marker, scan
+from fairlead_kafka.simulation.model_log import ModelLog, StoredBatch
+from fairlead_kafka.simulation.real_cluster import START_MS, RealBroker, RealCluster
+
+READ_MAX_BYTES = 1 << 22
+COLUMNS = (BASE, LAST, SIZE, TIMESTAMP, PRODUCER, MARK)
+"""Of a row of a batch index, what all replicas have alike; where a batch lies is each broker's own affair."""
+
+
+def whole(partition: PartitionImage) -> bool:
+    """It is led, and every replica is in sync."""
+    return partition.leader >= 0 and set(partition.isr) == set(partition.replicas) and not partition.adding and not partition.removing
+
+
+def read_log(cluster: RealCluster, topics: Mapping[str, int]) -> ModelLog:
+    """Everything that consumers could read of `topics` (name → partitions), from the leaders."""
+    log = ModelLog()
+    for name in topics:
+        images = cluster.controller.image.topics[name].partitions
+        topic = log.create(name, [image.leader for image in images])
+        for index, partition in enumerate(topic.partitions):
+            data = _read_to_end(cluster, cluster.brokers[images[index].leader], name, index)
+            partition.batches = [_stored(data, header) for header in scan(data)] if data else []
+            partition.end_offset = partition.batches[-1].end_offset if partition.batches else 0
+    return log
+
+
+def ends_apart(cluster: RealCluster) -> list[str]:
+    """Partitions, internal ones too, whose replicas do not end at one offset, all of it below the high watermark of each."""
+    found = []
+    for topic, index, image in cluster.controller.image.partitions():
+        logs = [_known(cluster.brokers[node_id], topic, index) for node_id in image.replicas]
+        ends = [0 if log is None else log.log_end for log in logs]
+        marks = [0 if log is None else log.high_watermark for log in logs]
+        if len({*ends, *marks}) > 1:
+            found.append(f"{topic.name}-{index}: the replicas {image.replicas} end at {ends}, their high watermarks are {marks}")
+    return found
+
+
+def differences(cluster: RealCluster, compacted: Container[str] = ()) -> list[str]:
+    """Where replicas of a partition, internal ones too, differ in any byte; they all end at the same offset.
+
+    Topics in `compacted` are left out: replicas compact each in its own time.
+    """
+    found = []
+    for topic, index, image in cluster.controller.image.partitions():
+        if topic.name in compacted:
+            continue
+        brokers = [cluster.brokers[node_id] for node_id in image.replicas]
+        first, *others = (held(cluster, broker, _known(broker, topic, index)) for broker in brokers)
+        found += [
+            f"{topic.name}-{index}: broker {broker.node_id} holds other bytes than broker {brokers[0].node_id} ({_where(first, own)})"
+            for broker, own in zip(brokers[1:], others, strict=True)
+            if own != first
+        ]
+    return found
+
+
+def diverged(one: Partition, other: Partition) -> int | None:
+    """The offset of the first batch that two replicas have unlike below the lower of their high watermarks; None: they agree."""
+    start, stop = max(one.log_start, other.log_start), min(one.high_watermark, other.high_watermark)
+    if start >= stop:
+        return None
+    first, second = _rows(one, start, stop), _rows(other, start, stop)
+    if first == second:
+        return None
+    unlike = next(((here, there) for here, there in zip(first, second, strict=False) if here != there), None)
+    return start if unlike is None else min(unlike[0][0], unlike[1][0])
+
+
+def _rows(partition: Partition, start: int, stop: int) -> list[list[int]]:
+    index = partition.index
+    rows = (index.row(number) for number in range(index.first_reaching(start), index.below(stop)))
+    return [[row[column] for column in COLUMNS] for row in rows]
+
+
+def _known(broker: RealBroker, topic: TopicImage, index: int) -> Partition | None:
+    return broker.machine.logs.known(topic.topic_id, index)
+
+
+def held(cluster: RealCluster, broker: RealBroker, partition: Partition | None) -> bytes:
+    """All batches of a replica, whoever leads."""
+    if partition is None or not len(partition.index):
+        return b""
+    locations = partition.select(partition.log_start, partition.log_end, 1 << 40, at_least_one=True)
+    answers: list[Sequence[Any] | None] = []
+    broker.machine.logs.read(locations, answers.append)
+    broker.machine.wake()
+    cluster.host.run_until(lambda: answers, START_MS)
+    if answers[0] is None:
+        raise UsageError(f"{partition} cannot be read back from broker {broker.node_id}")
+    return b"".join(bytes(batch) for batch in answers[0])
+
+
+def _where(one: bytes, other: bytes) -> str:
+    if len(one) != len(other):
+        return f"{len(one)} and {len(other)} bytes"
+    position = next(place for place in range(len(one)) if one[place] != other[place])
+    batch = max((header for header in scan(one) if header.position <= position), key=lambda header: header.position)
+    return f"from byte {position - batch.position} of the batch at offset {batch.base_offset}"
+
+
+def _read_to_end(cluster: RealCluster, broker: RealBroker, topic: str, index: int) -> bytes:
+    """Everything below the high watermark; a broker that does not know yet that it leads is given a little time."""
+    data, offset, patience_ms = b"", 0, START_MS
+    while True:
+        answers: list[tuple[int, list[bytes], int]] = []
+        broker.machine.read_internal(topic, index, offset, _noting(answers), READ_MAX_BYTES)
+        broker.machine.wake()
+        cluster.host.run_until(lambda: answers, START_MS)  # noqa: B023  (called before the loop goes on)
+        code, found, offset = answers[0]
+        if code and patience_ms > 0:
+            cluster.host.advance(100.0)
+            patience_ms -= 100.0
+        elif code:
+            raise UsageError(f"{topic}-{index} cannot be read back from broker {broker.node_id}: error {code}")
+        elif not found:
+            return data
+        data += b"".join(found)
+
+
+def _noting(answers: list[tuple[int, list[bytes], int]]) -> Callable[[int, Sequence[Buffer], int], None]:
+    return lambda code, found, after: answers.append((code, [bytes(each) for each in found], after))
+
+
+def _stored(data: bytes, header: BatchHeader) -> StoredBatch:
+    own = data[header.position : header.stop]
+    if not header.control:
+        return StoredBatch(header.base_offset, header, own)
+    marker = end_marker(data, header)
+    return StoredBatch(header.base_offset, header, None, None if marker is None else marker.committed)

@@ -1,0 +1,129 @@
+"""`simulate`: seeds of a world, on as many cores as wanted, and its canaries; and the report of it all."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from multiprocessing import get_context
+from typing import Any
+
+from fairlead_kafka.base.errors import ConfigError
+from fairlead_kafka.base.kernel import compile_all
+from fairlead_kafka.simulation import world_cluster, world_producer
+from fairlead_kafka.simulation.canaries import Canary, canaries_of
+from fairlead_kafka.simulation.outcome import RAISED, Outcome, RunSeed
+
+WORLDS: dict[str, RunSeed] = {
+    world_producer.ProducerWorld.name: world_producer.run_seed,
+    world_cluster.ClusterWorld.name: world_cluster.run_seed,
+}
+"""Every world by name."""
+CANARY_SEEDS = 60
+"""A planted bug has to be noticed within this many seeds."""
+SEEDS_AT_ONCE = 8
+"""What one process of the pool is given to run in one go."""
+PLANTING_ERRORS = tuple(f"{RAISED} {kind.__name__}" for kind in (TypeError, AttributeError))
+"""What a planted method would raise if the sound one had changed its form."""
+COMPILING_PAYS = 10
+"""With more groups of seeds than this, loading compiled kernels is worth its second or two."""
+FAILURES_MAX = 20
+"""Of violated seeds, how many are told of in full."""
+
+Progress = Callable[[str], object]
+
+
+def simulate(
+    world: str, seeds: int, first_seed: int = 0, *, jobs: int = 1, canaries: bool = True, progress: Progress = lambda text: None
+) -> dict[str, Any]:
+    """Run `seeds` seeds of a world from `first_seed` on, then plant its canaries one by one; the report.
+
+    `{"world", "seeds", "steps", "faults", "violations", "canaries_caught", "canaries", "seconds"}`, all numbers but the first:
+    violations counts seeds with one or more. Also `"records"`, `"acknowledged"`; `"failures"`: the stories of violated seeds, as text; and
+    `"missed"`: the names of canaries that no seed noticed. `jobs`: processes to use. ConfigError for an unknown world.
+    """
+    if world not in WORLDS:
+        raise ConfigError(f"world {world!r}: must be one of {', '.join(WORLDS)}")
+    began = time.monotonic()
+    planted = canaries_of(world) if canaries else []
+    outcomes: list[Outcome] = []
+    caught: dict[str, int | None] = {}
+    stop = first_seed + seeds
+    groups = [(world, range(start, min(start + SEEDS_AT_ONCE, stop))) for start in range(first_seed, stop, SEEDS_AT_ONCE)]
+    for some in _spread(_run_group, groups, jobs):
+        outcomes += some
+        violated = sum(bool(outcome.violations) for outcome in outcomes)
+        progress(f"world {world}: {len(outcomes)} of {seeds} seeds, {violated} violated")
+    for name, seed in _spread(_run_canary, [(canary.name, world) for canary in planted], jobs):
+        caught[name] = seed
+        progress(f"world {world}: {len(caught)} of {len(planted)} planted bugs tried")
+    violated_outcomes = [outcome for outcome in outcomes if outcome.violations]
+    return {
+        "world": world,
+        "seeds": len(outcomes),
+        "first_seed": first_seed,
+        "steps": sum(outcome.steps for outcome in outcomes),
+        "faults": sum(outcome.faults for outcome in outcomes),
+        "records": sum(outcome.records for outcome in outcomes),
+        "acknowledged": sum(outcome.acknowledged for outcome in outcomes),
+        "violations": len(violated_outcomes),
+        "canaries_caught": sum(seed is not None for seed in caught.values()),
+        "canaries": len(planted),
+        "seconds": round(time.monotonic() - began, 2),
+        "missed": [name for name, seed in caught.items() if seed is None],
+        "failures": [str(outcome) for outcome in violated_outcomes[:FAILURES_MAX]],
+    }
+
+
+def catch(canary: Canary, seeds: Iterable[int] | None = None) -> int | None:
+    """The first seed in which a planted bug is noticed; None: in none of `seeds` (default: so many from `Canary.first_seed` on).
+
+    A machine that raises counts, but not with an error that would be the planting's own (`PLANTING_ERRORS`).
+    """
+    run = WORLDS[canary.world]
+    seeds = range(canary.first_seed, canary.first_seed + CANARY_SEEDS) if seeds is None else seeds
+    with canary.planted(), _quiet():
+        return next((seed for seed in seeds if _noticed(run(seed))), None)
+
+
+def _noticed(outcome: Outcome) -> bool:
+    return bool(outcome.violations) and not any(violation.startswith(PLANTING_ERRORS) for violation in outcome.violations)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Machines that raise are violations, with their tracebacks: the host need not log them as well."""
+    logger = logging.getLogger("fairlead_kafka")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
+def _run_group(group: tuple[str, range]) -> list[Outcome]:
+    world, seeds = group
+    with _quiet():
+        return [WORLDS[world](seed) for seed in seeds]
+
+
+def _run_canary(planted: tuple[str, str]) -> tuple[str, int | None]:
+    name, world = planted
+    (canary,) = [each for each in canaries_of(world) if each.name == name]
+    return name, catch(canary)
+
+
+def _spread(function: Callable[[Any], Any], items: Sequence[Any], jobs: int) -> Iterable[Any]:
+    """`map(function, items)`, on `jobs` processes, in order."""
+    pays = len(items) > COMPILING_PAYS
+    if jobs <= 1 or len(items) <= 1:
+        if pays:
+            compile_all()
+        yield from map(function, items)
+        return
+    # Not forked: the parent may have threads, and planted bugs must not leak from it.
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=compile_all if pays else None) as pool:
+        yield from pool.map(function, items)

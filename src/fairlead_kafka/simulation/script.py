@@ -1,0 +1,50 @@
+"""`Script`: what happens in a world and when, as a machine, so that it takes part in virtual time like everything else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from heapq import heappop, heappush
+from itertools import count
+from typing import Any
+
+from fairlead_kafka.base.units import ms_to_ns
+from fairlead_kafka.core.effects import Effect
+from fairlead_kafka.core.events import Event
+from fairlead_kafka.runtime import VirtualHost
+
+Action = Callable[..., None]
+
+
+class Script:
+    """Calls functions at their times, those of one time as they were planned. They may plan more, and do what they like to the host."""
+
+    def __init__(self, host: VirtualHost) -> None:
+        self._host = host
+        self._due: list[tuple[int, int, Action, tuple[Any, ...]]] = []
+        self._serial = count()
+        self._handle = host.add(self)
+
+    def at(self, when_ns: int, function: Action, *arguments: Any) -> None:
+        """Call `function(*arguments)` at `when_ns`, or at once if that is past."""
+        heappush(self._due, (when_ns, next(self._serial), function, arguments))
+        self._host.wake(self._handle)
+
+    def after(self, wait_ms: float, function: Action, *arguments: Any) -> None:
+        """Call `function(*arguments)` in `wait_ms`."""
+        self.at(self._host.now_ns() + ms_to_ns(wait_ms), function, *arguments)
+
+    # The machine protocol
+
+    def receive(self, event: Event) -> None:
+        """Nothing is ever sent here."""
+
+    def step(self, now_ns: int, wall_ms: int) -> Sequence[Effect]:
+        """Do what is due."""
+        while self._due and self._due[0][0] <= now_ns:
+            _, _, function, arguments = heappop(self._due)
+            function(*arguments)
+        return ()
+
+    def deadline_ns(self) -> int | None:
+        """When the next function is due."""
+        return self._due[0][0] if self._due else None

@@ -1,0 +1,195 @@
+"""What an application of a world sends, and what it was told of it: the ledger that the judge compares with the log."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from fairlead_kafka.base.units import ms_to_ns
+from fairlead_kafka.producer import Flush
+from fairlead_kafka.simulation.application import Application, Handed
+from fairlead_kafka.simulation.script import Script
+
+KEYS = 5
+STYLES = ("unkeyed", "keyed", "explicit", "mixed")
+
+
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """One hand-over to be: `rows` records of `size_bytes` to `topic`."""
+
+    topic: str
+    style: str
+    rows: int
+    size_bytes: int
+    partitions: int
+    """How many there are, for explicit ones."""
+
+
+@dataclass(slots=True)
+class Told:
+    """What became of one record, as its application was told."""
+
+    handed_ns: int
+    placed: bool
+    """It had a key (not ignored) or an explicit partition, and was bound when it was handed over."""
+    topic: str
+    settled_ns: int = -1
+    partition: int = -1
+    offset: int = -1
+    error: Exception | None = None
+
+    @property
+    def acknowledged(self) -> bool:
+        """It was delivered, as far as the application knows."""
+        return self.settled_ns >= 0 and self.error is None
+
+
+@dataclass(eq=False)
+class Completion:
+    """Implements `core.completion.Completion`: calls back."""
+
+    then: Callable[[Any, Exception | None], None]
+
+    def set_result(self, value: Any) -> None:
+        """The operation succeeded."""
+        self.then(value, None)
+
+    def set_error(self, error: Exception) -> None:
+        """The operation failed."""
+        self.then(None, error)
+
+
+class Sender:
+    """Sends through one application, waits for memory as `send` would, and writes down what it is told."""
+
+    def __init__(self, number: int, script: Script, dice: Random, violated: Callable[[str], None]) -> None:
+        self.number = number
+        self.told: list[Told] = []
+        """By serial."""
+        self.abandoned: set[int] = set()
+        """Serials of records whose application died: nobody was there to be told of them."""
+        self.refused = 0
+        """Hand-overs that found no room in buffer.memory within max.block.ms."""
+        self.application: Application | None = None
+        self._script = script
+        self._dice = dice
+        self._violated = violated
+        self._blocked: deque[tuple[int, Sending]] = deque()
+        self._pumping = False
+
+    def attach(self, application: Application) -> None:
+        """Before the first record."""
+        self.application = application
+        application.account.on_release = self._released
+
+    @property
+    def name(self) -> str:
+        """For messages."""
+        return f"producer {self.number}"
+
+    @property
+    def open(self) -> int:
+        """Records not settled, and hand-overs that wait for memory."""
+        unsettled = sum(1 for serial, told in enumerate(self.told) if told.settled_ns < 0 and serial not in self.abandoned)
+        return len(self._blocked) + unsettled
+
+    @property
+    def finished(self) -> bool:
+        """True if it begins nothing by itself any more."""
+        return True
+
+    def finish(self) -> None:
+        """Begin nothing more, once what is under way has ended."""
+
+    def send_last(self, sending: Sending) -> None:
+        """Send when all is well again."""
+        self.send(sending)
+
+    def send(self, sending: Sending) -> None:
+        """Hand over, or get in line for memory."""
+        assert self.application is not None
+        self._blocked.append((self.application.host.now_ns(), sending))
+        if len(self._blocked) == 1:
+            self._pump()
+
+    def flush(self) -> None:
+        """Flush, and see that everything handed over before is settled by then."""
+        application = self._app()
+        covered = len(self.told)
+
+        def flushed(_: Any, error: Exception | None) -> None:
+            late = sum(1 for told in self.told[:covered] if told.settled_ns < 0)
+            if late or error is not None:
+                self._violated(f"{self.name}: flush ended with {late} of {covered} records unsettled ({error})")
+
+        application.host.submit(application.handle, Flush(Completion(flushed)))
+
+    def settled(self, handed: Handed, rows: Sequence[int], partition: int, base_offset: int, error: Exception | None) -> None:
+        """`OnSettled` of the application."""
+        now_ns = self._app().host.now_ns()
+        for place, row in enumerate(rows):
+            told = self.told[handed.serial + row]
+            if told.settled_ns >= 0:
+                self._violated(f"{self.name}: record {handed.serial + row} was settled twice")
+            told.settled_ns, told.partition, told.error = now_ns, partition, error
+            told.offset = base_offset + place if base_offset >= 0 else -1
+
+    def value(self, serial: int, size_bytes: int) -> bytes:
+        """What record `serial` carries: no other record of the world carries the same."""
+        return (b"%d/%d/" % (self.number, serial)).ljust(size_bytes, b".")
+
+    # Inside
+
+    def _app(self) -> Application:
+        assert self.application is not None
+        return self.application
+
+    def _released(self) -> None:
+        if self._blocked and not self._pumping:
+            self._pumping = True
+            self._script.at(0, self._pump)
+
+    def _pump(self) -> None:
+        application = self._app()
+        self._pumping = False
+        max_block_ns = ms_to_ns(application.settings["max.block.ms"])
+        while self._blocked:
+            asked_ns, sending = self._blocked[0]
+            if application.host.now_ns() - asked_ns >= max_block_ns:
+                self.refused += 1
+            elif not self._hand_over(sending):
+                break
+            self._blocked.popleft()
+        application.account.wanted = bool(self._blocked)
+        if self._blocked:
+            application.host.wake(application.handle)
+            self._script.at(self._blocked[0][0] + max_block_ns, self._give_up, self._blocked[0])
+
+    def _give_up(self, waiting: tuple[int, Sending]) -> None:
+        if self._blocked and self._blocked[0] is waiting:
+            self._pump()
+
+    def _hand_over(self, sending: Sending) -> bool:
+        """False: there is no room."""
+        dice, first = self._dice, len(self.told)
+        serials = range(first, first + sending.rows)
+        values = [self.value(serial, sending.size_bytes) for serial in serials]
+        keys: list[bytes | None] | None = None
+        partitions: list[int] | None = None
+        if sending.style in ("keyed", "mixed"):
+            keys = [b"key %d" % dice.randrange(KEYS) if sending.style == "keyed" or dice.random() < 0.5 else None for _ in serials]
+        if sending.style in ("explicit", "mixed"):
+            count = sending.partitions
+            partitions = [dice.randrange(count) if sending.style == "explicit" or dice.random() < 0.3 else -1 for _ in serials]
+        handed = self._app().hand_over(sending.topic, values, keys, partitions)
+        if handed is None:
+            return False
+        by_key = not self._app().settings["partitioner.ignore.keys"]
+        for place in range(sending.rows):
+            placed = (by_key and keys is not None and keys[place] is not None) or (partitions is not None and partitions[place] >= 0)
+            self.told.append(Told(handed.created_ns, placed, sending.topic))
+        return True

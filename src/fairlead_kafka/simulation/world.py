@@ -1,0 +1,273 @@
+"""What all worlds have in common: producers that send, faults that come and go, calm, a last send, and judgement."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any
+
+from fairlead_kafka.base.units import ms_to_ns
+from fairlead_kafka.producer import Stop
+from fairlead_kafka.runtime import Conditions, VirtualHost
+from fairlead_kafka.simulation.application import Application
+from fairlead_kafka.simulation.drawing import LATE, draw_config, draw_sending
+from fairlead_kafka.simulation.fault_plan import Drawing, Fault, Place, described
+from fairlead_kafka.simulation.faults import Faults
+from fairlead_kafka.simulation.judge import Contents, Promise, contents_of, judge
+from fairlead_kafka.simulation.judge_transactions import committed_records, judge_transactions
+from fairlead_kafka.simulation.model_log import ModelLog
+from fairlead_kafka.simulation.outcome import Outcome
+from fairlead_kafka.simulation.script import Script
+from fairlead_kafka.simulation.transactional import TransactionalSender
+from fairlead_kafka.simulation.workload import Completion, Sender, Sending
+
+STEPS_MAX = 300_000
+"""A seed takes some thousands."""
+IDLE_MS = 3_000.0
+BURST_MS = 20.0
+TRANSACTIONAL_SHARE = 0.4
+"""Of idempotent producers."""
+FINISHING_MS = 20_000.0
+"""Within this, once all is well, a transaction under way is brought to its end."""
+AFTERMATH_MS = 500.0
+
+
+class World:
+    """One seed of a world. Each world adds its cluster, its faults, and how its log is read."""
+
+    name = ""
+    faults_max = 14
+    producers_max = 3
+    latencies_ms = (0.1, 1.0, 10.0)
+    """How long a healthy network takes one way at most; one of these."""
+    idle_steps_max = 200
+    """Steps of all machines together in `IDLE_MS` without anything to do."""
+
+    def __init__(self, seed: int) -> None:
+        dice = self.dice = Random(seed)
+        self.outcome = Outcome(self.name, seed)
+        self.calm = Conditions(latency_ms=round(dice.choice(self.latencies_ms) * dice.random(), 3))
+        chunk_bytes = dice.choice([None, None, None, 37])
+        self.host = VirtualHost(latency_ms=self.calm.latency_ms, chunk_bytes=chunk_bytes, dice=self.new_dice())
+        self.host.steps_max = STEPS_MAX
+        self.script = Script(self.host)
+        self.senders: list[Sender] = []
+        self.configs: list[dict[str, Any]] = []
+        self._promises: list[Promise] = []
+        self._until_ms = 500.0 + 3_500.0 * dice.random()
+        self.brokers = self.build()
+        for number in range(1 + dice.randrange(self.producers_max)):
+            self.add_producer(number)
+        self._faults = self.faults()
+        place = Place(len(self.senders), self.brokers, [(topic, index) for topic, count in self.topics() for index in range(count)])
+        self.plan: list[Fault] = Drawing(self.new_dice(), place, self._until_ms).plan(self.kinds(), self.faults_max)
+
+    # What each world has of its own
+
+    def build(self) -> int:
+        """Make the cluster and its topics; how many brokers there are."""
+        raise AssertionError("each world has its own cluster")
+
+    def bootstrap_servers(self) -> str:
+        """For the configurations of producers."""
+        raise AssertionError("each world has its own cluster")
+
+    def topics(self) -> Sequence[tuple[str, int]]:
+        """Topics and how many partitions they have now."""
+        raise AssertionError("each world has its own topics")
+
+    def faults(self) -> Faults:
+        """Who carries the plan out."""
+        raise AssertionError("each world has its own faults")
+
+    def kinds(self) -> Sequence[str]:
+        """What may go wrong."""
+        raise AssertionError("each world has its own faults")
+
+    def log(self) -> ModelLog:
+        """What was written, to be read once all is over."""
+        raise AssertionError("each world has its own log")
+
+    def durable_topics(self) -> Sequence[str]:
+        """The topics whose acknowledged records survive everything in the plan."""
+        return [name for name, _ in self.topics()]
+
+    def lasting_acks(self) -> Sequence[int]:
+        """`acks` of which what is acknowledged is not lost with a leader, so that no offset is given out twice."""
+        return (-1, 1)
+
+    def committed_offsets(self) -> dict[str, dict[tuple[str, int], int]] | None:
+        """Group → offsets of committed transactions; None: not judged."""
+        return None
+
+    # Life
+
+    def run(self) -> Outcome:
+        """Live it through, and judge."""
+        outcome = self.outcome
+        outcome.faults, outcome.plan = len(self.plan), self._described()
+        with outcome.watching():
+            self._live()
+            self._settle()
+            self._judge()
+        outcome.steps = self.host.steps
+        outcome.records = sum(len(sender.told) for sender in self.senders)
+        outcome.acknowledged = sum(told.acknowledged for sender in self.senders for told in sender.told)
+        return outcome
+
+    def new_dice(self) -> Random:
+        """A generator of its own for a part of the world, so that a change elsewhere leaves its story alone."""
+        return Random(self.dice.getrandbits(64))
+
+    def add_producer(self, number: int) -> None:
+        """One more who sends, drawn by the dice."""
+        dice = self.dice
+        config = draw_config(dice)
+        config["bootstrap.servers"] = self.bootstrap_servers()
+        sender: Sender
+        if config["enable.idempotence"] and dice.random() < TRANSACTIONAL_SHARE:
+            config["transactional.id"] = f"id-{number}"
+            config["transaction.timeout.ms"] = dice.choice([60_000, 60_000, 900])
+            sender = TransactionalSender(number, self.script, self.new_dice(), self.outcome.violated, self._start, self._draw_for)
+        else:
+            sender = Sender(number, self.script, self.new_dice(), self.outcome.violated)
+        self.senders.append(sender)
+        self.configs.append(config)
+        sender.attach(self._start(sender))
+        settings = application_of(sender).machine.settings
+        self._promises.append(
+            Promise(
+                settles_within_ms=settings.delivery_timeout_ms,
+                durable=settings.acks == -1,
+                once=settings.idempotent,
+                ordered=settings.acks in self.lasting_acks() and settings.max_in_flight == 1,
+                one_order=config["partitioner.class"] not in LATE,
+            )
+        )
+
+    def _start(self, sender: Sender) -> Application:
+        """A producer for `sender`: its first, or a new one."""
+        application = Application(self.host, self.configs[sender.number], self.new_dice(), sender.settled)
+        application.records = len(sender.told)
+        return application
+
+    def _draw_for(self, dice: Random, sender: Sender) -> Sending:
+        return draw_sending(dice, self.topics(), int(0.8 * application_of(sender).account.total_bytes))
+
+    def _described(self) -> str:
+        what = f"  {self.brokers} brokers, topics {', '.join(f'{name} ({count})' for name, count in self.topics())}, {self.calm}"
+        return "\n".join([what, *(f"  producer {number}: {config}" for number, config in enumerate(self.configs)), described(self.plan)])
+
+    def _live(self) -> None:
+        begun_ns = self.host.now_ns()
+        self._faults.plan(self.plan, begun_ns)
+        for sender in self.senders:
+            if isinstance(sender, TransactionalSender):
+                sender.begin()
+            else:
+                self._plan_sendings(sender, begun_ns)
+        self.host.advance(self._until_ms)
+        self._faults.heal()
+
+    def _plan_sendings(self, sender: Sender, begun_ns: int) -> None:
+        dice, script = self.dice, self.script
+        room = int(0.8 * application_of(sender).account.total_bytes)
+        for _ in range(3 + dice.randrange(30)):
+            at_ns = begun_ns + ms_to_ns(dice.random() * self._until_ms)
+            script.at(at_ns, sender.send, draw_sending(dice, self.topics(), room))
+        burst_ms = dice.choice([0.0, dice.random() * self._until_ms])
+        for _ in range(dice.choice([0, 12, 25])):
+            sending = draw_sending(dice, self.topics()[:1], room)
+            script.at(begun_ns + ms_to_ns(burst_ms + dice.random() * BURST_MS), sender.send, sending)
+        for _ in range(dice.randrange(3)):
+            script.at(begun_ns + ms_to_ns(dice.random() * self._until_ms), sender.flush)
+
+    def _settle(self) -> None:
+        """All is well again: what is open is settled in its time, and what is sent once things have calmed down is delivered."""
+        violated = self.outcome.violated
+        self.host.advance(max(_calming_ms(application_of(sender)) for sender in self.senders))
+        for sender in self.senders:
+            sender.finish()
+        self._wait(lambda: all(sender.finished for sender in self.senders), FINISHING_MS)
+        last = [(sender, len(sender.told)) for sender in self.senders]
+        for sender, _ in last:
+            sender.send_last(draw_sending(self.dice, self.topics(), 1000))
+        limit_ms = max(promise.settles_within_ms for promise in self._promises) + AFTERMATH_MS
+        limit_ms += max(application_of(sender).settings["max.block.ms"] for sender in self.senders)
+        self._wait(lambda: not any(sender.open for sender in self.senders), limit_ms)
+        for sender, first in last:
+            if not sender.finished:
+                violated(f"{sender.name}: is not done with what it does within {limit_ms:g} ms, though all is well again")
+            for serial, told in enumerate(sender.told[first:], start=first):
+                if told.error is not None:
+                    violated(f"{sender.name}: record {serial}, sent when all was well again, failed: {told.error}")
+        self._idle()
+        self._close()
+
+    def _wait(self, done: Callable[[], bool], limit_ms: float) -> None:
+        waited_ms = 0.0
+        while waited_ms < limit_ms and not done():
+            self.host.advance(50.0)
+            waited_ms += 50.0
+
+    def _idle(self) -> None:
+        before = self.host.steps
+        self.host.advance(IDLE_MS)
+        taken = self.host.steps - before
+        if taken > self.idle_steps_max:
+            self.outcome.violated(f"{taken} steps were taken in {IDLE_MS:g} ms with nothing to do")
+
+    def _close(self) -> None:
+        ended: list[int] = []
+        for sender in self.senders:
+            application = application_of(sender)
+            stop = Stop(Completion(_noting(ended, sender.number)), "the world ends")
+            self.host.submit(application.handle, stop)
+        self.host.advance(10.0)
+        if len(ended) != len(self.senders):
+            self.outcome.violated(f"of {len(self.senders)} producers only {sorted(ended)} could be closed")
+
+    # Judgement
+
+    def _judge(self) -> None:
+        outcome, log, durable = self.outcome, self.log(), self.durable_topics()
+        contents: Contents = {(topic, index): contents_of(partition) for topic, index, partition in log.each()}
+        seen, found = committed_records(log, contents)
+        offsets = self.committed_offsets()
+        for sender, promise in zip(self.senders, self._promises, strict=True):
+            found += judge(sender, promise, contents, durable)
+            if isinstance(sender, TransactionalSender):
+                found += judge_transactions(sender, seen, offsets, durable)
+            found += _accounts(sender)
+            for told in sender.told:
+                outcome.note(f"{told.settled_ns} {told.partition} {told.offset} {told.error}")
+        for violation in found:
+            outcome.violated(violation)
+        outcome.note(f"{self.host.steps} {self.host.now_ns()} {contents}")
+
+
+def application_of(sender: Sender) -> Application:
+    """The sender's application as it is now."""
+    assert sender.application is not None
+    return sender.application
+
+
+def _accounts(sender: Sender) -> list[str]:
+    account, machine = application_of(sender).account, application_of(sender).machine
+    found = []
+    if account.free_bytes != account.total_bytes:
+        found.append(f"{sender.name}: {account.total_bytes - account.free_bytes} bytes of buffer.memory never came back")
+    if machine.records_open:
+        found.append(f"{sender.name}: counts {machine.records_open} records as open, though all are settled")
+    return found
+
+
+def _noting(ended: list[int], number: int) -> Callable[[Any, Exception | None], None]:
+    return lambda _value, _error: ended.append(number)
+
+
+def _calming_ms(application: Application) -> float:
+    """How long after all is healed the last after-effects may last."""
+    settings = application.settings
+    names = ("request.timeout.ms", "reconnect.backoff.max.ms", "retry.backoff.max.ms", "socket.connection.setup.timeout.max.ms")
+    return sum(float(settings[name]) for name in names) * 1.3 + AFTERMATH_MS

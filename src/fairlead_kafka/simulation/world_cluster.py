@@ -1,0 +1,188 @@
+"""World `cluster`: real producers and real brokers, replicating, on networks and disks that fail.
+
+Brokers are killed, stopped, cut from power between a write and its sync, cut from each other; their clocks go wrong. Partitions have three
+replicas and `min.insync.replicas` is 2 (a world of one broker has one of each, and flushes). One world in two flushes before it
+acknowledges (`log.flush.interval.messages=1`), and nothing acknowledged may be lost whatever happens, but for the topic "clicks", which is
+not flushed; the others flush nothing, and stand on their replicas.
+
+In half of all worlds the brokers compact, often and much: the topic "states", and the internal ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+
+from fairlead_kafka.broker.controller import INTERNAL_TOPICS, CreateTopics, NewTopic
+from fairlead_kafka.simulation.cluster_faults import ALONE, APPEND_MS, DISTANT, SYNC_MS, TOGETHER, ClusterFaults
+from fairlead_kafka.simulation.committer import Committer
+from fairlead_kafka.simulation.faults import Faults
+from fairlead_kafka.simulation.former_lives import FormerLives
+from fairlead_kafka.simulation.keyed_writer import CONFIGS, TOPIC, KeyedWriter
+from fairlead_kafka.simulation.model_log import ModelLog
+from fairlead_kafka.simulation.outcome import Outcome
+from fairlead_kafka.simulation.real_cluster import RealCluster
+from fairlead_kafka.simulation.replica_logs import differences, ends_apart, read_log, whole
+from fairlead_kafka.simulation.transactional import TransactionalSender
+from fairlead_kafka.simulation.watcher import Watcher
+from fairlead_kafka.simulation.world import World
+
+BROKERS = (1, 3, 3, 3, 3, 3, 4)
+PARTITIONS_MAX = 3
+REPLICAS = 3
+LAGS_MS = (150, 600, 3_000)
+CONVERGENCE_MS = 15_000.0
+"""Within this, all being well, every replica is in sync with its leader."""
+NEVER = str(2**63 - 1)
+
+
+class ClusterWorld(World):
+    """One seed of the world."""
+
+    name = "cluster"
+    faults_max = 9
+    producers_max = 2
+    latencies_ms = (0.1, 1.0, 3.0)
+    """A record goes back and forth twice before it is acknowledged, and some producers send a dozen one by one within half a second."""
+    idle_steps_max = 2_000
+    """Followers and consumers ask again and again, though nothing happens."""
+
+    def build(self) -> int:
+        """Real brokers, running, and two topics; who watches them, and who commits offsets."""
+        dice = self.dice
+        self.compacts = self.outcome.seed % 4 in (2, 3)
+        brokers = dice.choice(BROKERS)
+        self._flushed = brokers == 1 or dice.random() < 0.5
+        self.host.disk.sync_ms, self.host.disk.append_ms = SYNC_MS, APPEND_MS
+        replicas = min(REPLICAS, brokers)
+        config = {
+            "offsets.topic.num.partitions": 2,
+            "transaction.state.log.num.partitions": 2,
+            "offsets.topic.replication.factor": replicas,
+            "transaction.state.log.replication.factor": replicas,
+            "transaction.state.log.min.isr": min(2, replicas),
+            "default.replication.factor": replicas,
+            "min.insync.replicas": min(2, replicas),
+            "replica.lag.time.max.ms": dice.choice(LAGS_MS),
+            # Replicas compact each in its own time, and are not equal to the last byte then.
+            "log.cleaner.backoff.ms": 150 if self.compacts else 3_600_000,
+            "log.cleaner.min.cleanable.ratio": 0.01,
+            "broker.session.timeout.ms": 600,
+            "broker.heartbeat.interval.ms": 150,
+        }
+        if self._flushed:
+            config["log.flush.interval.messages"] = 1
+        self._distant = brokers > 1 and dice.random() < 0.5
+        self.cluster = RealCluster(self.host, brokers, config, self.new_dice, self._distant)
+        self.cluster.start()
+        self._partitions = {name: 1 + dice.randrange(PARTITIONS_MAX) for name in ("orders", "clicks")}
+        for name, count in self._partitions.items():
+            configs = {"flush.messages": NEVER} if name == "clicks" else {}
+            self.cluster.controller.decide(CreateTopics([NewTopic(name, count, replicas, configs=configs)]), self._created)
+        self.watcher = Watcher(self.script, self.cluster, self._partitions, self.durable_topics, self.outcome.violated)
+        self.watcher.begin()
+        addresses = [broker.address for broker in self.cluster.brokers]
+        self.committer = Committer(self.host, self.script, addresses, self.new_dice())
+        self.committer.begin()
+        self.former_lives = FormerLives(self.host, addresses, self.outcome.violated)
+        self.writer: KeyedWriter | None = None
+        if self.compacts:
+            configs = CONFIGS | ({"flush.messages": "1"} if self._flushed else {})
+            self.cluster.controller.decide(CreateTopics([NewTopic(TOPIC, 1, replicas, configs=configs)]), self._created)
+            own_dice = Random(self.outcome.seed)  # so that the rest of the world is as it would be
+            self.writer = KeyedWriter(self.host, self.script, addresses, own_dice)
+            self.writer.begin()
+        return brokers
+
+    def add_producer(self, number: int) -> None:
+        """See `World`: a transactional one's former lives speak up."""
+        super().add_producer(number)
+        sender = self.senders[-1]
+        if isinstance(sender, TransactionalSender):
+            sender.former_speaks = self.former_lives.commit
+
+    def _created(self, result: object, error: Exception | None) -> None:
+        failed = error or next((one for one in result if isinstance(one, Exception)), None)  # type: ignore[attr-defined]
+        if failed is not None:
+            raise failed
+
+    def bootstrap_servers(self) -> str:
+        """See `World`."""
+        return self.cluster.bootstrap_servers
+
+    def topics(self) -> Sequence[tuple[str, int]]:
+        """See `World`."""
+        return list(self._partitions.items())
+
+    def faults(self) -> Faults:
+        """See `World`."""
+        return ClusterFaults(self.host, self.script, self.cluster, self.senders, self.calm, self.new_dice(), self._flushed)
+
+    def kinds(self) -> Sequence[str]:
+        """See `World`."""
+        if len(self.cluster.brokers) == 1:
+            return ALONE
+        return DISTANT if self._distant else TOGETHER
+
+    def durable_topics(self) -> Sequence[str]:
+        """See `World`."""
+        return ["orders"] if self._flushed and self.cluster.power_cuts else ["orders", "clicks"]
+
+    def lasting_acks(self) -> Sequence[int]:
+        """See `World`: a leader that dies takes with it what no follower had yet."""
+        return (-1, 1) if len(self.cluster.brokers) == 1 else (-1,)
+
+    def _settle(self) -> None:
+        if self.writer is not None:
+            self.writer.finish()
+        super()._settle()
+
+    def log(self) -> ModelLog:
+        """What the brokers have on disk: they are killed and started once more, so nothing they only remember counts."""
+        self.committer.finish()
+        self._converge("once all was well again")
+        for broker in self.cluster.brokers:
+            broker.kill()
+        self.host.run_until(lambda: not self.cluster.controller.image.alive(), CONVERGENCE_MS)
+        self.cluster.start()
+        self._converge("after all brokers were killed and started once more")
+        for difference in differences(self.cluster, (TOPIC, *INTERNAL_TOPICS) if self.compacts else ()):
+            self.outcome.violated(difference)
+        for violation in () if self.writer is None else self.writer.judge(self.cluster):
+            self.outcome.violated(violation)
+        log = read_log(self.cluster, self._partitions)
+        for violation in [*self.watcher.forgotten(log), *self.committer.judge()]:
+            self.outcome.violated(violation)
+        self.outcome.note(f"{self.watcher.read} {self.committer.acknowledged}")
+        return log
+
+    def committed_offsets(self) -> dict[str, dict[tuple[str, int], int]]:
+        """See `World`: as the coordinators have them, after the brokers were started once more."""
+        offsets = {}
+        for sender in self.senders:
+            if isinstance(sender, TransactionalSender):
+                offset = self.committer.committed(sender.group)
+                if offset is None:
+                    self.outcome.violated(f"the committed offset of group {sender.group!r} could not be read, though all is well")
+                else:
+                    offsets[sender.group] = {("orders", 0): offset}
+        return offsets
+
+    def _converge(self, when: str) -> None:
+        """Let time go on until every replica is in sync and has what the others have."""
+        waited_ms = 0.0
+        while apart := self._apart():
+            if waited_ms >= CONVERGENCE_MS:
+                self.outcome.violated(f"{CONVERGENCE_MS:g} ms {when}, replicas are apart: {'; '.join(apart[:4])}")
+                return
+            self.host.advance(100.0)
+            waited_ms += 100.0
+
+    def _apart(self) -> list[str]:
+        images = self.cluster.controller.image.partitions()
+        return [f"{topic.name}-{number}: {image}" for topic, number, image in images if not whole(image)] or ends_apart(self.cluster)
+
+
+def run_seed(seed: int) -> Outcome:
+    """Run one seed of world `cluster`."""
+    return ClusterWorld(seed).run()

@@ -1,0 +1,60 @@
+"""World `producer`: real producer machines against model brokers whose leaders move, who refuse, and who lose what nobody was told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fairlead_kafka.simulation.faults import Faults
+from fairlead_kafka.simulation.model_log import ModelLog
+from fairlead_kafka.simulation.outcome import Outcome
+from fairlead_kafka.simulation.produce_cluster import ProduceCluster
+from fairlead_kafka.simulation.producer_faults import KINDS, ProducerFaults
+from fairlead_kafka.simulation.world import World
+
+BROKERS_MAX = 4
+PARTITIONS_MAX = 5
+
+
+class ProducerWorld(World):
+    """One seed of the world."""
+
+    name = "producer"
+
+    def build(self) -> int:
+        """Model brokers, one topic or two."""
+        dice = self.dice
+        brokers = 1 + dice.randrange(BROKERS_MAX)
+        self.cluster = ProduceCluster(self.host, brokers, keeps_records=True, forgetful=dice.random() < 0.2, dice=self.new_dice())
+        self.cluster.first_epoch = dice.choice([0, 0, 32_766])
+        for name in ("orders", "clicks")[: 1 + dice.randrange(2)]:
+            self.cluster.create_topic(name, 1 + dice.randrange(PARTITIONS_MAX))
+        return brokers
+
+    def bootstrap_servers(self) -> str:
+        """See `World`."""
+        return self.cluster.bootstrap_servers
+
+    def topics(self) -> Sequence[tuple[str, int]]:
+        """See `World`."""
+        return [(topic.name, len(topic.partitions)) for topic in self.cluster.log.topics.values()]
+
+    def faults(self) -> Faults:
+        """See `World`."""
+        return ProducerFaults(self.host, self.script, self.cluster, self.senders, self.calm, self.new_dice())
+
+    def kinds(self) -> Sequence[str]:
+        """See `World`."""
+        return KINDS
+
+    def log(self) -> ModelLog:
+        """See `World`."""
+        return self.cluster.log
+
+    def committed_offsets(self) -> dict[str, dict[tuple[str, int], int]]:
+        """See `World`."""
+        return self.cluster.apis.transactions.committed_offsets
+
+
+def run_seed(seed: int) -> Outcome:
+    """Run one seed of world `producer`."""
+    return ProducerWorld(seed).run()

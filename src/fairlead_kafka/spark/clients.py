@@ -1,0 +1,51 @@
+"""The clients of tasks: what makes them fast, and bounds the memory that a task takes. What a job sets itself goes over it.
+
+A task reads one partition at a time, so it asks for more of it at once than a consumer of many, and holds no more ahead than keeps it
+busy: `fetch.max.bytes` and what is made of one fetch are all the memory that a read takes, however long its range. A task writes
+as fast as it can, so its batches are large: a batch costs client and broker the same whether it is full of 16 KiB or of 256.
+
+A worker of Spark's runs one task after the other, and collects all garbage after each (`pyspark/daemon.py`). That looks at every object
+of every library that was loaded, 50 ms and more, and finds next to nothing; so what is loaded is put out of the collector's sight.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Mapping
+
+from pyspark import TaskContext
+
+from fairlead_kafka.base.kernel import KERNELS
+from fairlead_kafka.base.units import KIB, MIB
+from fairlead_kafka.client import Consumer, Producer
+from fairlead_kafka.runtime import keep_freed_memory
+
+READ_SETTINGS: Mapping[str, str] = {"max.partition.fetch.bytes": str(8 * MIB), "fetch.max.bytes": str(24 * MIB)}
+WRITE_SETTINGS: Mapping[str, str] = {"batch.size": str(256 * KIB)}
+
+
+def task_consumer(client: Mapping[str, str]) -> Consumer:
+    """A consumer for the task of a read, in a process that Spark keeps for tasks."""
+    _settle()
+    return Consumer({**READ_SETTINGS, **client})
+
+
+def task_producer(client: Mapping[str, str]) -> Producer:
+    """A producer for the task of a write, in a process that Spark keeps for tasks."""
+    _settle()
+    return Producer({**WRITE_SETTINGS, **client})
+
+
+_frozen: set[bool] = set()
+
+
+def _settle() -> None:
+    """Make a worker of Spark's one that is used again and again. Other processes are left as they are."""
+    if TaskContext.get() is None:
+        return
+    keep_freed_memory()
+    # Once for what is imported, and once more for the compiler, which is loaded while the first tasks run.
+    compiled = all(each.ready for each in KERNELS)
+    if compiled not in _frozen:
+        _frozen.add(compiled)
+        gc.freeze()

@@ -1,0 +1,141 @@
+"""What tasks hand to the driver, and what the driver writes down of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql.datasource import WriterCommitMessage
+
+from fairlead_kafka.base.errors import DecodeError
+from fairlead_kafka.core.prepared import PreparedTransaction
+from fairlead_kafka.partitioning.hashing import murmur2, murmur2_column
+from fairlead_kafka.records import BinaryColumn, columns_from_arrow
+
+FORMAT_VERSION = 1
+_MASK_64 = 2**64 - 1
+
+
+class Writing(NamedTuple):
+    """What is written: micro-batch `batch` of the query `name`, or version `batch` of the application `name`."""
+
+    name: str
+    batch: int
+
+    def __str__(self) -> str:
+        return f"batch {self.batch} of {self.name}"
+
+
+class Part(NamedTuple):
+    """A task's share: its rows, all of them in one transaction that is prepared. `digest` does not depend on their order."""
+
+    transaction: PreparedTransaction
+    rows: int
+    digest: int
+
+
+@dataclass
+class TaskPrepared(WriterCommitMessage):
+    """What a task hands to the driver; `part` is None if it had no rows."""
+
+    writing: Writing
+    part: Part | None
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A record of the commit log: these transactions are to be committed and these aborted, whatever happens from now on.
+
+    The token of a batch, too: a batch that is decided is not committed again. `done`: it has been carried out. `earlier`: how many
+    transactions of the same batch decisions before this one have committed.
+    """
+
+    writing: Writing
+    commit: tuple[Part, ...]
+    abort: tuple[PreparedTransaction, ...] = ()
+    done: bool = False
+    earlier: int = 0
+
+    @property
+    def rows(self) -> int:
+        """Rows to commit."""
+        return sum(part.rows for part in self.commit)
+
+    def carried_out(self) -> Decision:
+        """The record that says so; which transactions these were is no longer of interest."""
+        return replace(self, commit=(), abort=(), done=True, earlier=self.earlier + len(self.commit))
+
+    def encode(self) -> bytes:
+        """As JSON."""
+        fields = {
+            "version": FORMAT_VERSION,
+            "batch": self.writing.batch,
+            "done": self.done,
+            "earlier": self.earlier,
+            "commit": [[*part.transaction, part.rows, part.digest] for part in self.commit],
+            "abort": [list(each) for each in self.abort],
+        }
+        return json.dumps(fields, separators=(",", ":")).encode()
+
+    @classmethod
+    def decode(cls, name: str, value: bytes) -> Decision:
+        """From what `encode` made of a decision about `name`. DecodeError for anything else."""
+        try:
+            fields: dict[str, Any] = json.loads(value)
+            if fields["version"] != FORMAT_VERSION:
+                raise DecodeError(f"the commit log has a record of format {fields['version']}, written by a newer release; use that", 0)
+            return cls(
+                Writing(name, int(fields["batch"])),
+                tuple(Part(PreparedTransaction(*row[:-2]), int(row[-2]), int(row[-1])) for row in fields["commit"]),
+                tuple(PreparedTransaction(*row) for row in fields["abort"]),
+                bool(fields["done"]),
+                int(fields["earlier"]),
+            )
+        except (ValueError, KeyError, TypeError, IndexError) as error:
+            raise DecodeError(f"the commit log has a record about {name} that is none of its own: {error!r}", 0) from None
+
+
+class Digest:
+    """A number that two sets of rows share if they are the same rows, in whatever order and batches: sums of hashes, 64 bits.
+
+    It tells whether a repeated task has written what the first one wrote: topic, partition asked for, key and value.
+    """
+
+    def __init__(self) -> None:
+        self.value = 0
+
+    def add(self, topic: str, rows: pa.RecordBatch) -> None:
+        """Take in rows for a topic, columns as `Producer.send_table` takes them."""
+        for columns, partitions in columns_from_arrow(rows):
+            hashes = _mixed(_hashes(columns.keys, columns.count) + np.uint64(murmur2(topic.encode()) & 0xFFFFFFFF))
+            hashes = _mixed(hashes + _hashes(columns.values, columns.count))
+            if partitions is not None:
+                hashes = _mixed(hashes + partitions.astype(np.uint64))
+            self.value = (self.value + int(hashes.sum(dtype=np.uint64))) & _MASK_64
+
+
+def _hashes(column: BinaryColumn | None, count: int) -> Any:
+    """uint64[count]: a hash of each item, another one for null than for the empty item."""
+    if column is None:
+        return np.zeros(count, np.uint64)
+    hashes = murmur2_column(column).view(np.uint32).astype(np.uint64) + np.uint64(1)
+    if column.valid is not None:
+        hashes[~column.valid] = 0
+    return hashes
+
+
+def _mixed(numbers: Any) -> Any:
+    """Numbers whose every bit depends on every bit (the finish of splitmix64), so that sums of them do not cancel out."""
+    numbers = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    numbers = (numbers ^ (numbers >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return numbers ^ (numbers >> np.uint64(31))
+
+
+def parts_of(messages: Sequence[WriterCommitMessage | None]) -> tuple[Writing | None, list[Part]]:
+    """What is written, None if no task says so, and the parts that have rows."""
+    prepared = [message for message in messages if isinstance(message, TaskPrepared)]
+    return (prepared[0].writing if prepared else None), [message.part for message in prepared if message.part is not None]

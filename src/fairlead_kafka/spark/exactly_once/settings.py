@@ -1,0 +1,117 @@
+"""Options of exactly-once writes, and the settings of the clients that keep the promise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fairlead_kafka.base.config_client import CLIENT_CONFIGS
+from fairlead_kafka.spark.option_values import not_empty, one_of
+
+EXACTLY_ONCE = "exactly-once"
+AT_LEAST_ONCE = "at-least-once"
+LOG_TOPIC = "__fairlead_commits"
+ID_PREFIX = "fairlead"
+TRANSACTION_TIMEOUT_MS = 15 * 60_000
+"""A task's transaction is open until all tasks have ended, so Kafka's minute is short; this is what brokers allow by default at most."""
+DRIVER_TIMEOUT_MS = 30_000
+"""The driver's own transactions take milliseconds. One whose driver died holds up other readers of the log for so long at most."""
+
+VERSION_MAX = 2**63 - 1
+_NEEDED = {"acks": ("all", "-1"), "enable.idempotence": ("true",)}
+
+
+def _version(text: str) -> int:
+    if not text.strip().isdigit() or int(text) > VERSION_MAX:
+        raise ValueError("must be a whole number, 0 or more")
+    return int(text)
+
+
+EXACTLY_ONCE_OPTIONS: tuple[tuple[str, str, str, str, Callable[[str], Any], bool], ...] = (
+    (
+        "deliveryGuarantee",
+        "write",
+        AT_LEAST_ONCE,
+        "at-least-once, or exactly-once: each row is in Kafka once for readers of committed data (isolation.level=read_committed), "
+        "whatever fails and is repeated. See exactly-once.md.",
+        one_of(AT_LEAST_ONCE, EXACTLY_ONCE),
+        True,
+    ),
+    (
+        "transactionalIdPrefix",
+        "write",
+        ID_PREFIX,
+        "Exactly-once: what the names of all transactions begin with; brokers may ask for permission by prefix.",
+        not_empty,
+        True,
+    ),
+    (
+        "commitLogTopic",
+        "write",
+        LOG_TOPIC,
+        "Exactly-once: the compacted topic that keeps which batch of which query is committed. It is made if it is not there; keep it.",
+        not_empty,
+        True,
+    ),
+    (
+        "txnAppId",
+        "write",
+        "",
+        "Exactly-once batch writes: with txnVersion, the name of this write. The same again, or a lower version, writes nothing.",
+        not_empty,
+        True,
+    ),
+    (
+        "txnVersion",
+        "write",
+        "",
+        "Exactly-once batch writes: a number that grows with each new write of txnAppId, such as a batch id.",
+        _version,
+        True,
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """How an exactly-once write is to be kept. `app_id` and `version` name a batch write; a streaming query has names of its own."""
+
+    id_prefix: str = ID_PREFIX
+    log_topic: str = LOG_TOPIC
+    app_id: str | None = None
+    version: int | None = None
+
+
+def parse_guarantee(values: Mapping[str, Any], client: Mapping[str, str], *, streaming: bool) -> tuple[Guarantee | None, list[str]]:
+    """The guarantee among parsed options (None: at least once), and what is wrong, with the client's settings too."""
+    names = [row[0] for row in EXACTLY_ONCE_OPTIONS[1:] if row[0] in values]
+    if values.get(EXACTLY_ONCE_OPTIONS[0][0], AT_LEAST_ONCE) != EXACTLY_ONCE:
+        return None, [f"{name}: says how exactly-once writes are kept; set deliveryGuarantee=exactly-once" for name in names]
+    wrong = [
+        f"kafka.{name}: must be {' or '.join(allowed)} for exactly-once writes, not {client[name]}"
+        for name, allowed in _NEEDED.items()
+        if client.get(name, allowed[0]).strip().lower() not in allowed
+    ]
+    if streaming:
+        wrong += [f"{name}: is for batch writes; a streaming query is known by its checkpoint" for name in names if name.startswith("txn")]
+    elif ("txnAppId" in values) != ("txnVersion" in values):
+        wrong.append("txnAppId and txnVersion: one needs the other")
+    guarantee = Guarantee(
+        values.get("transactionalIdPrefix", ID_PREFIX),
+        values.get("commitLogTopic", LOG_TOPIC),
+        values.get("txnAppId"),
+        values.get("txnVersion"),
+    )
+    return guarantee, wrong
+
+
+def settings_for(scope: str, client: Mapping[str, str]) -> dict[str, str]:
+    """Those of a producer's settings that an admin client or a consumer takes too."""
+    taken = {key.name for key in CLIENT_CONFIGS.scope(scope)}
+    return {name: text for name, text in client.items() if name in taken}
+
+
+def transaction_timeout_ms(client: Mapping[str, str]) -> int:
+    """How long a task's transaction may be open."""
+    return int(client.get("transaction.timeout.ms", TRANSACTION_TIMEOUT_MS))

@@ -1,0 +1,103 @@
+"""The writers that write exactly once: Spark's classes around `task` and `driver`."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+
+from fairlead_kafka.base.errors import FairleadError, UsageError
+from fairlead_kafka.spark.exactly_once.driver import LOGGER, Committer
+from fairlead_kafka.spark.exactly_once.parts import TaskPrepared, Writing, parts_of
+from fairlead_kafka.spark.exactly_once.settings import Guarantee
+from fairlead_kafka.spark.exactly_once.task import TaskStep, prepare
+from fairlead_kafka.spark.options import WriteOptions
+
+_QUERY_ID = "sql.streaming.queryId"
+_BATCH_ID = "streaming.sql.batchId"
+"""Local properties that Spark's micro-batch engine gives to every task."""
+
+
+class _Writer:
+    """What both kinds do. Pickled to executors and to the processes that commit."""
+
+    _comes_back = True
+    """Whether somebody may ask again for what is written."""
+
+    def __init__(self, options: WriteOptions, guarantee: Guarantee) -> None:
+        self._options = options
+        self._guarantee = guarantee
+
+    def _prepare(self, writing: Writing, batches: Iterator[pa.RecordBatch]) -> TaskPrepared:
+        return prepare(self._options.client, self._guarantee, writing, self._options.topic, batches, self.task_reached)
+
+    def committer(self, name: str) -> Committer:
+        """Whoever commits batches of `name`; the lab puts another one here, that can be killed at each step."""
+        return Committer(self._options.client, self._guarantee, name, remembers=self._comes_back)
+
+    def task_reached(self, step: TaskStep) -> None:
+        """A task is so far; likewise."""
+
+    def _abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        writing, parts = parts_of(messages)
+        if writing is None or not parts:
+            return
+        try:
+            self.committer(writing.name).abort(parts)
+        except FairleadError as error:
+            # Why the batch failed is what has to be told; these transactions are aborted by the next batch, or time out.
+            LOGGER.warning("%s: its transactions could not be aborted now: %s", writing, error)
+
+
+class ExactlyOnceStreamWriter(_Writer, DataSourceStreamArrowWriter):
+    """Writes each micro-batch in transactions, one for each task, which the driver commits together."""
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskPrepared:
+        """Writes a task's rows; they are visible once the batch is committed."""
+        return self._prepare(_micro_batch(), iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batch_id: int) -> None:
+        """Commits the batch, or finds that it had been committed before Spark could note that."""
+        writing, parts = parts_of(messages)
+        if writing is not None and not self.committer(writing.name).commit(batch_id, parts):
+            LOGGER.info("%s had been committed before; what was written again is aborted", writing)
+
+    def abort(self, messages: list[WriterCommitMessage | None], batch_id: int) -> None:
+        """Aborts what tasks of a failed batch have prepared."""
+        self._abort(messages)
+
+
+class ExactlyOnceWriter(_Writer, DataSourceArrowWriter):
+    """Writes a DataFrame in transactions, one for each task, which the driver commits together."""
+
+    def __init__(self, options: WriteOptions, guarantee: Guarantee) -> None:
+        super().__init__(options, guarantee)
+        name, version = guarantee.app_id, guarantee.version
+        self._comes_back = name is not None
+        self._writing = Writing(uuid.uuid4().hex, 0) if name is None or version is None else Writing(name, version)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskPrepared:
+        """Writes a task's rows; they are visible once all tasks have ended."""
+        return self._prepare(self._writing, iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Commits the rows, or finds that this version of this application had been committed before."""
+        _, parts = parts_of(messages)
+        if not self.committer(self._writing.name).commit(self._writing.batch, parts, repeats_older=True):
+            LOGGER.warning("%s had been committed before (txnAppId, txnVersion): nothing is written", self._writing)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Aborts what tasks have prepared."""
+        self._abort(messages)
+
+
+def _micro_batch() -> Writing:
+    context = TaskContext.get()
+    query_id = context.getLocalProperty(_QUERY_ID) if context is not None else None
+    batch_id = context.getLocalProperty(_BATCH_ID) if context is not None else None
+    if query_id is None or batch_id is None:
+        raise UsageError("exactly-once streaming writes need Spark's micro-batch engine, which names the query and the batch to every task")
+    return Writing(query_id, int(batch_id))

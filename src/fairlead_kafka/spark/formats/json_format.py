@@ -1,0 +1,148 @@
+"""JSON to Arrow: blocks of rows by Arrow's own parser, and only what it does not take row by row (`json_rows`).
+
+Why a block may be parsed as one text. Arrow reads a stream of objects and does not tell which came of which row, and JSON may hold
+line breaks, so rows are let into a block only if they begin with `{` and end with `}`. A string of JSON cannot hold a bare line
+break, so none reaches from one row into the next; and after a `}` a `{` can stand only between whole objects, so each row begins a
+new one. Thus each row is one object or more, or the block is no JSON; and if there are as many objects as rows, each row is
+exactly one.
+
+Where Arrow's parser takes what Python's does not (`-NaN`, `Inf`), rows are kept from it: what becomes of a row must not hang on its
+neighbours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pj
+
+from fairlead_kafka.spark.formats.building import MISFITS, Reasons, array_of, build, one_line
+from fairlead_kafka.spark.formats.json_rows import row_reader
+from fairlead_kafka.spark.formats.json_types import convert, has_map, lacks_required, relaxed
+from fairlead_kafka.spark.formats.utf8 import decode_text
+
+BLOCK_ROWS = (4096, 256)
+"""Rows parsed at once; where a block does not parse its rows are tried in the next smaller ones, then one by one."""
+_FAILED_BLOCKS_MIN = 3
+"""From so many failed blocks on, if they are half of those tried, the rest of the larger block is left to the rows."""
+_WHITESPACE = " \t\r\n"
+_NOT_FINITE = r"[:,\[\s-](?:NaN|Inf)"
+_READ_MARGIN_BYTES = 64
+
+Rows = npt.NDArray[np.int64]
+
+
+def json_decoder(wire: pa.DataType, target: pa.DataType, in_blocks: bool = True) -> Callable[[Any], tuple[Any, Reasons]]:
+    """A function from a binary array to an array of `target` and the reasons of the rows that do not parse, which are null in it.
+
+    Without `in_blocks` every row is read by itself, which gives the same.
+    """
+    read_row = row_reader(wire)
+    in_blocks = in_blocks and pa.types.is_struct(wire) and not has_map(wire)
+
+    def decode(array: Any) -> tuple[Any, Reasons]:
+        text, reasons = decode_text(array)
+        given = text.is_valid().to_numpy(zero_copy_only=False)
+        pieces: list[tuple[Rows, Any]] = []
+        if in_blocks:
+            trimmed = _trimmed(text)
+            whole = _objects(trimmed).to_numpy(zero_copy_only=False)
+            for rows, parsed in _blocks(trimmed, np.flatnonzero(whole), wire, target, BLOCK_ROWS):
+                pieces.append((rows, parsed))
+            for rows, _ in pieces:
+                given[rows] = False
+        rest = np.flatnonzero(given)
+        if len(rest):
+            pieces.append((rest, _row_by_row(text.take(pa.array(rest)), rest, read_row, wire, target, reasons)))
+        return _placed(pieces, len(text), target), reasons
+
+    return decode
+
+
+def _trimmed(text: Any) -> Any:
+    """Without white space around: a trailing line break is common."""
+    if pc.all(_objects(text)).as_py() is not False:
+        return text
+    return pc.ascii_trim(text, characters=_WHITESPACE)
+
+
+def _objects(text: Any) -> Any:
+    """Which rows are there and look like an object from outside."""
+    return pc.and_(pc.starts_with(text, "{"), pc.ends_with(text, "}")).fill_null(False)
+
+
+def _blocks(text: Any, rows: Rows, wire: pa.DataType, target: pa.DataType, sizes: tuple[int, ...]) -> Iterator[tuple[Rows, Any]]:
+    """What parses, block by block, with its rows; rows of blocks that do not parse by any size are left out."""
+    failed = 0
+    for tried, start in enumerate(range(0, len(rows), sizes[0]), start=1):
+        chosen = rows[start : start + sizes[0]]
+        contiguous = chosen[-1] - chosen[0] == len(chosen) - 1
+        parsed = _parse(text.slice(chosen[0], len(chosen)) if contiguous else text.take(pa.array(chosen)), wire, target)
+        if parsed is not None:
+            yield chosen, parsed
+        elif len(sizes) > 1:
+            yield from _blocks(text, chosen, wire, target, sizes[1:])
+        else:
+            failed += 1
+            if failed >= _FAILED_BLOCKS_MIN and failed * 2 > tried:
+                return
+
+
+def _parse(block: Any, wire: pa.DataType, target: pa.DataType) -> Any:
+    """Rows that each begin with `{` and end with `}`, as an array of `target`; None if any of them does not fit."""
+    try:
+        joined = pc.binary_join(pa.ListArray.from_arrays([0, len(block)], block), "\n")[0].as_buffer()
+        if _may_differ(block, joined):
+            return None
+        given = relaxed(wire)
+        read = pj.read_json(
+            pa.BufferReader(joined),
+            read_options=pj.ReadOptions(use_threads=False, block_size=joined.size + _READ_MARGIN_BYTES),
+            parse_options=pj.ParseOptions(explicit_schema=pa.schema(list(given)), unexpected_field_behavior="ignore"),
+        )
+        if read.num_rows != len(block):
+            return None
+        columns = [pa.concat_arrays(column.chunks) for column in read.columns]
+        parsed = pa.StructArray.from_arrays(columns, fields=list(given))
+        return None if lacks_required(parsed, wire) else convert(parsed, target)
+    except MISFITS:
+        return None
+
+
+def _may_differ(block: Any, joined: Any) -> bool:
+    """Whether a row has one of the few numbers that Arrow's parser reads and Python's does not."""
+    content = joined.to_pybytes()
+    return (b"Inf" in content or b"NaN" in content) and bool(pc.any(pc.match_substring_regex(block, _NOT_FINITE)).as_py())
+
+
+def _row_by_row(text: Any, rows: Rows, read_row: Callable[[str], Any], wire: pa.DataType, target: pa.DataType, reasons: Reasons) -> Any:
+    """Every row by itself; `reasons` gets the positions of those that do not parse."""
+    values: list[Any] = []
+    found: Reasons = {}
+    for row, one in enumerate(text.to_pylist()):
+        try:
+            values.append(read_row(one))
+        except (ValueError, RecursionError) as error:
+            values.append(None)
+            found[row] = one_line(error)
+    array = build(values, lambda some: convert(array_of(some, wire), target), found)
+    reasons.update((int(rows[row]), why) for row, why in found.items())
+    return array
+
+
+def _placed(pieces: list[tuple[Rows, Any]], count: int, target: pa.DataType) -> Any:
+    """The pieces put in the order of their rows; null where there is none."""
+    if not pieces:
+        return pa.nulls(count, target)
+    order = np.concatenate([rows for rows, _ in pieces])
+    arrays = pa.concat_arrays([array for _, array in pieces])
+    if len(order) == count and bool((order == np.arange(count)).all()):
+        return arrays
+    places = np.full(count, -1, np.int64)
+    places[order] = np.arange(len(order))
+    return arrays.take(pa.array(places, mask=places < 0))

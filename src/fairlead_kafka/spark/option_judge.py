@@ -1,0 +1,105 @@
+"""What is wrong with options, told by `option_table` alone: quick to load, and everything said at once."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from fairlead_kafka.base.errors import ConfigError
+from fairlead_kafka.spark.formats.option_rows import REGISTRY_PREFIX
+from fairlead_kafka.spark.offsets import EARLIEST, LATEST
+from fairlead_kafka.spark.option_table import OPTIONS, REFUSED, TOPIC_CHOICES, USES, VIEW_OPTIONS
+
+BY_LOWER_NAME = {option.name.lower(): option for option in OPTIONS}
+_USE_WORDS = {"batch": "a batch read", "stream": "a streaming read", "write": "a write", "read": "reads"}
+_REFUSED_LOWER = {name.lower(): (name, reason) for name, reason in REFUSED.items()}
+_SPARKS_OWN = frozenset({"path", "checkpointlocation", "queryname"})
+"""Options that Spark itself adds."""
+
+
+class WrongOptions(ConfigError):
+    """Options that make no sense; `problems` has them one by one, most with the option's name and a colon first."""
+
+    problems: tuple[str, ...] = ()
+
+
+def judge_read(options: Mapping[str, str], streaming: bool) -> tuple[dict[str, Any], dict[str, str], list[str]]:
+    """As `judge`, with what only all options of a read together tell."""
+    values, client, wrong = judge(options, "stream" if streaming else "batch")
+    chosen = [name for name in TOPIC_CHOICES if name in values]
+    whole_cluster = values.get("view") in ("offsets", "topics") and not chosen
+    named_wrongly = any(f"{name}:" in problem for problem in wrong for name in TOPIC_CHOICES)
+    if len(chosen) != 1 and not whole_cluster and not named_wrongly:
+        wrong.append(f"exactly one of assign, subscribe and subscribePattern says what to read; given: {', '.join(chosen) or 'none'}")
+    return values, client, wrong + (_stream_problems(values) if streaming else _batch_problems(values))
+
+
+def _batch_problems(values: Mapping[str, Any]) -> list[str]:
+    wrong = []
+    if values.get("startingOffsets") == LATEST:
+        wrong.append("startingOffsets: a batch read from latest would read nothing; use earliest or offsets by partition")
+    if values.get("endingOffsets") == EARLIEST:
+        wrong.append("endingOffsets: a batch read up to earliest would read nothing; use latest or offsets by partition")
+    for name, marker, word in (("startingOffsets", LATEST, "latest (-1)"), ("endingOffsets", EARLIEST, "earliest (-2)")):
+        if isinstance(values.get(name), dict) and marker in values[name].values():
+            wrong.append(f"{name}: {word} is not possible for a partition here")
+    return wrong + _view_problems(values)
+
+
+def _view_problems(values: Mapping[str, Any]) -> list[str]:
+    view = values.get("view", "records")
+    if view in VIEW_OPTIONS:
+        return [f"{name}: has no meaning in the view {view}" for name in values if name != "view" and name not in VIEW_OPTIONS[view]]
+    belongs = {"measureRatio": "batches", "groups": "offsets"}
+    return [f"{name}: is for the view {belongs[name]}; set view={belongs[name]}" for name in values if name in belongs]
+
+
+def _stream_problems(values: Mapping[str, Any]) -> list[str]:
+    wrong = []
+    low, high = values.get("minOffsetsPerTrigger"), values.get("maxOffsetsPerTrigger")
+    if low is not None and high is not None and low > high:
+        wrong.append(f"minOffsetsPerTrigger: {low} is more than maxOffsetsPerTrigger, {high}")
+    if "maxTriggerDelay" in values and low is None:
+        wrong.append("maxTriggerDelay: says how long to wait for minOffsetsPerTrigger, which is not set")
+    if values.get("commitOffsets") and not ("kafka.group.id" in values or "groupIdPrefix" in values):
+        wrong.append("commitOffsets: to which group? set kafka.group.id, or groupIdPrefix")
+    return wrong
+
+
+def judge(options: Mapping[str, str], use: str) -> tuple[dict[str, Any], dict[str, str], list[str]]:
+    """Parsed options by their proper name, settings of the client, and what is wrong. `use` is one of the values of `USES`."""
+    values: dict[str, Any] = {}
+    client: dict[str, str] = {}
+    wrong: list[str] = []
+    for given, text in options.items():
+        name = given.lower()
+        if name in _REFUSED_LOWER:
+            proper, reason = _REFUSED_LOWER[name]
+            wrong.append(f"{proper}: not supported ({reason})")
+        elif name.startswith("kafka.") and name not in BY_LOWER_NAME:
+            client[name.removeprefix("kafka.")] = text
+        elif name in BY_LOWER_NAME:
+            option = BY_LOWER_NAME[name]
+            if use not in USES[option.used_by]:
+                wrong.append(f"{option.name}: an option for {_USE_WORDS[option.used_by]}, not for {_USE_WORDS[use]}")
+                continue
+            try:
+                values[option.name] = option.parse(text)
+            except (ValueError, json.JSONDecodeError) as error:
+                wrong.append(f"{option.name}: {error}, got {text!r}")
+        elif name not in _SPARKS_OWN and not (name.startswith(REGISTRY_PREFIX) and use in USES["read"]):
+            near = difflib.get_close_matches(name, BY_LOWER_NAME, n=1)
+            wrong.append(f"{given}: unknown option" + (f"; did you mean {BY_LOWER_NAME[near[0]].name}?" if near else ""))
+    if "bootstrap.servers" not in client:
+        wrong.append("kafka.bootstrap.servers: required, host:port pairs of brokers separated by commas")
+    return values, client, wrong
+
+
+def raise_wrong(use: str, wrong: list[str]) -> None:
+    """WrongOptions, if there is anything wrong."""
+    if wrong:
+        error = WrongOptions(f'options of {use}.format("fairlead"): ' + "; ".join(wrong))
+        error.problems = tuple(wrong)
+        raise error

@@ -1,0 +1,174 @@
+"""What each flow has done: counted from the progress of its query, its observations, and the offsets that brokers tell."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.client import Consumer
+from fairlead_kafka.spark.pipelines.expectations import OBSERVED, QUARANTINED
+from fairlead_kafka.spark.pipelines.registry import BYTES, READ, ROWS, WRITTEN
+
+Offsets = dict[TopicPartition, int]
+
+
+@dataclass
+class FlowCounters:
+    """One flow in one run. Bytes are those of values; what is not known is None."""
+
+    flow: str
+    target: str
+    state: str = "waiting"
+    batches: int = 0
+    rows_in: int = 0
+    rows_out: int | None = None
+    bytes_in: int | None = None
+    bytes_out: int | None = None
+    quarantined: int = 0
+    """Rows that its expectations kept from going on."""
+    failed_expectations: dict[str, int] = field(default_factory=dict)
+    late: int = 0
+    """Rows that came after the watermark, and were left out of their window."""
+    lost: int = 0
+    """Offsets that the flow had yet to read when its topics had dropped them already."""
+    lag: int | None = None
+    """Offsets between what it has read and the ends of its topics, None if it reads no topic."""
+    seconds: float = 0.0
+    start: Offsets = field(default_factory=dict)
+    """Where its first batch began."""
+    end: Offsets = field(default_factory=dict)
+    """Where its last batch ended."""
+
+    def add_earlier(self, earlier: FlowCounters) -> None:
+        """Adds what the flow did in runs before this one."""
+        for name in ("batches", "rows_in", "quarantined", "late", "lost", "seconds"):
+            setattr(self, name, getattr(self, name) + getattr(earlier, name))
+        for name in ("rows_out", "bytes_in", "bytes_out"):
+            own, other = getattr(self, name), getattr(earlier, name)
+            setattr(self, name, own if other is None else other if own is None else own + other)
+        for name, count in earlier.failed_expectations.items():
+            self.failed_expectations[name] = self.failed_expectations.get(name, 0) + count
+        self.lag = earlier.lag if self.lag is None else self.lag
+
+    def as_row(self) -> dict[str, Any]:
+        """The flow as a row of the report."""
+        return {name: value for name, value in asdict(self).items() if name not in ("start", "end")}
+
+
+class Progress:
+    """Counters of all flows of a run, fed by a listener's thread and read by others."""
+
+    def __init__(self, targets: Mapping[str, str]) -> None:
+        self._lock = threading.Lock()
+        self.flows = {name: FlowCounters(name, target) for name, target in targets.items()}
+        self._running: set[str] = set()
+        self._settled = threading.Event()
+        self._settled.set()
+
+    def named(self, name: str | None) -> FlowCounters | None:
+        """A flow by the name of its query, which has catalog and database before it where it fills a table."""
+        return self.flows.get(name or "") or self.flows.get((name or "").rpartition(".")[2])
+
+    def started(self, run_id: str, name: str | None) -> None:
+        """A query has begun."""
+        if self.named(name) is not None:
+            with self._lock:
+                self._running.add(run_id)
+                self._settled.clear()
+
+    def ended(self, run_id: str) -> None:
+        """A query has ended, all its progress told."""
+        with self._lock:
+            self._running.discard(run_id)
+            if not self._running:
+                self._settled.set()
+
+    def settle(self, timeout_s: float) -> bool:
+        """Waits until every query that began has ended, as far as the listener was told."""
+        return self._settled.wait(timeout_s)
+
+    def add(self, progress: Mapping[str, Any]) -> None:
+        """Counts one micro-batch, given as the JSON of Spark's `StreamingQueryProgress`."""
+        counters = self.named(progress.get("name"))
+        if counters is None:
+            return
+        with self._lock:
+            counters.batches += 1
+            counters.rows_in += max(0, progress.get("numInputRows") or 0)
+            counters.seconds += (progress.get("batchDuration") or 0) / 1000
+            counters.late += sum(state.get("numRowsDroppedByWatermark") or 0 for state in progress.get("stateOperators") or ())
+            _add_observations(counters, progress.get("observedMetrics") or {})
+            for source in progress.get("sources") or ():
+                start, end = offsets_of(source.get("startOffset")), offsets_of(source.get("endOffset"))
+                counters.start = {**start, **counters.start}
+                counters.end |= end
+
+    def rows(self) -> list[dict[str, Any]]:
+        """All flows, as rows of the report."""
+        with self._lock:
+            return [flow.as_row() for flow in self.flows.values()]
+
+
+def _add_observations(counters: FlowCounters, observed: Mapping[str, Mapping[str, Any]]) -> None:
+    if READ in observed:
+        counters.bytes_in = (counters.bytes_in or 0) + (observed[READ].get(BYTES) or 0)
+    if WRITTEN in observed:
+        counters.rows_out = (counters.rows_out or 0) + (observed[WRITTEN].get(ROWS) or 0)
+        if BYTES in observed[WRITTEN]:
+            counters.bytes_out = (counters.bytes_out or 0) + (observed[WRITTEN][BYTES] or 0)
+    for name, count in observed.get(OBSERVED, {}).items():
+        if name == QUARANTINED:
+            counters.quarantined += count or 0
+        else:
+            counters.failed_expectations[name] = counters.failed_expectations.get(name, 0) + (count or 0)
+
+
+def offsets_of(text: Any) -> Offsets:
+    """Offsets by partition, if that is what the JSON of a source's offset is; empty for other kinds of sources."""
+    try:
+        parsed = json.loads(text) if isinstance(text, str) else text
+    except json.JSONDecodeError:
+        return {}
+    offsets: Offsets = {}
+    for topic, partitions in parsed.items() if isinstance(parsed, dict) else ():
+        if not isinstance(partitions, dict):
+            return {}
+        for number, offset in partitions.items():
+            if not number.isdecimal() or not isinstance(offset, int):
+                return {}
+            offsets[TopicPartition(topic, int(number))] = offset
+    return offsets
+
+
+def earliest_offsets(servers_by_topic: Mapping[str, str]) -> Offsets:
+    """Where the logs of topics begin."""
+    return _offsets(servers_by_topic, "beginning_offsets")
+
+
+def latest_offsets(servers_by_topic: Mapping[str, str]) -> Offsets:
+    """Where the logs of topics end."""
+    return _offsets(servers_by_topic, "end_offsets")
+
+
+def _offsets(servers_by_topic: Mapping[str, str], which: str) -> Offsets:
+    found: Offsets = {}
+    for servers in set(servers_by_topic.values()):
+        with Consumer({"bootstrap.servers": servers, "allow.auto.create.topics": "false"}) as consumer:
+            there = set(consumer.list_topics())
+            topics = [topic for topic, own in servers_by_topic.items() if own == servers and topic in there]
+            partitions = [TopicPartition(topic, one.partition) for topic in topics for one in consumer.partitions_for(topic)]
+            found |= getattr(consumer, which)(partitions)
+    return found
+
+
+def add_lag_and_loss(flows: Iterable[FlowCounters], earliest: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int]) -> None:
+    """From where flows began and ended, and where their topics' logs began before the run and ended after it."""
+    for flow in flows:
+        flow.lost += sum(max(0, earliest[one] - offset) for one, offset in flow.start.items() if one in earliest)
+        topics = {one.topic for one in flow.end}
+        if topics and topics <= {one.topic for one in latest}:
+            flow.lag = sum(max(0, latest[one] - flow.end.get(one, 0)) for one in latest if one.topic in topics)

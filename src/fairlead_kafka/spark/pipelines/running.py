@@ -1,0 +1,234 @@
+"""Running a project: one session, one or more runs in it, each told and counted while it goes."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, redirect_stdout, suppress
+from dataclasses import dataclass, field
+from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fairlead_kafka.base.errors import FairleadError
+from fairlead_kafka.spark.pipelines.catalog import kept_catalog
+from fairlead_kafka.spark.pipelines.counters import FlowCounters, Offsets, Progress, add_lag_and_loss, earliest_offsets, latest_offsets
+from fairlead_kafka.spark.pipelines.definitions import MATERIALIZED_VIEW, TABLE, Definitions
+from fairlead_kafka.spark.pipelines.project import Project
+from fairlead_kafka.spark.pipelines.session import connect_session
+from fairlead_kafka.spark.pipelines.topic_rules import SERVERS, named_topics, uses_of
+
+if TYPE_CHECKING:
+    from pyspark.sql.connect.session import SparkSession
+
+LOCAL_DEFAULTS = {
+    "spark.ui.enabled": "false",
+    "spark.driver.extraJavaOptions": f'"-Dlog4j2.configurationFile={Path(__file__).with_name("log4j2.properties")}"',
+}
+LISTENER_PATIENCE_S = 15.0
+"""The last progress of a query comes a moment after its end."""
+_FLOW_EVENT = re.compile(r"Flow '?(?P<name>[^\s']+)'? (?:is|has) (?P<state>[A-Z]+)", re.DOTALL)
+Status = Callable[[str], None]
+
+
+@dataclass
+class RunResult:
+    """One run: its flows, and why it failed, if it did."""
+
+    flows: list[FlowCounters]
+    seconds: float
+    failure: str | None = None
+    events: list[str] = field(default_factory=list)
+
+    @property
+    def lost(self) -> int:
+        """Offsets that no flow will ever read."""
+        return sum(flow.lost for flow in self.flows)
+
+    def as_json(self) -> dict[str, Any]:
+        """The report for `--json`."""
+        rows = [flow.as_row() for flow in self.flows]
+        return {
+            "state": "failed" if self.failure else "completed",
+            "seconds": round(self.seconds, 3),
+            "lost": self.lost,
+            "flows": rows,
+            "failure": self.failure,
+        }
+
+
+@dataclass(frozen=True)
+class Refresh:
+    """What to compute anew: all, or some datasets; `only` limits a run to these."""
+
+    everything: bool = False
+    datasets: tuple[str, ...] = ()
+    only: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Where:
+    """On what a pipeline runs."""
+
+    master: str | None = None
+    remote: str | None = None
+    config: Mapping[str, str] = field(default_factory=dict)
+    """Goes over the specification's configuration."""
+
+
+class Runner:
+    """A project in a session of its own; `run` may be called again and again."""
+
+    def __init__(self, session: SparkSession, project: Project, definitions: Definitions, graph_config: Mapping[str, str]) -> None:
+        self._session = session
+        self._graph_config = graph_config
+        self._project = project
+        self._topics = dict(_topics(definitions))
+        self.progress = Progress({})
+
+    def run(self, refresh: Refresh, status: Status) -> RunResult:
+        """Runs the pipeline once, until all that is there now has been read. Errors of the pipeline are in the result."""
+        started_s = time.monotonic()
+        events: list[str] = []
+        failure = None
+        earliest = _told(earliest_offsets, self._topics)
+        try:
+            graph_id, targets = self._register()
+            self.progress = Progress(targets)
+            with self._listening():
+                for message in self._events(graph_id, refresh):
+                    events.append(message)
+                    self._follow(message, status)
+                self.progress.settle(LISTENER_PATIENCE_S)
+        except Exception as error:  # whatever a definition or Spark raises is the pipeline's failure
+            failure = _said(error)
+        flows = list(self.progress.flows.values())
+        add_lag_and_loss(flows, earliest, _told(latest_offsets, self._topics_read(flows)))
+        return RunResult(flows, time.monotonic() - started_s, failure, events)
+
+    def _topics_read(self, flows: list[FlowCounters]) -> dict[str, str]:
+        """The brokers of each topic that was read; those that a pattern found are where all others are."""
+        servers = set(self._topics.values())
+        others = {one.topic: next(iter(servers)) for flow in flows for one in flow.end} if len(servers) == 1 else {}
+        return {**others, **self._topics}
+
+    def _register(self) -> tuple[str, dict[str, str]]:
+        from pyspark.pipelines.cli import load_pipeline_spec, register_definitions
+        from pyspark.pipelines.spark_connect_pipeline import create_dataflow_graph
+
+        from fairlead_kafka.spark.pipelines.registry import CountingRegistry
+
+        spec = load_pipeline_spec(self._project.file)
+        graph_id = create_dataflow_graph(self._session, spec.catalog, spec.database, self._graph_config)  # type: ignore[arg-type]
+        registry = CountingRegistry(self._session, graph_id)
+        with redirect_stdout(StringIO()):  # it tells each file on standard output, which is for reports
+            register_definitions(self._project.file, registry, spec, self._session, graph_id)  # type: ignore[arg-type]
+        views = {one.name for one in registry.views}
+        return graph_id, {flow: target for flow, target in registry.targets.items() if target not in views}
+
+    def _events(self, graph_id: str, refresh: Refresh) -> Iterator[str]:
+        from pyspark.pipelines.spark_connect_pipeline import start_run
+
+        answers = start_run(
+            self._session,  # type: ignore[arg-type]
+            graph_id,
+            full_refresh=list(refresh.datasets),
+            full_refresh_all=refresh.everything,
+            refresh=list(refresh.only),
+            dry=False,
+            storage=self._project.storage,
+        )
+        for answer in answers:
+            if "pipeline_event_result" in answer:
+                yield answer["pipeline_event_result"].event.message.strip()
+
+    def _follow(self, message: str, status: Status) -> None:
+        found = _FLOW_EVENT.match(message)
+        counters = self.progress.named(found["name"]) if found else None
+        if found and counters is not None:
+            counters.state = found["state"].lower()
+            done = sum(flow.state == "completed" for flow in self.progress.flows.values())
+            status(f"{counters.flow} → {counters.target}: {counters.state} ({done} of {len(self.progress.flows)} flows done)")
+
+    @contextmanager
+    def _listening(self) -> Iterator[None]:
+        from pyspark.sql.streaming.listener import (
+            QueryIdleEvent,
+            QueryProgressEvent,
+            QueryStartedEvent,
+            QueryTerminatedEvent,
+            StreamingQueryListener,
+        )
+
+        progress = self.progress
+
+        class Listener(StreamingQueryListener):
+            def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
+                progress.started(str(event.runId), event.name)
+
+            def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
+                progress.add(_as_plain(event.progress))
+
+            def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
+                pass
+
+            def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
+                progress.ended(str(event.runId))
+
+        listener = Listener()
+        self._session.streams.addListener(listener)
+        try:
+            yield
+        finally:
+            with suppress(Exception):  # after Ctrl-C nobody may be there any more
+                self._session.streams.removeListener(listener)
+
+
+@contextmanager
+def open_runner(project: Project, definitions: Definitions, where: Where) -> Iterator[Runner]:
+    """A runner with its session. Raises ConfigError or ConnectionFailed if there can be none."""
+    stores_tables = any(output.kind in (TABLE, MATERIALIZED_VIEW) for output in definitions.outputs)
+    given = {**project.configuration, **where.config}
+    kept = {} if where.remote else kept_catalog(project.storage_folder, stores_tables and project.catalog is None, given)
+    if kept and project.storage_folder is not None:
+        project.storage_folder.mkdir(parents=True, exist_ok=True)
+    project.configuration.update(where.config)
+    with connect_session(project.name, where.master, where.remote, {**LOCAL_DEFAULTS, **kept, **given}) as session:
+        # A server of ours has the configuration already; Spark sets a graph's on each flow, and refuses what is no setting of SQL.
+        yield Runner(session, project, definitions, project.configuration if where.remote else {})
+
+
+def _told(ask: Callable[[Mapping[str, str]], Offsets], topics: Mapping[str, str]) -> Offsets:
+    """Offsets as far as brokers tell them: a report goes without rather than not at all."""
+    try:
+        return ask(topics)
+    except FairleadError:
+        return {}
+
+
+def _topics(definitions: Definitions) -> Iterator[tuple[str, str]]:
+    """The topics that flows read, with their brokers."""
+    for use in uses_of(definitions):
+        servers = use.options.get(SERVERS)
+        if use.kind != "write" and servers:
+            for topic, _, _ in named_topics(use):
+                yield topic, servers
+            if use.setting("subscribePattern"):
+                yield "", servers  # no topic has this name; its brokers count all the same
+
+
+def _as_plain(progress: Any) -> dict[str, Any]:
+    """Spark's progress as the JSON that it was, observations as dictionaries."""
+    plain: dict[str, Any] = dict(progress.jsonDict) if hasattr(progress, "jsonDict") else {}
+    plain |= {"name": progress.name, "numInputRows": progress.numInputRows, "batchDuration": progress.batchDuration}
+    plain["observedMetrics"] = {name: row.asDict() for name, row in progress.observedMetrics.items()}
+    plain["sources"] = [{"startOffset": one.startOffset, "endOffset": one.endOffset} for one in progress.sources]
+    plain["stateOperators"] = [{"numRowsDroppedByWatermark": one.numRowsDroppedByWatermark} for one in progress.stateOperators]
+    return plain
+
+
+def _said(error: Exception) -> str:
+    """What went wrong, without the JVM's stack."""
+    text = str(error).split("JVM stacktrace:")[0].strip()
+    return text or type(error).__name__

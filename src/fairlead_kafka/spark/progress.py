@@ -1,0 +1,166 @@
+"""Figures of streaming queries: lag, rows, offsets without rows, from the progress that Spark reports after each micro-batch.
+
+A source written in Python cannot report metrics of its own to Spark, so what Spark's Kafka connector reports (`minOffsetsBehindLatest` and
+its like) is worked out here, from the offsets that the progress has: where the micro-batch began, where it ended, and how far the logs
+reached. It serves the connector's own progress just as well.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pyspark.sql.streaming.listener import StreamingQueryListener
+
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.spark.offsets import OffsetRange, OffsetsByPartition, from_offsets_json
+from fairlead_kafka.spark.options import ReadOptions
+from fairlead_kafka.spark.survey import Survey
+from fairlead_kafka.spark.volume import Volume
+
+
+@dataclass(frozen=True)
+class SourceProgress:
+    """What one micro-batch of one source came to."""
+
+    query_id: str
+    query_name: str | None
+    batch_id: int
+    source: int
+    """Which source of the query, counted from 0."""
+    rows: int
+    read: tuple[OffsetRange, ...]
+    """What it read of each partition; nothing for a query's first micro-batch, whose beginning Spark does not report."""
+    lag: Mapping[TopicPartition, int]
+    """Offsets of each partition between the end of the micro-batch and the end of the log when it was planned."""
+    behind: tuple[OffsetRange, ...] = ()
+    """The same as ranges."""
+    partitions_gone: tuple[TopicPartition, ...] = ()
+    """Partitions that it left out because they are no longer there (`failOnDataLoss=false`)."""
+    lag_bytes: float | None = None
+    """About how many bytes those ranges hold; None unless the listener was given the settings of a client."""
+
+    @property
+    def offsets(self) -> int:
+        """How many offsets it went over."""
+        return sum(one.size for one in self.read)
+
+    @property
+    def offsets_without_rows(self) -> int:
+        """Offsets that gave no row: compacted, of aborted transactions, their markers, or lost with `failOnDataLoss=false`."""
+        return max(0, self.offsets - self.rows) if self.read else 0
+
+    @property
+    def metrics(self) -> dict[str, str]:
+        """The metrics of Spark's Kafka connector, by its names and in its form."""
+        if not self.lag:
+            return {}
+        lags = list(self.lag.values())
+        return {
+            "minOffsetsBehindLatest": str(min(lags)),
+            "maxOffsetsBehindLatest": str(max(lags)),
+            "avgOffsetsBehindLatest": str(sum(lags) / len(lags)),
+        }
+
+
+@dataclass
+class Totals:
+    """What a source of a query came to since the listener was added."""
+
+    micro_batches: int = 0
+    rows: int = 0
+    offsets: int = 0
+    offsets_without_rows: int = 0
+    partitions_gone: int = 0
+    lag: int = 0
+    """Offsets that waited when the last micro-batch was planned."""
+    lag_bytes: float | None = None
+
+
+def source_progress(progress: Any) -> list[SourceProgress]:
+    """The figures of each source with offsets of topics, of a `StreamingQueryProgress` or of its JSON as a dictionary."""
+    report = progress if isinstance(progress, Mapping) else json.loads(progress.json)
+    found = []
+    for number, source in enumerate(report["sources"]):
+        start, end, latest = (_offsets(source.get(name)) for name in ("startOffset", "endOffset", "latestOffset"))
+        if end is None:
+            continue
+        # A partition that the beginning does not name is new: it was read from its first offset.
+        read = [] if start is None else [OffsetRange(one, start.get(one, 0), offset) for one, offset in sorted(end.items())]
+        behind = [OffsetRange(one, end.get(one, 0), offset) for one, offset in sorted((latest or {}).items())]
+        found.append(
+            SourceProgress(
+                query_id=report["id"],
+                query_name=report.get("name"),
+                batch_id=report["batchId"],
+                source=number,
+                rows=source["numInputRows"],
+                read=tuple(one for one in read if one.size),
+                lag={one.partition: one.size for one in behind},
+                behind=tuple(one for one in behind if one.size),
+                partitions_gone=tuple(sorted(set(start or ()) - set(end))),
+            )
+        )
+    return found
+
+
+def _offsets(reported: Any) -> OffsetsByPartition | None:
+    """Offsets by partition, from JSON or what it stands for; None if it is something else, of another kind of source."""
+    try:
+        return from_offsets_json(json.loads(reported) if isinstance(reported, str) else reported)
+    except (ValueError, TypeError, AttributeError):
+        return None
+
+
+@dataclass
+class ProgressListener(StreamingQueryListener):
+    """Follows all streaming queries of a session: `spark.streams.addListener(ProgressListener(tell=print))`.
+
+    `tell` gets the figures of each micro-batch; `totals` has the sums by (query name or id, number of the source). With the settings
+    of a client (`{"bootstrap.servers": ...}`) the lag is told in bytes too, which costs a few small fetches for each micro-batch.
+    """
+
+    tell: Callable[[SourceProgress], None] | None = None
+    client: Mapping[str, str] | None = None
+    totals: dict[tuple[str, int], Totals] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._survey = None if self.client is None else Survey(ReadOptions(client=dict(self.client)))
+        self._volume = None if self._survey is None else Volume(self._survey.look)
+
+    def onQueryStarted(self, event: Any) -> None:  # noqa: N802
+        """A query has started; its figures come with its progress."""
+
+    def onQueryProgress(self, event: Any) -> None:  # noqa: N802
+        """A micro-batch is done."""
+        for figures in source_progress(event.progress):
+            self.take(figures)
+
+    def onQueryIdle(self, event: Any) -> None:  # noqa: N802
+        """A query waits for data; nothing has changed."""
+
+    def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
+        """A query has ended; its totals stay."""
+
+    def take(self, figures: SourceProgress) -> None:
+        """Add a micro-batch to the totals, and tell of it."""
+        if self._volume is not None:
+            self._volume.learn(figures.behind)
+            figures = replace(figures, lag_bytes=sum(self._volume.size_bytes(one) for one in figures.behind))
+        totals = self.totals.setdefault((figures.query_name or figures.query_id, figures.source), Totals())
+        totals.micro_batches += 1
+        totals.rows += figures.rows
+        totals.offsets += figures.offsets
+        totals.offsets_without_rows += figures.offsets_without_rows
+        totals.partitions_gone += len(figures.partitions_gone)
+        totals.lag = sum(figures.lag.values())
+        totals.lag_bytes = figures.lag_bytes
+        if self.tell is not None:
+            self.tell(figures)
+
+    def close(self) -> None:
+        """Close the connections that `client` asked for."""
+        if self._survey is not None:
+            self._survey.close()

@@ -1,0 +1,60 @@
+"""The batch reader: plans on the driver, reads on executors, Arrow all the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+from pyspark.sql.types import StructType
+
+from fairlead_kafka.spark.filters import Wanted
+from fairlead_kafka.spark.offsets import OffsetRange
+from fairlead_kafka.spark.options import ReadOptions
+from fairlead_kafka.spark.planning import plan_ranges
+from fairlead_kafka.spark.reading import TaskRanges, read_task
+from fairlead_kafka.spark.survey import Survey
+from fairlead_kafka.spark.tasks import plan_tasks
+from fairlead_kafka.spark.volume import Volume
+
+
+class FairleadReader(DataSourceReader):
+    """Reads ranges of offsets that are fixed when the read is planned."""
+
+    def __init__(self, options: ReadOptions, schema: StructType) -> None:
+        self._options = options
+        self._schema = schema
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """One for each task."""
+        options = self._options
+        with Survey(options) as survey:
+            ranges = survey.attempt(lambda: self._ranges(survey))
+            return plan_tasks(ranges, options, Volume(survey.look))
+
+    def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
+        """The records of a task as Arrow record batches. Spark asks for None once if there is no partition at all."""
+        if isinstance(partition, TaskRanges):
+            yield from read_task(self._options, self._schema, partition.ranges)
+
+    def _ranges(self, survey: Survey) -> list[OffsetRange]:
+        return plan_ranges(survey, self._options)
+
+
+class FilteringReader(FairleadReader):
+    """The same where Spark hands over filters; it refuses a reader that takes some where it does not (`filters.pushed_down`)."""
+
+    def __init__(self, options: ReadOptions, schema: StructType) -> None:
+        super().__init__(options, schema)
+        self._wanted = Wanted()
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
+        """Takes what ranges of offsets can meet; gives back what Spark has to look at itself."""
+        return self._wanted.take(filters)
+
+    def _ranges(self, survey: Survey) -> list[OffsetRange]:
+        ranges = super()._ranges(survey)
+        times_ms = self._wanted.times(one.partition for one in ranges)
+        found = survey.consumer.offsets_for_times(times_ms) if times_ms else {}
+        late_enough = {partition: None if record is None else record.offset for partition, record in found.items()}
+        return self._wanted.narrow(ranges, late_enough)

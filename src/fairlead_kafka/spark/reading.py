@@ -1,0 +1,89 @@
+"""What a task does, of a batch read as of a micro-batch: reads its ranges of offsets, one after the other, as Arrow record batches."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import BrokerError, FairleadError, OffsetOutOfRange
+from fairlead_kafka.client import Consumer
+from fairlead_kafka.spark.clients import task_consumer
+from fairlead_kafka.spark.formats import decoder
+from fairlead_kafka.spark.offsets import OffsetRange
+from fairlead_kafka.spark.options import ReadOptions
+from fairlead_kafka.spark.schema import conform
+
+LOGGER = logging.getLogger("fairlead_kafka.spark")
+
+
+class DataLoss(FairleadError):
+    """Records that a read asked for are no longer there; `failOnDataLoss=false` reads what is left."""
+
+
+@dataclass
+class TaskRanges(InputPartition):
+    """One task's share, pickled to its executor: ranges that are read one after the other, those of one partition in order."""
+
+    ranges: tuple[OffsetRange, ...]
+
+
+def read_task(options: ReadOptions, schema: StructType, ranges: Sequence[OffsetRange]) -> Iterator[pa.RecordBatch]:
+    """The records of `ranges`, in that order, as Arrow record batches in exactly `schema`.
+
+    A range ends where planning said, whatever is produced meanwhile. Raises DataLoss if records of a range are gone and
+    `failOnDataLoss` is true, TimedOut if nothing came for `kafkaConsumer.pollTimeoutMs`, and what the client raises.
+    """
+    arrow_schema = to_arrow_schema(schema, timezone="UTC")
+    columns, decode = options.layout.record_columns, decoder(options.layout)
+    with task_consumer(options.client) as consumer:
+        for one in ranges:
+            for table in surviving(consumer, options, one, partial(_records, consumer, options, columns)):
+                yield from conform(decode(table), arrow_schema)
+
+
+def _records(consumer: Consumer, options: ReadOptions, columns: list[str], wanted: OffsetRange) -> Iterator[pa.Table]:
+    return consumer.read_range(wanted.partition, wanted.start, wanted.end, columns=columns, timeout_s=options.poll_timeout_ms / 1000)
+
+
+def surviving(
+    consumer: Consumer, options: ReadOptions, wanted: OffsetRange, read: Callable[[OffsetRange], Iterator[pa.Table]]
+) -> Iterator[pa.Table]:
+    """The tables that `read` gives of a range; where the log was cut off meanwhile, DataLoss, or of what is left (`failOnDataLoss`)."""
+    while True:
+        try:
+            yield from read(wanted)
+            return
+        except OffsetOutOfRange as error:
+            earliest = consumer.beginning_offsets([wanted.partition])[wanted.partition]
+            _lose(options, _loss(wanted, error, earliest), error)
+            if not error.offset < earliest < wanted.end:
+                return
+            wanted = replace(wanted, start=earliest)
+        except BrokerError as error:
+            if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                raise
+            _lose(options, f"{wanted.partition} was deleted while its offsets {wanted.start} to {wanted.end - 1} were being read", error)
+            return
+
+
+def _lose(options: ReadOptions, what: str, error: BrokerError) -> None:
+    if options.fail_on_data_loss:
+        raise DataLoss(f"{what}; set failOnDataLoss=false to read what is left") from error
+    LOGGER.warning("%s", what)
+
+
+def _loss(wanted: OffsetRange, error: OffsetOutOfRange, earliest: int) -> str:
+    """What went, to the offset: everything from where reading stood to where the log starts, as far as it was planned."""
+    gone_end = min(wanted.end, earliest) if earliest > error.offset else wanted.end
+    return (
+        f"{wanted.partition}: offsets {error.offset} to {gone_end - 1} are gone; planned were {wanted.start} to {wanted.end - 1}, and the "
+        f"log now holds {earliest} to {error.log_end_offset - 1}"
+    )

@@ -1,0 +1,56 @@
+"""A SparkSession that works from a plain `pip install`: Java found or brought, workers on this interpreter, Arrow set for speed."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from fairlead_kafka.base.errors import ConfigError
+from fairlead_kafka.spark.connector import refused_settings
+from fairlead_kafka.spark.home import ensure_spark_home
+from fairlead_kafka.spark.java import ensure_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SESSION_DEFAULTS: Mapping[str, str] = {
+    # Spark asks each row's size in Arrow unless the limit is the largest integer (`ArrowWriter.sizeInBytes`), which costs the
+    # writer half its speed; batches stay bounded by spark.sql.execution.arrow.maxRecordsPerBatch.
+    "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647",
+    # Filters on partition, offset and timestamp narrow what is read; a Python source gets none while this is off.
+    "spark.sql.python.filterPushdown.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.ui.showConsoleProgress": "false",
+}
+
+
+def spark_session(app_name: str = "fairlead", master: str | None = None, config: Mapping[str, str] | None = None) -> SparkSession:
+    """A session with `format("fairlead")` ready, made or taken if one runs already (`SparkSession.builder.getOrCreate`).
+
+    `master` None leaves the choice to spark-submit or to Spark's own configuration, `local[*]` if neither says anything. `config`
+    goes over `SESSION_DEFAULTS`. Raises ConfigError if no Java can be found, or if `config` sets up Spark's own Kafka connector.
+    """
+    wrong = refused_settings(config or {})
+    if wrong:
+        raise ConfigError(
+            f'settings of Spark\'s own connector, which mean nothing to format("fairlead"): {"; ".join(wrong)}; leave them out, '
+            "or make the session with SparkSession.builder if it uses both"
+        )
+    ensure_java()
+    ensure_spark_home(master)
+    # Without this, workers run whatever `python3` is first on PATH, which need not have pyarrow (facts of PySpark, not ours).
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    from pyspark.sql import SparkSession
+
+    # Spark passes over a source that cannot be imported, and then says only that there is no format "fairlead".
+    import_module("fairlead_kafka.spark.source")
+    builder = SparkSession.builder.appName(app_name)
+    if master:
+        builder = builder.master(master)
+    for key, value in {**SESSION_DEFAULTS, **(config or {})}.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()

@@ -1,0 +1,95 @@
+"""The data source that Spark finds: `format("fairlead")`.
+
+Name: fairlead. Reads and writes: batch and streaming; writes append. Options: `fairlead_kafka.spark.option_table.OPTIONS`.
+
+Spark asks for a source and its schema in a process of their own, again for each look at a query, and most of these go no further. So
+each face is loaded when it is asked for: with clients and kernels, loading is most of what such a process does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, DataSourceStreamWriter, DataSourceWriter
+from pyspark.sql.types import StructType
+
+from fairlead_kafka.base.errors import ConfigError
+from fairlead_kafka.spark.formats import read_layout
+from fairlead_kafka.spark.option_table import VIEW_OPTIONS
+from fairlead_kafka.spark.options import ReadOptions, parse_read_options, parse_write_options, view_of
+from fairlead_kafka.spark.schema import check_read_schema, check_write_schema, source_schema
+
+
+class FairleadSource(DataSource):
+    """Kafka topics as a DataFrame and back, with the options and columns of Spark's own Kafka connector."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The name for `format(...)`. Spark reserves `kafka` for its own connector."""
+        return "fairlead"
+
+    def schema(self) -> StructType:
+        """The columns of a read, or of a view. Raises ConfigError."""
+        view = view_of(self.options)
+        if view in VIEW_OPTIONS:
+            from fairlead_kafka.spark.views import VIEWS
+
+            return VIEWS[view].schema
+        return source_schema(read_layout(self.options).resolved())
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """A batch read. Raises ConfigError."""
+        options = parse_read_options(self.options)
+        if options.view in VIEW_OPTIONS:
+            from fairlead_kafka.spark.views import view_reader
+
+            return view_reader(options, schema)
+        from fairlead_kafka.spark.filters import pushed_down
+        from fairlead_kafka.spark.reader import FairleadReader, FilteringReader
+
+        options = _checked(options, schema)
+        return FilteringReader(options, schema) if pushed_down() else FairleadReader(options, schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        """The read of a streaming query. Raises ConfigError."""
+        from fairlead_kafka.spark.stream_reader import FairleadStreamReader
+
+        options = _checked(parse_read_options(self.options, streaming=True), schema)
+        return FairleadStreamReader(options, schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """A batch write. Raises ConfigError."""
+        if overwrite:
+            raise ConfigError('a Kafka topic cannot be overwritten; use .mode("append")')
+        options = parse_write_options(self.options)
+        check_write_schema(schema, options.topic, options.include_headers)
+        if options.exactly_once is not None:
+            from fairlead_kafka.spark.exactly_once.writers import ExactlyOnceWriter
+
+            return ExactlyOnceWriter(options, options.exactly_once)
+        from fairlead_kafka.spark.writer import FairleadWriter
+
+        return FairleadWriter(options)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
+        """The write of a streaming query. Raises ConfigError.
+
+        `overwrite` comes with outputMode("complete"): every trigger appends the whole result again, as with Spark's own connector.
+        outputMode("update") is refused by Spark itself, which lets no sink in Python have it.
+        """
+        options = parse_write_options(self.options, streaming=True)
+        check_write_schema(schema, options.topic, options.include_headers)
+        if options.exactly_once is not None:
+            from fairlead_kafka.spark.exactly_once.writers import ExactlyOnceStreamWriter
+
+            return ExactlyOnceStreamWriter(options, options.exactly_once)
+        from fairlead_kafka.spark.writer import FairleadStreamWriter
+
+        return FairleadStreamWriter(options)
+
+
+def _checked(options: ReadOptions, schema: StructType) -> ReadOptions:
+    """The options with a resolved layout, which gives `schema`. Raises ConfigError."""
+    options = replace(options, layout=options.layout.resolved())
+    check_read_schema(schema, options.layout)
+    return options

@@ -1,0 +1,141 @@
+"""What the cluster holds of what a read asks for: topics by their ids, partitions, and where their logs begin and end."""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from fairlead_kafka.base.config_client import CLIENT_CONFIGS
+from fairlead_kafka.base.errors import BrokerError, ConfigError, ConnectionFailed, ItemsFailed, TimedOut
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.client import Admin, Consumer
+from fairlead_kafka.spark.offsets import OffsetsByPartition
+from fairlead_kafka.spark.options import ReadOptions
+from fairlead_kafka.spark.volume import Sample
+
+T = TypeVar("T")
+LOGGER = logging.getLogger("fairlead_kafka.spark")
+ONE_BATCH = {"max.partition.fetch.bytes": "1", "fetch.max.bytes": "1"}
+"""A broker sends a whole batch however small the limit (KIP-74), and with this limit no more."""
+_ADMIN_KEYS = frozenset(key.name for key in CLIENT_CONFIGS.scope("admin"))
+
+
+@dataclass(frozen=True)
+class Found:
+    """The partitions there are of what is read, sorted; the ids of their topics; what of that which was named is not there."""
+
+    partitions: list[TopicPartition]
+    topic_ids: Mapping[str, uuid.UUID] = field(default_factory=dict)
+    missing: Mapping[str, BrokerError] = field(default_factory=dict)
+
+
+class Survey:
+    """Asks the cluster, with clients that are made when first needed and kept. One thread at a time."""
+
+    def __init__(self, options: ReadOptions) -> None:
+        self._options = options
+        self._consumer: Consumer | None = None
+        self._looker: Consumer | None = None
+        self._admin: Admin | None = None
+
+    @property
+    def consumer(self) -> Consumer:
+        """The client that looks up offsets, as `isolation.level` has them; it joins no group."""
+        if self._consumer is None:
+            self._consumer = Consumer(self._options.client)
+        return self._consumer
+
+    def find(self) -> Found:
+        """What there is now of the topics that `assign`, `subscribe` or `subscribePattern` name. Never makes a topic."""
+        options = self._options
+        if options.pattern is not None:
+            pattern = compile_pattern(options.pattern)
+            names = [name for name in self._topics().list_topics() if pattern.fullmatch(name)]
+        else:
+            names = sorted(set(options.topics or options.assignment or ()))
+        missing: dict[str, BrokerError] = {}
+        try:
+            described = self._topics().describe_topics(names)
+        except ItemsFailed as error:
+            described, missing = error.results, dict(error.errors)
+        partitions = []
+        for name, topic in described.items():
+            there = [each.partition for each in topic.partitions]
+            wanted = there if options.assignment is None else options.assignment[name]
+            partitions += [TopicPartition(name, number) for number in wanted if number in there]
+            absent = [number for number in wanted if number not in there]
+            if absent:
+                missing[f"{name}, partition {', '.join(map(str, absent))}"] = BrokerError(3, f"topic {name} has {len(there)} partitions")
+        return Found(sorted(partitions), {name: topic.topic_id for name, topic in described.items()}, missing)
+
+    def earliest(self, partitions: Iterable[TopicPartition]) -> OffsetsByPartition:
+        """Where each log begins."""
+        return self.consumer.beginning_offsets(partitions)
+
+    def latest(self, partitions: Iterable[TopicPartition]) -> OffsetsByPartition:
+        """Where each log ends; with `read_committed` where its first open transaction begins (the last stable offset)."""
+        return self.consumer.end_offsets(partitions)
+
+    def look(self, partition: TopicPartition, offset: int, end: int) -> Sample | None:
+        """The first record batch that reaches to `offset` or beyond, if it begins before `end`; little more than it is fetched."""
+        if self._looker is None:
+            self._looker = Consumer({**self._options.client, **ONE_BATCH})
+        for table in self._looker.read_batches(partition, offset, end, self._options.poll_timeout_ms / 1000):
+            if not table.num_rows:
+                continue
+            first, last, size_bytes = (table[name][0].as_py() for name in ("base_offset", "last_offset", "size_bytes"))
+            return Sample(offset, first, last, size_bytes)
+        return None
+
+    def attempt(self, ask: Callable[[], T]) -> T:
+        """Asks again as often as `fetchOffset.numRetries` says; a wrong option is never asked twice."""
+        for attempt in range(self._options.offset_attempts):
+            try:
+                return ask()
+            except (BrokerError, ConnectionFailed, TimedOut) as error:
+                if attempt == self._options.offset_attempts - 1:
+                    raise
+                LOGGER.info("looking up offsets failed, asking again: %s", error)
+                self.wait()
+        raise AssertionError("fetchOffset.numRetries is at least 1")
+
+    def wait(self) -> None:
+        """The pause before asking again."""
+        time.sleep(self._options.offset_retry_ms / 1000)
+
+    def close(self) -> None:
+        """Close the clients."""
+        for client in (self._consumer, self._looker, self._admin):
+            if client is not None:
+                client.close()
+        self._consumer = self._looker = self._admin = None
+
+    def __enter__(self) -> Survey:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def _topics(self) -> Admin:
+        if self._admin is None:
+            self._admin = Admin({name: value for name, value in self._options.client.items() if name in _ADMIN_KEYS})
+        return self._admin
+
+
+def compile_pattern(pattern: str) -> re.Pattern[str]:
+    """ConfigError if it is none."""
+    try:
+        return re.compile(pattern)
+    except re.error as error:
+        raise ConfigError(f"subscribePattern: {pattern!r} is not a regular expression ({error})") from None
+
+
+def refuse_missing(found: Found) -> None:
+    """BrokerError that names what is not there, and what is the matter."""
+    for name, error in found.missing.items():
+        raise BrokerError(error.code, f"topic {name} is not in the cluster; create it, or check its name") from error

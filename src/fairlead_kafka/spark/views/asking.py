@@ -1,0 +1,55 @@
+"""A reader whose rows are one question to the cluster, asked by one task when the query runs."""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from fairlead_kafka.base.config_client import CLIENT_CONFIGS
+from fairlead_kafka.base.errors import ConfigError
+from fairlead_kafka.client import Admin
+from fairlead_kafka.spark.options import ReadOptions
+
+
+class AskingReader(DataSourceReader):
+    """Reads `rows` in a single task. Raises what the admin client raises."""
+
+    schema: ClassVar[StructType]
+
+    def __init__(self, options: ReadOptions) -> None:
+        CLIENT_CONFIGS.parse("admin", options.client)  # what is wrong with kafka.* options is said before a task runs
+        self._options = options
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """One."""
+        return [InputPartition(self._options.view)]
+
+    def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
+        """All rows."""
+        with Admin(self._options.client) as admin:
+            table = pa.Table.from_pylist(list(self.rows(admin)), to_arrow_schema(self.schema, timezone="UTC"))
+        yield from table.to_batches()
+
+    @abstractmethod
+    def rows(self, admin: Admin) -> Iterator[Mapping[str, Any]]:
+        """The rows, as `schema` has them."""
+
+    def wants(self, topic: str) -> bool:
+        """Whether the options choose this topic."""
+        if self._options.topics is not None:
+            return topic in self._options.topics
+        return self._options.pattern is None or self._pattern().fullmatch(topic) is not None
+
+    def _pattern(self) -> re.Pattern[str]:
+        pattern = self._options.pattern or ""
+        try:
+            return re.compile(pattern)
+        except re.error as error:
+            raise ConfigError(f"subscribePattern: {pattern!r} is not a regular expression ({error})") from None

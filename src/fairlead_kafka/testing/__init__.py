@@ -1,0 +1,44 @@
+"""A Kafka cluster for tests, laptops and CI: in this process, or with a process for each broker.
+
+Theory of operation. A `Cluster` hosts its brokers, each a machine (`broker`), in one of two ways behind one face (`handles`).
+
+- In one thread (`in_thread`): a broker is neither a process nor a thread, so three of them start in milliseconds. They call the
+  controller directly.
+- In processes (`in_process`): brokers use all cores, and `kill -9` is the real thing. The controller stays here, in the launcher, and is
+  reached through a local socket (`broker.control`). Broker processes (`broker_process`) are forked from a `nursery`, which has
+  loaded what they need; each has a `channel` to the launcher, and ends with it.
+
+Either way they listen on real ports, and any Kafka client can talk to them. The metadata log is written by the cluster (`folder`),
+synchronously, before the answer that depends on it goes out.
+
+    data_dir/lock            held while a cluster uses the folder
+    data_dir/cluster.json    the brokers' ports, to be taken again
+    data_dir/metadata.log    topics, configs, producer ids: what the controller decided
+    data_dir/broker-N/log/   the log of broker N (`fairlead_kafka.broker.log`)
+
+Faults and life go through `cluster.broker(N)`: `slow`, `cut`, `fill_disk`, `heal`, `stop`, `kill`, `start`. A broker that starts again is a
+new machine over the same folder: what it knows, it read from disk.
+
+`plugin` is for pytest, which imports it in every run of whoever has Fairlead installed: so this package loads nothing before it is used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fairlead_kafka.testing.cluster import Cluster
+    from fairlead_kafka.testing.handles import BrokerHandle
+
+_HOMES = {"Cluster": "fairlead_kafka.testing.cluster", "BrokerHandle": "fairlead_kafka.testing.handles"}
+
+__all__ = ["BrokerHandle", "Cluster"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'fairlead_kafka.testing' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value

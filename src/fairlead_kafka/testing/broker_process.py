@@ -1,0 +1,109 @@
+"""What a broker's own process does: run one broker, and what the launcher says through the channel.
+
+    {"faults": {...}}   be slow, be cut off, have a full disk   → {}
+    {"stop": true}      stop in good order                      → {}, and the process ends
+
+An answer with "error" says what went wrong. The process ends with the launcher, and with its broker.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import traceback
+from typing import Any
+
+from fairlead_kafka.base.config_broker import BROKER_CONFIGS
+from fairlead_kafka.base.errors import ConfigError, ConnectionFailed, FairleadError, UsageError
+from fairlead_kafka.broker import Broker, Faults, SetFaults, StartBroker, StopBroker
+from fairlead_kafka.broker.control import RemoteController
+from fairlead_kafka.runtime import Completion, Handle, SelectorHost, compile_kernels_in_background, system_dice
+from fairlead_kafka.testing.channel import Channel
+
+_logger = logging.getLogger("fairlead_kafka.testing")
+_WATCH_S = 1.0
+TIMEOUT_S = 60.0
+ERRORS: dict[str, type[FairleadError]] = {each.__name__: each for each in (ConfigError, ConnectionFailed, FairleadError, UsageError)}
+"""Errors that cross as themselves; others as FairleadError."""
+
+
+class _Terminated(BaseException):
+    pass
+
+
+def faults_of(message: dict[str, Any]) -> Faults:
+    """Faults as they cross."""
+    return Faults(**{**message, "cut_from": frozenset(message["cut_from"])})
+
+
+def serve(channel: Channel, config: dict[str, Any]) -> int:
+    """Run a broker until the launcher has it stop, or is gone; the exit code."""
+    signal.signal(signal.SIGTERM, _terminate)
+    parent = os.getppid()
+    try:
+        host = SelectorHost(f"fairlead-broker-{config['node_id']}")
+        machine = _machine(config)
+        handle = host.add(machine)
+        machine.wake = lambda: host.wake(handle)
+        host.start()
+        try:
+            channel.send({"port": _submit(host, handle, StartBroker(Completion()))})
+            compile_kernels_in_background()
+        except FairleadError as error:
+            _refuse(channel, error)
+            return 1
+        while os.getppid() == parent and not handle.ended:
+            if channel.ready(_WATCH_S) and not _obey(channel, host, handle):
+                return 0
+        return 1
+    except _Terminated:
+        _submit(host, handle, StopBroker(Completion()))
+        return 0
+    except ConnectionFailed:
+        return 1  # the launcher is gone, and with it the cluster
+    except Exception:
+        traceback.print_exc()
+        return 1
+
+
+def _machine(config: dict[str, Any]) -> Broker:
+    settings = BROKER_CONFIGS.parse("broker", config["config"])
+    view = RemoteController(settings, config["controller_host"], config["controller_port"], config["token"])
+    broker = Broker(config["node_id"], view, config["folder"], system_dice(), config["host"], config["port"])
+    broker.rack = config["rack"]
+    broker.faults = faults_of(config["faults"])
+    view.cut(broker.faults.cut_from_controller)
+    return broker
+
+
+def _obey(channel: Channel, host: SelectorHost, handle: Handle) -> bool:
+    """Do what the launcher says; False: that was all."""
+    message = channel.receive()
+    try:
+        if "faults" in message:
+            _submit(host, handle, SetFaults(faults_of(message["faults"]), Completion()))
+            channel.send({})
+            return True
+        _submit(host, handle, StopBroker(Completion()))
+        channel.send({})
+    except ConnectionFailed:
+        raise
+    except FairleadError as error:
+        _refuse(channel, error)
+        return "faults" in message
+    return False
+
+
+def _submit(host: SelectorHost, handle: Handle, operation: StartBroker | StopBroker | SetFaults) -> Any:
+    host.submit(handle, operation)
+    return operation.completion.result(TIMEOUT_S)
+
+
+def _refuse(channel: Channel, error: FairleadError) -> None:
+    kind = type(error).__name__
+    channel.send({"error": [kind if kind in ERRORS else FairleadError.__name__, str(error)]})
+
+
+def _terminate(_number: int, _frame: object) -> None:
+    raise _Terminated

@@ -1,0 +1,69 @@
+"""Messages between the launcher and its processes: JSON over a local socket pair, one message a line, at times with a socket attached."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import select
+import socket
+from typing import Any
+
+from fairlead_kafka.base.errors import ConnectionFailed, TimedOut
+
+_PIECE_BYTES = 65_536
+
+
+class Channel:
+    """One end. It ends with the process at the other end, however that dies."""
+
+    def __init__(self, end: socket.socket) -> None:
+        self.socket = end
+        self._held = b""
+        self._attached: list[int] = []
+
+    def send(self, message: Any, attached: socket.socket | None = None) -> None:
+        """Send a message, and with it a copy of a socket. ConnectionFailed if nobody is there."""
+        data = json.dumps(message).encode() + b"\n"
+        try:
+            if attached is not None:
+                sent = socket.send_fds(self.socket, [data], [attached.fileno()])
+                data = data[sent:]
+            self.socket.sendall(data)
+        except OSError as error:
+            raise ConnectionFailed(f"the process at the other end is gone ({error.strerror})") from None
+
+    def receive(self, timeout_s: float | None = None) -> Any:
+        """The next message. ConnectionFailed at the end; TimedOut."""
+        while b"\n" not in self._held:
+            if not self.ready(timeout_s):
+                raise TimedOut(f"the process at the other end did not answer within {timeout_s:g} s")
+            piece = b""
+            with contextlib.suppress(ConnectionResetError):
+                piece, sockets, _flags, _address = socket.recv_fds(self.socket, _PIECE_BYTES, 1)
+                self._attached += sockets
+            if not piece:
+                raise ConnectionFailed("the process at the other end is gone")
+            self._held += piece
+        line, self._held = self._held.split(b"\n", 1)
+        return json.loads(line)
+
+    def take_attached(self) -> socket.socket:
+        """The socket that came with the message before."""
+        return socket.socket(fileno=self._attached.pop(0))
+
+    def ready(self, timeout_s: float | None) -> bool:
+        """True if there is a message, or the end, to receive; waits for at most so long."""
+        return b"\n" in self._held or bool(select.select([self.socket], [], [], timeout_s)[0])
+
+    def ended(self) -> bool:
+        """True if the other end is closed; without waiting."""
+        try:
+            return not self.socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+
+    def close(self) -> None:
+        """Close this end. Idempotent."""
+        self.socket.close()

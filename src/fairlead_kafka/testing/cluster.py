@@ -1,0 +1,210 @@
+"""`Cluster`: a Kafka cluster for tests, laptops and CI, inside this process or with a process for each broker."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import secrets
+import shutil
+import tempfile
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from fairlead_kafka.base.config import Settings
+from fairlead_kafka.base.config_broker import BROKER_CONFIGS
+from fairlead_kafka.base.errors import BrokerError, ConfigError, UsageError
+from fairlead_kafka.broker import Controller
+from fairlead_kafka.broker.control import ControllerServer, Decide
+from fairlead_kafka.broker.controller import CreateTopics, DeleteTopics, NewTopic
+from fairlead_kafka.runtime import Completion, Handle, SelectorHost, compile_kernels_in_background, system_dice
+from fairlead_kafka.testing.folder import FolderLock, MetadataFile
+from fairlead_kafka.testing.handles import TIMEOUT_S, BrokerHandle, Where
+from fairlead_kafka.testing.in_process import BrokerInProcess, Processes, check_config
+from fairlead_kafka.testing.in_thread import BrokerInThread
+
+_PORTS_NAME = "cluster.json"
+
+
+class Cluster:
+    """A cluster of `brokers` brokers, any Kafka client can use it at `bootstrap_servers`.
+
+    `data_dir`: where the data is kept; None: in a temporary folder that is removed by `close`. A cluster opened again over the same
+    folder has its topics, records, committed offsets and id, and its ports if they are free.
+    `config`: broker configs by Kafka's names, the same for all brokers (`docs/configuration.md`).
+    `port`: of the first broker, the next ones follow; 0: any free ports. `host`: the address to listen on.
+    `processes`: a process of its own for each broker, with the controller in this one; otherwise all live in one thread of this process.
+    `racks`: where brokers stand (`broker.rack`), given out in turn: replicas are spread over them (KIP-36), and with
+    `replica.selector.class` consumers read in their own (KIP-392).
+
+    Raises ConfigError for what is wrong with the arguments, UsageError if another cluster uses `data_dir`, ConnectionFailed if a port is
+    taken, FairleadError if the data on disk is damaged. All methods may be called from any thread.
+    """
+
+    def __init__(
+        self,
+        brokers: int = 3,
+        data_dir: str | Path | None = None,
+        config: Mapping[str, Any] | None = None,
+        port: int = 0,
+        host: str = "127.0.0.1",
+        processes: bool = False,
+        racks: Sequence[str] = (),
+    ) -> None:
+        settings = BROKER_CONFIGS.parse("broker", dict(config or {}))
+        _check_arguments(brokers, port, host)
+        self._racks = tuple(racks)
+        self._temporary = data_dir is None
+        self._folder = Path(tempfile.mkdtemp(prefix="fairlead-")) if data_dir is None else Path(data_dir).absolute()
+        self._lock = FolderLock(self._folder)
+        self._host: SelectorHost | None = None
+        self._metadata: MetadataFile | None = None
+        self._processes: Processes | None = None
+        self._server: Handle
+        self._brokers: list[BrokerHandle] = []
+        self._closed = False
+        self._closing = threading.Lock()
+        self._process = os.getpid()
+        atexit.register(self.close)
+        try:
+            self._open(brokers, settings, port, host, check_config(config or {}) if processes else None)
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self, brokers: int, settings: Settings, port: int, host: str, crossing: dict[str, Any] | None) -> None:
+        ports = _ports_of(self._folder, brokers)
+        self._metadata = MetadataFile(self._folder / "metadata.log", durable=not self._temporary)
+        self._controller = Controller(settings, system_dice(), self._metadata.append, self._metadata.replace)
+        self._metadata.replay(self._controller)
+        self._controller.await_brokers(range(brokers))
+        self._host = loop = SelectorHost("fairlead-cluster")
+        loop.start()
+        token = secrets.token_hex(16)
+        server = ControllerServer(self._controller, token)
+        self._server = handle = loop.add(server)
+        server.wake = lambda: loop.wake(handle)
+        if crossing is not None:
+            self._processes = Processes(loop, handle, token, crossing)
+        for node_id in range(brokers):
+            rack = self._racks[node_id % len(self._racks)] if self._racks else None
+            where = Where(node_id, str(self._folder / f"broker-{node_id}"), host, rack)
+            shared = self._processes
+            runner = BrokerInThread(loop, self._controller, where) if shared is None else BrokerInProcess(shared, where)
+            self._brokers.append(BrokerHandle(where, runner, port and port + node_id, lambda: self._brokers))
+        begun = [broker._begin(ports[broker.node_id] if not port else 0) for broker in self._brokers]
+        for broker, start in zip(self._brokers, begun, strict=True):
+            broker._finish_start(start)
+        if not self._temporary:
+            text = json.dumps({"version": 1, "ports": [broker.port for broker in self._brokers]})
+            (self._folder / _PORTS_NAME).write_text(text)
+        if self._processes is None:
+            compile_kernels_in_background(patiently=True)
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """`host:port` of every broker, running or not, separated by commas."""
+        return ",".join(broker.address for broker in self._brokers)
+
+    @property
+    def cluster_id(self) -> str:
+        """The cluster's id."""
+        return self._controller.image.cluster_id
+
+    @property
+    def brokers(self) -> list[BrokerHandle]:
+        """All brokers, by id."""
+        return list(self._brokers)
+
+    def broker(self, node_id: int) -> BrokerHandle:
+        """The broker with this id, counted from 0."""
+        if not 0 <= node_id < len(self._brokers):
+            raise UsageError(f"there is no broker {node_id}; this cluster has 0 to {len(self._brokers) - 1}")
+        return self._brokers[node_id]
+
+    def create_topic(
+        self, name: str, partitions: int = -1, replication_factor: int = -1, configs: Mapping[str, str | None] | None = None
+    ) -> None:
+        """Create a topic without a client; -1: as `num.partitions` and `default.replication.factor` have it. BrokerError: it cannot be."""
+        self._decide_one(CreateTopics([NewTopic(name, partitions, replication_factor, None, dict(configs or {}))]))
+
+    def has_topic(self, name: str) -> bool:
+        """True if there is a topic of this name."""
+        return name in self._controller.image.topics
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic without a client. BrokerError: it cannot be."""
+        self._decide_one(DeleteTopics([name]))
+
+    def _decide_one(self, decision: CreateTopics | DeleteTopics) -> None:
+        if self._host is None or self._closed:
+            raise UsageError("the cluster is closed")
+        completion = Completion()
+        self._host.submit(self._server, Decide(decision, completion))
+        (result,) = completion.result(TIMEOUT_S)
+        if isinstance(result, BrokerError):
+            raise result
+
+    def restore(self) -> None:
+        """Heal all brokers, and start those that do not run: the cluster is whole again, whatever a test did to it."""
+        for broker in self._brokers:
+            broker.heal()
+        for broker in self._brokers:
+            broker.start()
+
+    def close(self) -> None:
+        """Stop all brokers; data in a temporary folder is removed, other data is synced to disk. Idempotent."""
+        with self._closing:
+            if self._closed:
+                return
+            self._closed = True
+            atexit.unregister(self.close)
+            if os.getpid() != self._process:
+                return  # a forked child: the brokers and the folder are its parent's
+            if self._host is not None:
+                self._controller.cluster_stopping()
+                for broker in self._brokers:
+                    broker._end(abruptly=self._temporary)
+                self._host.close()
+            if self._processes is not None:
+                self._processes.nursery.close()
+            if self._metadata is not None:
+                self._metadata.close()
+            self._lock.release()
+            if self._temporary:
+                shutil.rmtree(self._folder, ignore_errors=True)
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Cluster {'closed' if self._closed else self.bootstrap_servers}>"
+
+
+def _check_arguments(brokers: int, port: int, host: str) -> None:
+    if host in ("", "0.0.0.0", "::"):
+        raise ConfigError(f"host: clients are told to connect to it, so it must be an address they can reach, got {host!r}")
+    if isinstance(brokers, bool) or not isinstance(brokers, int) or not 1 <= brokers <= 1000:
+        raise ConfigError(f"brokers: must be a number from 1 to 1000, got {brokers!r}")
+    if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port <= 65_536 - brokers:
+        raise ConfigError(f"port: must be 0, or leave room for {brokers} brokers below 65536, got {port!r}")
+
+
+def _ports_of(folder: Path, brokers: int) -> list[int]:
+    """The ports the brokers had before; 0 where there is none. ConfigError if the data belongs to more brokers than are asked for."""
+    path = folder / _PORTS_NAME
+    if not path.exists():
+        return [0] * brokers
+    try:
+        ports = [int(port) for port in json.loads(path.read_text())["ports"]]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ConfigError(f"{path}: not a file of a cluster's ports ({error}); delete it to have new ports") from None
+    if len(ports) > brokers:
+        raise ConfigError(f"{folder} holds the data of {len(ports)} brokers; open it with brokers={len(ports)} or more, not {brokers}")
+    return ports + [0] * (brokers - len(ports))

@@ -1,0 +1,187 @@
+"""The faces of one broker of a `Cluster`: its faults, and its life, wherever it runs."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Protocol
+
+from fairlead_kafka.base.errors import ConfigError, ConnectionFailed, FairleadError, UsageError
+from fairlead_kafka.broker import Faults
+
+_logger = logging.getLogger("fairlead_kafka.testing")
+
+TIMEOUT_S = 60.0
+CONTROLLER = "controller"
+"""Names the controller in `BrokerHandle.cut`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """What stays the same from start to start of a broker."""
+
+    node_id: int
+    folder: str
+    host: str
+    rack: str | None = None
+
+
+class Begun(Protocol):
+    """A start under way."""
+
+    def result(self, timeout_s: float | None = None) -> Any:
+        """The port, once the broker serves; raises what prevented it."""
+
+
+class Runner(Protocol):
+    """One broker wherever it runs, from start to end and start again. Called by one thread at a time, but for `running`."""
+
+    @property
+    def running(self) -> bool:
+        """True between a start and the next stop, kill or crash."""
+
+    def begin(self, port: int, faults: Faults) -> Begun:
+        """Start it."""
+
+    def set_faults(self, faults: Faults) -> None:
+        """Have it do so from now on."""
+
+    def stop(self) -> None:
+        """In good order; everything is on disk."""
+
+    def kill(self) -> None:
+        """At once."""
+
+    def drop(self) -> None:
+        """Let go of what is left of it."""
+
+
+class BrokerHandle:
+    """One broker of a `Cluster`: its faults, and its life. It keeps its port from start to start, and its faults until they are healed."""
+
+    def __init__(self, where: Where, runner: Runner, port: int, others: Callable[[], Iterable[BrokerHandle]]) -> None:
+        self.node_id = where.node_id
+        self.host = where.host
+        self.port = port
+        self._runner = runner
+        self._others = others
+        self._faults = Faults()
+        self._changing = threading.Lock()
+
+    @property
+    def running(self) -> bool:
+        """True between a start and the next stop or kill."""
+        return self._runner.running
+
+    @property
+    def address(self) -> str:
+        """`host:port`, as clients take it in `bootstrap.servers`."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def pid(self) -> int | None:
+        """The id of the broker's own process; None if it does not run, or lives in this process."""
+        pid: int | None = getattr(self._runner, "pid", None)
+        return pid
+
+    # --- Faults
+
+    def slow(self, produce_service_time_ms: float = 0, latency_ms: float = 0) -> None:
+        """Make the broker slow until further notice; without arguments, or with zeros, it is fast again.
+
+        `produce_service_time_ms`: the answer to each Produce request is held back so long, and the connection meanwhile serves nothing
+        else: one request after another, as in KIP-794's experiment. `latency_ms`: every answer arrives so much later, all concurrently.
+        Raises ConfigError for a negative time. The faults survive a restart of the broker.
+        """
+        if produce_service_time_ms < 0 or latency_ms < 0:
+            raise ConfigError(f"times must be 0 or more, got produce_service_time_ms={produce_service_time_ms}, latency_ms={latency_ms}")
+        self._change(lambda faults: replace(faults, produce_service_time_ms=produce_service_time_ms, latency_ms=latency_ms))
+
+    def cut(self, from_: int | Literal["controller"] | None = None) -> None:
+        """Cut the links between this broker and broker `from_`, in both directions, until `heal`; clients still reach both.
+
+        None: between it and all other brokers. "controller": between it and the controller, which takes it for dead after
+        `broker.session.timeout.ms`; only where brokers run in processes of their own (UsageError). More calls cut more.
+        """
+        if from_ == CONTROLLER:
+            self._change(lambda faults: replace(faults, cut_from_controller=True))
+            return
+        others = [other for other in self._others() if other is not self and from_ in (None, other.node_id)]
+        if not others and from_ is not None:
+            raise UsageError(f"broker {self.node_id} cannot be cut off from {from_!r}: name the id of another broker, or 'controller'")
+        self._change(lambda faults: replace(faults, cut_from=faults.cut_from | {other.node_id for other in others}))
+        for other in others:
+            other._change(lambda faults: replace(faults, cut_from=faults.cut_from | {self.node_id}))
+
+    def fill_disk(self) -> None:
+        """Let every write to the broker's disk fail as on a full one (ENOSPC), until `heal`."""
+        self._change(lambda faults: replace(faults, disk_full=True))
+
+    def heal(self) -> None:
+        """Undo `slow`, `fill_disk` and `cut`, the latter at the other end too."""
+        cut_from = self._faults.cut_from
+        self._change(lambda _faults: Faults())
+        for other in self._others():
+            if other.node_id in cut_from:
+                other._change(lambda faults: replace(faults, cut_from=faults.cut_from - {self.node_id}))
+
+    def _change(self, change: Callable[[Faults], Faults]) -> None:
+        with self._changing:
+            faults = change(self._faults)
+            if self.running:
+                self._runner.set_faults(faults)
+            self._faults = faults
+
+    # --- Life
+
+    def stop(self) -> None:
+        """Stop in good order: what it leads is handed over, everything written and synced. Nothing if it does not run."""
+        with self._changing:
+            if self.running:
+                self._runner.stop()
+            self._runner.drop()
+
+    def kill(self) -> None:
+        """Stop as `kill -9` does: connections reset, nothing synced, all that was in memory gone. Nothing if it does not run."""
+        with self._changing:
+            if self.running:
+                self._runner.kill()
+            self._runner.drop()
+
+    def start(self) -> None:
+        """Start again on the same port, from what is on disk. Nothing if it runs."""
+        with self._changing:
+            if not self.running:
+                self._runner.drop()
+                self._finish_start(self._begin(self.port))
+
+    def _begin(self, port: int) -> Begun:
+        return self._runner.begin(self.port or port, self._faults)
+
+    def _finish_start(self, begun: Begun) -> None:
+        try:
+            self.port = begun.result(TIMEOUT_S)
+        except ConnectionFailed:
+            # A port that was only remembered may have gone to somebody else meanwhile.
+            self._runner.drop()
+            if self.port:
+                raise
+            self.port = self._begin(0).result(TIMEOUT_S)
+        except BaseException:
+            self._runner.drop()
+            raise
+
+    def _end(self, abruptly: bool) -> None:
+        """Stop or kill, and go on with the others whatever happens."""
+        try:
+            if abruptly:
+                self.kill()
+            else:
+                self.stop()
+        except FairleadError:
+            _logger.exception("%r did not stop in good order", self)
+
+    def __repr__(self) -> str:
+        return f"<broker {self.node_id} at {self.address}{'' if self.running else ', stopped'}>"

@@ -1,0 +1,201 @@
+"""Brokers in processes of their own, as the launcher sees them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import fairlead_kafka
+from fairlead_kafka.base.errors import FairleadError, TimedOut
+from fairlead_kafka.broker import Faults
+from fairlead_kafka.broker.control import OpenController
+from fairlead_kafka.runtime import Completion, Handle, SelectorHost
+from fairlead_kafka.testing.broker_process import ERRORS
+from fairlead_kafka.testing.channel import Channel
+from fairlead_kafka.testing.handles import TIMEOUT_S, Begun, Runner, Where
+
+_ONE_THREAD = {
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "JE_ARROW_MALLOC_CONF": "background_thread:false",
+}
+"""The libraries of NumPy and Arrow start threads when they are loaded, and a process with threads is not one to fork."""
+
+
+class Nursery:
+    """Starts broker processes; see `fairlead_kafka.testing.nursery`. May be called from any thread."""
+
+    def __init__(self) -> None:
+        ours, theirs = socket.socketpair()
+        path = os.pathsep.join([str(Path(fairlead_kafka.__file__).parent.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "fairlead_kafka.testing.nursery", str(theirs.fileno())],
+                env={**os.environ, **_ONE_THREAD, "PYTHONPATH": path},
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,  # Ctrl-C reaches the launcher alone
+            )
+        self._channel = Channel(ours)
+        self._lock = threading.Lock()
+
+    def start(self, config: Mapping[str, Any]) -> tuple[int, Channel]:
+        """The process id of a new broker, and the channel to it."""
+        ours, theirs = socket.socketpair()
+        with theirs, self._lock:
+            self._channel.send(config, theirs)
+            pid = self._channel.receive(TIMEOUT_S)
+        return pid, Channel(ours)
+
+    def close(self) -> None:
+        """End it, and whatever broker still runs."""
+        self._channel.close()
+        try:
+            self._process.wait(TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+class Processes:
+    """What all brokers of a cluster with processes share: the nursery, and the way to the controller, served by `server` on `loop`."""
+
+    def __init__(self, loop: SelectorHost, server: Handle, token: str, config: Mapping[str, Any]) -> None:
+        self.nursery = Nursery()
+        self.config = dict(config)
+        self.token = token
+        self._opening = Completion()
+        loop.submit(server, OpenController(self._opening))
+
+    @property
+    def port(self) -> int:
+        """Where the controller listens."""
+        port: int = self._opening.result(TIMEOUT_S)
+        return port
+
+
+class BrokerInProcess(Runner):
+    """Each start is another process."""
+
+    def __init__(self, processes: Processes, where: Where) -> None:
+        self._processes = processes
+        self._where = where
+        self._pid: int | None = None
+        self._channel: Channel | None = None
+
+    @property
+    def running(self) -> bool:
+        """True as long as the process lives."""
+        channel = self._channel
+        return channel is not None and not channel.ended()
+
+    @property
+    def pid(self) -> int | None:
+        """Of the process; None if it does not run."""
+        return self._pid if self.running else None
+
+    def begin(self, port: int, faults: Faults) -> Begun:
+        """Fork, and have the broker start on `port`."""
+        shared, where = self._processes, self._where
+        config = {
+            "node_id": where.node_id,
+            "folder": where.folder,
+            "host": where.host,
+            "rack": where.rack,
+            "port": port,
+            "config": shared.config,
+            "controller_host": "127.0.0.1",
+            "controller_port": shared.port,
+            "token": shared.token,
+            "faults": _crossing(faults),
+        }
+        self._pid, self._channel = shared.nursery.start(config)
+        return _Starting(self)
+
+    def set_faults(self, faults: Faults) -> None:
+        """Tell the broker."""
+        self._ask({"faults": _crossing(faults)})
+
+    def stop(self) -> None:
+        """In good order; waits for the end of the process."""
+        self._ask({"stop": True})
+        self._await_end()
+
+    def kill(self) -> None:
+        """`kill -9`."""
+        self._signal(signal.SIGKILL)
+        self._await_end()
+
+    def drop(self) -> None:
+        """A process that is still there has failed to start: end it."""
+        if self.running:
+            self.kill()
+        if self._channel is not None:
+            self._channel.close()
+        self._pid = self._channel = None
+
+    def _ask(self, message: dict[str, Any]) -> None:
+        assert self._channel is not None
+        self._channel.send(message)
+        self.answer(TIMEOUT_S)
+
+    def answer(self, timeout_s: float | None) -> dict[str, Any]:
+        """The broker's next answer; raises the error it tells."""
+        assert self._channel is not None
+        answer: dict[str, Any] = self._channel.receive(timeout_s)
+        if "error" in answer:
+            kind, text = answer["error"]
+            raise ERRORS[kind](text)
+        return answer
+
+    def _signal(self, number: int) -> None:
+        assert self._pid is not None
+        try:
+            os.kill(self._pid, number)
+        except ProcessLookupError:
+            return
+
+    def _await_end(self) -> None:
+        """Wait until nothing of the process is left, not even its port."""
+        assert self._pid is not None
+        deadline = time.monotonic() + TIMEOUT_S
+        while time.monotonic() < deadline:
+            try:
+                os.kill(self._pid, 0)
+            except ProcessLookupError:
+                return
+            time.sleep(0.001)
+        raise TimedOut(f"the process {self._pid} of broker {self._where.node_id} does not end")
+
+
+class _Starting(Begun):
+    def __init__(self, broker: BrokerInProcess) -> None:
+        self._broker = broker
+
+    def result(self, timeout_s: float | None = None) -> int:
+        port: int = self._broker.answer(timeout_s)["port"]
+        return port
+
+
+def _crossing(faults: Faults) -> dict[str, Any]:
+    return {**asdict(faults), "cut_from": sorted(faults.cut_from)}
+
+
+def check_config(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Broker configs as they cross to another process: FairleadError for a value that is no text, number, boolean or list of such."""
+    plain: dict[str, Any] = {}
+    for key, value in config.items():
+        plain[key] = list(value) if isinstance(value, tuple) else value
+        if not isinstance(plain[key], str | int | float | bool | list | None):
+            raise FairleadError(f"config {key}: {value!r} cannot be given to another process; give it as text")
+    return plain

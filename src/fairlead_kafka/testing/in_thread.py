@@ -1,0 +1,57 @@
+"""A broker hosted by the cluster's own thread."""
+
+from __future__ import annotations
+
+from fairlead_kafka.broker import Broker, Controller, Faults, KillBroker, SetFaults, StartBroker, StopBroker
+from fairlead_kafka.runtime import Completion, Handle, SelectorHost, system_dice
+from fairlead_kafka.testing.handles import TIMEOUT_S, Begun, Runner, Where
+
+
+class BrokerInThread(Runner):
+    """Each start is another machine on the loop."""
+
+    def __init__(self, loop: SelectorHost, controller: Controller, where: Where) -> None:
+        self._loop = loop
+        self._controller = controller
+        self._where = where
+        self._handle: Handle | None = None
+
+    @property
+    def running(self) -> bool:
+        """True as long as the machine is on the loop."""
+        return self._handle is not None and not self._handle.ended
+
+    def begin(self, port: int, faults: Faults) -> Begun:
+        """Start on `port`."""
+        where = self._where
+        broker = Broker(where.node_id, self._controller, where.folder, system_dice(), where.host, port)
+        broker.rack = where.rack
+        broker.faults = faults
+        handle = self._handle = self._loop.add(broker)
+        broker.wake = lambda: self._loop.wake(handle)
+        completion = Completion()
+        self._loop.submit(handle, StartBroker(completion))
+        return completion
+
+    def set_faults(self, faults: Faults) -> None:
+        """Tell the machine."""
+        self._submit(SetFaults(faults, Completion()))
+
+    def stop(self) -> None:
+        """In good order."""
+        self._submit(StopBroker(Completion()))
+
+    def kill(self) -> None:
+        """As `kill -9` would."""
+        self._submit(KillBroker(Completion()))
+
+    def drop(self) -> None:
+        """Nothing of this life is left."""
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            self._loop.remove(handle)
+
+    def _submit(self, operation: StopBroker | KillBroker | SetFaults) -> None:
+        assert self._handle is not None
+        self._loop.submit(self._handle, operation)
+        operation.completion.result(TIMEOUT_S)

@@ -1,0 +1,96 @@
+"""The process that broker processes are forked from: what a broker needs is loaded once, and a broker starts in milliseconds.
+
+    launcher ──start it, once──▶ nursery ──fork──▶ broker process ◀──channel──▶ launcher
+
+It has one thread, so that a fork is safe, and loads nothing but what brokers run. In quiet moments it does what each broker would do when
+it first comes to it: load the compiler and the kernels, make codecs. Brokers that start again have all that. It ends with the launcher, and
+its children end with it.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+from fairlead_kafka.base import kernel
+from fairlead_kafka.broker.dispatch import REGISTRY
+from fairlead_kafka.testing.broker_process import serve
+from fairlead_kafka.testing.channel import Channel
+from fairlead_kafka.wire import ApiKey, prepare
+
+WATCH_S = 1.0
+"""How often a process looks whether its parent is there, if the end of its channel does not tell."""
+QUIET_S = 0.3
+"""So long after a fork nothing is made ready: more starts may be coming."""
+KERNELS_AFTER_S = 10.0
+"""By then the brokers have compiled the kernels into the cache on disk, from where each comes in a moment: a start never waits for long."""
+
+
+def main() -> None:
+    """Serve the launcher, whose channel's descriptor is the one argument."""
+    parent = os.getppid()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the launcher, which stops us
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # children leave nothing behind
+    channel = Channel(socket.socket(fileno=int(sys.argv[1])))
+    import_module("numba")  # half of what kernels cost a process, even those that come from the cache: here all brokers share it
+    prepare(ApiKey.API_VERSIONS, REGISTRY[ApiKey.API_VERSIONS].high)  # brings the schemas
+    gc.freeze()
+    begun_s = quiet_s = time.monotonic()
+    chores = _chores()
+    while os.getppid() == parent:
+        due_s = max(begun_s + chores[0][0], quiet_s) - time.monotonic() if chores else WATCH_S
+        if channel.ready(min(max(due_s, 0), WATCH_S)):
+            if channel.ended():
+                return
+            _fork(channel, channel.receive())
+            quiet_s = time.monotonic() + QUIET_S
+        elif due_s <= 0:
+            chores.pop(0)[1]()
+
+
+def _chores() -> list[tuple[float, Callable[[], object]]]:
+    """What is to be made ready, in order, each with the seconds after the begin from which on it may be: none takes long."""
+    latest = [partial(prepare, key, api.high) for key, api in REGISTRY.items()]
+    others = [partial(prepare, key, version) for key, api in REGISTRY.items() for version in range(api.low, api.high)]
+    return [
+        (0.0, _warm_up_compiler),
+        *((0.0, chore) for chore in latest),
+        *((KERNELS_AFTER_S, each.compile) for each in kernel.KERNELS),
+        *((KERNELS_AFTER_S, chore) for chore in others),
+    ]
+
+
+def _warm_up_compiler() -> None:
+    """The other half: what Numba loads when it first compiles anything."""
+    njit: Any = import_module("numba").njit
+    njit(["int64(int64)"])(lambda number: number)
+    gc.freeze()
+
+
+def _fork(channel: Channel, config: dict[str, object]) -> None:
+    attached = channel.take_attached()
+    pid = os.fork()
+    if pid:
+        attached.close()
+        channel.send(pid)
+        return
+    code = 1
+    try:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        channel.close()
+        code = serve(Channel(attached), config)
+    finally:
+        # Not through the nursery's frames and exit handlers: they are the parent's.
+        os._exit(code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+"""The pytest plugin: a Kafka cluster for a whole run, and a topic of its own for each test.
+
+    def test_orders_arrive(kafka_cluster, kafka_topic):
+        send(kafka_cluster.bootstrap_servers, kafka_topic, b"an order")
+
+| fixture | scope | value |
+|---|---|---|
+| kafka_cluster | session | a running `Cluster`; started when the first test asks for it |
+| kafka_bootstrap_servers | session | its `bootstrap_servers` |
+| kafka_topic | function | the name of a fresh topic, deleted after the test; whatever the test did to brokers is undone then |
+
+    @pytest.mark.kafka_topic(partitions=12, replication_factor=3, configs={"cleanup.policy": "compact"})
+
+Settings, each as an option of the command line and in the configuration file: `--kafka-brokers` and `kafka_brokers` (3),
+`--kafka-processes` and `kafka_processes` (all in one thread), `--kafka-config KEY=VALUE` and the lines of `kafka_config`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from fairlead_kafka.testing.cluster import Cluster
+
+_BROKERS = 3
+_NAME_LENGTH_MAX = 200
+_numbers = itertools.count(1)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Options and their counterparts in the configuration file."""
+    group = parser.getgroup("fairlead", "Kafka cluster (fairlead)")
+    group.addoption("--kafka-brokers", type=int, metavar="N", help=f"Brokers of `kafka_cluster`; default: {_BROKERS}.")
+    group.addoption("--kafka-processes", action="store_true", default=None, help="Run each broker of `kafka_cluster` in its own process.")
+    group.addoption("--kafka-config", action="append", default=[], metavar="KEY=VALUE", help="A broker config; may be repeated.")
+    parser.addini("kafka_brokers", "Brokers of `kafka_cluster`.", default=str(_BROKERS))
+    parser.addini("kafka_processes", "Run each broker of `kafka_cluster` in its own process.", type="bool", default=False)
+    parser.addini("kafka_config", "Broker configs of `kafka_cluster`, KEY=VALUE, one a line.", type="linelist", default=[])
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the marker known."""
+    config.addinivalue_line("markers", "kafka_topic(partitions, replication_factor, configs): what the fixture `kafka_topic` creates.")
+
+
+@pytest.fixture(scope="session")
+def kafka_cluster(pytestconfig: pytest.Config) -> Iterator[Cluster]:
+    """A Kafka cluster for the whole run."""
+    # Imported only now: a plugin is loaded in every run, whether it is used or not.
+    from fairlead_kafka.testing.cluster import Cluster
+
+    with Cluster(**_settings(pytestconfig)) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def kafka_bootstrap_servers(kafka_cluster: Cluster) -> str:
+    """What clients take as `bootstrap.servers`."""
+    return kafka_cluster.bootstrap_servers
+
+
+@pytest.fixture
+def kafka_topic(kafka_cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[str]:
+    """The name of a topic that no other test uses."""
+    marker = request.node.get_closest_marker("kafka_topic")
+    wanted = {} if marker is None else marker.kwargs
+    name = f"{re.sub('[^a-zA-Z0-9-]+', '-', request.node.name)[:_NAME_LENGTH_MAX]}-{next(_numbers)}"
+    kafka_cluster.create_topic(name, **wanted)
+    yield name
+    kafka_cluster.restore()
+    if kafka_cluster.has_topic(name):  # else the test deleted it
+        kafka_cluster.delete_topic(name)
+
+
+def _settings(config: pytest.Config) -> dict[str, Any]:
+    brokers = config.getoption("kafka_brokers")
+    processes = config.getoption("kafka_processes")
+    pairs = [*config.getini("kafka_config"), *config.getoption("kafka_config")]
+    wrong = [pair for pair in pairs if "=" not in pair]
+    if wrong:
+        raise pytest.UsageError(f"kafka_config: write KEY=VALUE, got {wrong[0]!r}")
+    try:
+        number = int(config.getini("kafka_brokers")) if brokers is None else brokers
+    except ValueError:
+        raise pytest.UsageError(f"kafka_brokers: must be a number, got {config.getini('kafka_brokers')!r}") from None
+    parts = [pair.partition("=") for pair in pairs]
+    return {
+        "brokers": number,
+        "processes": config.getini("kafka_processes") if processes is None else processes,
+        "config": {key.strip(): value.strip() for key, _, value in parts},
+    }

@@ -1,0 +1,87 @@
+"""Bytes as they come from a connection to whole frames, however they were split on the way."""
+
+from __future__ import annotations
+
+import struct
+
+from fairlead_kafka.base.errors import DecodeError
+from fairlead_kafka.base.limits import FRAME_SIZE_MAX_BYTES
+
+_SIZE = struct.Struct(">i")
+_STRANGERS = (
+    (b"\x16\x03", "a TLS handshake; the peer expects TLS here (security.protocol=SSL) and this is a plaintext connection"),
+    (b"\x15\x03", "a TLS alert; this plaintext connection leads to a TLS listener"),
+    (b"GET ", "an HTTP request"),
+    (b"POST", "an HTTP request"),
+    (b"HTTP", "an HTTP response"),
+)
+
+
+class FrameReader:
+    """Cuts a stream of bytes into frames: a signed 32-bit size, then that many bytes.
+
+    Memory is taken as bytes arrive, never by the size a peer claims. A frame that arrives inside one piece is a view into it;
+    one that is spread over several is joined once.
+    """
+
+    def __init__(self, limit_bytes: int = FRAME_SIZE_MAX_BYTES) -> None:
+        self._limit_bytes = limit_bytes
+        self._pieces: list[bytes] = []  # received, not yet part of a whole frame
+        self._held_bytes = 0
+        self._wanted_bytes = 4  # size prefix included; 4 while the size is unknown
+        self._broken: DecodeError | None = None
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes received that are not yet part of a whole frame."""
+        return self._held_bytes
+
+    def feed(self, data: bytes | bytearray | memoryview) -> list[memoryview]:
+        """The frames that `data` completes, without their size prefix.
+
+        Raises `DecodeError` for a negative size or one above the limit, with the position in the bytes at hand; the stream is
+        of no use from then on, and every further call raises the same.
+        """
+        if self._broken is not None:
+            raise self._broken
+        piece = data if type(data) is bytes else bytes(data)  # frames are views: what they view must never change
+        held_bytes = self._held_bytes + len(piece)
+        if held_bytes < self._wanted_bytes:
+            if piece:
+                self._pieces.append(piece)
+                self._held_bytes = held_bytes
+            return []
+        if self._pieces:
+            self._pieces.append(piece)
+            piece = b"".join(self._pieces)
+        return self._cut(piece)
+
+    def _cut(self, piece: bytes) -> list[memoryview]:
+        view = memoryview(piece)
+        frames: list[memoryview] = []
+        position, end = 0, len(piece)
+        self._wanted_bytes = 4
+        while end - position >= 4:
+            size_bytes: int = _SIZE.unpack_from(piece, position)[0]
+            if not 0 <= size_bytes <= self._limit_bytes:
+                raise self._refuse(piece, position, size_bytes)
+            after = position + 4 + size_bytes
+            if after > end:
+                self._wanted_bytes = 4 + size_bytes
+                break
+            frames.append(view[position + 4 : after])
+            position = after
+        self._held_bytes = end - position
+        self._pieces = [piece[position:]] if position < end else []
+        return frames
+
+    def _refuse(self, piece: bytes, position: int, size_bytes: int) -> DecodeError:
+        for opening, what in _STRANGERS:
+            if piece.startswith(opening, position):
+                self._broken = DecodeError(f"this is not the Kafka protocol but {what}", position)
+                break
+        else:
+            what = "is negative" if size_bytes < 0 else f"is above the limit of {self._limit_bytes} bytes"
+            self._broken = DecodeError(f"a frame's size of {size_bytes} bytes {what}", position)
+        self._pieces, self._held_bytes = [], 0
+        return self._broken

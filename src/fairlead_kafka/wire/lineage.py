@@ -1,0 +1,80 @@
+"""One structure through all versions of its API: which field names have ever existed, and what a missing one means.
+
+An encoder drops a field that its version lacks, but a name that no version has is a slip of the pen and must not pass; a
+decoded message answers for fields its version lacks. Both ask here, seldom: once a name is known it is remembered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+from fairlead_kafka.base.errors import UsageError
+from fairlead_kafka.wire.kio_bridge import load_schema, versions_of
+from fairlead_kafka.wire.message import Message
+from fairlead_kafka.wire.schema import Field, Structure
+
+
+class Lineage:
+    """The structure at `path` (field names from the body down) in every version of one direction of an API."""
+
+    def __init__(self, api_key: int, direction: str, path: tuple[str, ...]) -> None:
+        self._place = (api_key, direction, path)
+        self._found: dict[str, Field] = {}
+        lowest, highest = versions_of(api_key)
+        self._versions = range(highest, lowest - 1, -1)
+        name = next((structure.name for structure in self._structures()), "Message")
+        self.message_class: type[Message] = type(name, (Message,), {"_default_of": staticmethod(self.default_of)})
+
+    def _structures(self) -> Iterator[Structure]:
+        """The structure in each version that has it, newest first; schemas load as the caller goes on asking."""
+        api_key, direction, path = self._place
+        for version in self._versions:
+            structure: Structure | None = load_schema(api_key, version, direction).body
+            for name in path:
+                structure = next((field.structure for field in structure.fields if field.name == name), None) if structure else None
+            if structure is not None:
+                yield structure
+
+    def find(self, name: str) -> Field | None:
+        """The field of this name in the newest version that has it."""
+        if name not in self._found:
+            for structure in self._structures():
+                for field in structure.fields:
+                    if field.name == name:
+                        self._found[name] = field
+                        return field
+            return None
+        return self._found[name]
+
+    def default_of(self, name: str) -> Any:
+        """What a message that does not carry `name` says when asked for it. Raises `AttributeError` if no version has it."""
+        field = self.find(name)
+        if field is None:
+            raise AttributeError(self._complaint(name))
+        if field.array:
+            return None if field.default is None else []
+        if field.default is ...:
+            api_key, direction, path = self._place
+            return lineage(api_key, direction, (*path, name)).message_class()
+        return field.default
+
+    def require(self, name: str) -> None:
+        """Raise `UsageError` if no version has a field `name`."""
+        if self.find(name) is None:
+            raise UsageError(self._complaint(name))
+
+    def _complaint(self, name: str) -> str:
+        import difflib
+
+        known = sorted({field.name for structure in self._structures() for field in structure.fields})
+        close = difflib.get_close_matches(name, known, n=1)
+        hint = f"did you mean {close[0]!r}?" if close else f"it has {', '.join(known)}"
+        return f"no version of {self.message_class.__name__} has a field {name!r}; {hint}"
+
+
+@cache
+def lineage(api_key: int, direction: str, path: tuple[str, ...]) -> Lineage:
+    """The one `Lineage` of a structure."""
+    return Lineage(api_key, direction, path)

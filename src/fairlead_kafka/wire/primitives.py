@@ -1,0 +1,107 @@
+"""What compiled decoders and encoders call at run time: variable-length integers, tag sections, record buffers, ids."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+from uuid import UUID
+
+from fairlead_kafka.base.errors import DecodeError
+
+Buffer = bytes | bytearray | memoryview
+"""What frames are made of; the host writes a list of these with one system call."""
+
+ONE_BYTE = tuple(bytes((value,)) for value in range(128))
+"""Encoded varints below 128, which are nearly all there are."""
+SHORT_LIST = 16
+"""Lists of numbers shorter than this have their `struct` calls prepared."""
+
+
+@lru_cache(maxsize=4096)
+def encode_varint(value: int) -> bytes:
+    """Unsigned varint: seven bits a byte, lowest first (KIP-482)."""
+    if value < 128:
+        return ONE_BYTE[value]
+    encoded = bytearray()
+    while value > 127:
+        encoded.append(value & 127 | 128)
+        value >>= 7
+    encoded.append(value)
+    return bytes(encoded)
+
+
+def decode_varint(data: Any, position: int) -> tuple[int, int]:
+    """(value, position after it). Raises `DecodeError` if it is longer than five bytes or above 2^32-1, IndexError if data ends."""
+    value = shift = 0
+    start = position
+    while True:
+        byte = data[position]
+        position += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            if value > 0xFFFFFFFF:
+                raise DecodeError(f"a variable-length integer of {value} does not fit 32 bits", start)
+            return value, position
+        shift += 7
+        if shift > 28:
+            raise DecodeError("a variable-length integer is longer than five bytes", start)
+
+
+def skip_tags(data: Any, position: int, count: int) -> int:
+    """The position after `count` tagged fields, none of which the reader knows."""
+    end = len(data)
+    for _ in range(count):
+        _, position = decode_varint(data, position)
+        size_bytes, position = decode_varint(data, position)
+        position += size_bytes
+        if position > end:
+            raise DecodeError(f"a tagged field of {size_bytes} bytes ends {position - end} bytes after the frame", position - size_bytes)
+    return position
+
+
+@lru_cache(maxsize=4096)
+def decode_uuid(raw: bytes) -> UUID:
+    """An id from its 16 bytes; there are few ids and many mentions of them, and making one costs a microsecond."""
+    return UUID(bytes=raw)
+
+
+def record_size_bytes(records: Any) -> int:
+    """Bytes in `records`: a buffer, or a list of buffers."""
+    if isinstance(records, (bytes, bytearray)):
+        return len(records)
+    if not isinstance(records, (list, tuple)):
+        return memoryview(records).nbytes
+    size_bytes = 0
+    for chunk in records:
+        size_bytes += len(chunk) if type(chunk) is bytes else memoryview(chunk).nbytes
+    return size_bytes
+
+
+def append_records(frame: list[Any], records: Any) -> None:
+    """Add `records` to a frame's buffers as they are; empty ones are left out."""
+    if isinstance(records, (list, tuple)):
+        frame += records if all(map(len, records)) else [chunk for chunk in records if len(chunk)]
+    elif len(records):
+        frame.append(records)
+
+
+def unpackers(letter: str) -> list[Any]:
+    """Readers of lists of numbers by their length, for the short ones, which nearly all are (replicas, in-sync replicas)."""
+    return [struct.Struct(f">{count}{letter}").unpack_from for count in range(SHORT_LIST)]
+
+
+def packers(letter: str) -> list[Any]:
+    """Writers of lists of numbers by their length."""
+    return [struct.Struct(f">{count}{letter}").pack for count in range(SHORT_LIST)]
+
+
+def refuse_length(what: str, length: int, position: int) -> DecodeError:
+    """The error for a length that cannot be: negative, or more than the rest of the frame could hold."""
+    return DecodeError(f"{what} claims a length of {length}, which cannot be", position)
+
+
+def join(parts: Sequence[bytes]) -> bytes:
+    """All parts in one piece."""
+    return b"".join(parts)

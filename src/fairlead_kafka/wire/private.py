@@ -1,0 +1,34 @@
+"""Requests that only our own brokers send each other: framed and numbered like Kafka's, their body opaque here.
+
+Their keys lie far above Kafka's and are not in ApiVersions. In a message `body` is a list of buffers when it is encoded, and one view
+into the frame when it was decoded; what it says is its owner's affair.
+"""
+
+from __future__ import annotations
+
+import struct
+from enum import IntEnum
+
+from fairlead_kafka.wire.message import Message
+from fairlead_kafka.wire.primitives import Buffer
+
+PRIVATE_FIRST = 10_000
+_SIZE = struct.Struct(">i")
+
+
+class PrivateApi(IntEnum):
+    """The keys of private requests."""
+
+    REPLICATE = 10_000
+
+
+def encode_body(message: Message, header: bytes) -> list[Buffer]:
+    """The frame of a private request or response; the buffers of its body appear as they are."""
+    body: list[Buffer] = message.body
+    size_bytes = len(header) + sum(map(len, body))
+    return [_SIZE.pack(size_bytes) + header, *body]
+
+
+def decode_body(data: memoryview, position: int) -> Message:
+    """The message whose body begins at `position` of a frame."""
+    return Message(body=data[position:])
