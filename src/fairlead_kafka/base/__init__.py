@@ -6,6 +6,7 @@
 - `ids`, `units`, `limits`: what things are called, what time and size are counted in, and every bound with its reason.
 - `kernel`: what a kernel is. A function over flat arrays with two bodies, one that Numba compiles (without the GIL, cached on disk) and a
   plain twin in Python and NumPy, written independently, that serves until the other is compiled and is its oracle in the tests.
+- `checks`: how a `check()` says that what is kept twice differs. `hooks`: named places where the simulation may plant a bug.
 
 Nothing here imports another room, opens anything, or reads a clock.
 """

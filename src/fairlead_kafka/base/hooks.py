@@ -1,0 +1,57 @@
+"""Named places in the code where the simulation may plant a bug, to see that it would notice one.
+
+A method marked with `@hook("what it decides")` is entered in HOOKS when its class is made, and stays the plain method that it is: a call
+costs nothing more. `Hook.replaced` puts another in its place for the time of a block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple, TypeVar, cast
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Hook(NamedTuple):
+    """Where a hook is: a class, and the name of its method."""
+
+    owner: type
+    attribute: str
+
+    @contextmanager
+    def replaced(self, make: Callable[[Any], Any]) -> Iterator[None]:
+        """Inside, `make(the sound method)` is the method, in this process."""
+        sound = self.owner.__dict__[self.attribute]
+        setattr(self.owner, self.attribute, make(sound))
+        try:
+            yield
+        finally:
+            setattr(self.owner, self.attribute, sound)
+
+
+HOOKS: dict[str, Hook] = {}
+"""Every hook by its name; filled while the modules that have them are imported."""
+
+
+def hook(name: str) -> Callable[[F], F]:
+    """Enter a method under `name`. AssertionError if another has it."""
+
+    def mark(function: F) -> F:
+        return cast(F, _Marked(name, function))
+
+    return mark
+
+
+class _Marked:
+    """Stands in a class's body for a method, until the class is made."""
+
+    def __init__(self, name: str, function: Callable[..., Any]) -> None:
+        self._name = name
+        self._function = function
+
+    def __set_name__(self, owner: type, attribute: str) -> None:
+        if self._name in HOOKS:
+            raise AssertionError(f"two hooks are named {self._name!r}: {HOOKS[self._name]} and {owner.__name__}.{attribute}")
+        setattr(owner, attribute, self._function)
+        HOOKS[self._name] = Hook(owner, attribute)
