@@ -257,7 +257,7 @@ def test_a_value_that_does_not_fit_is_named(partition: object, complaint: str) -
     [
         ("group_id", None, "group_id must be a str, not None"),
         ("group_id", b"g", "group_id must be a str, not b'g'"),
-        ("group_id", "g" * 40_000, "group_id is 40000 bytes of UTF-8; this version carries at most 32767"),
+        ("group_id", "g" * 40_000, "group_id is 40000 bytes of UTF-8; Kafka carries at most 32767"),
         ("group_id", "\ud800", "group_id is not valid text"),
         ("protocols", None, "protocols must be a list, not None"),
         ("protocols", [Message(metadata="x")], r"protocols\[0\].metadata must be bytes, not 'x'"),

@@ -14,9 +14,12 @@ from enum import Enum
 from typing import Any
 
 from fairlead_kafka.base.errors import ConfigError
+from fairlead_kafka.base.limits import STRING_MAX_BYTES
 
 INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1
+_SHOWN_MAX = 200
+"""Characters of a wrong value that an error shows."""
 
 
 class ConfigType(Enum):
@@ -63,6 +66,17 @@ def not_empty(value: Any) -> str | None:
     return None if value else "must not be empty"
 
 
+def name_on_the_wire(value: Any) -> str | None:
+    """1 to 32767 bytes of UTF-8"""
+    size_bytes = len(value.encode())
+    return None if 0 < size_bytes <= STRING_MAX_BYTES else f"must be 1 to {STRING_MAX_BYTES} bytes of UTF-8, and is {size_bytes}"
+
+
+def name_or_none(value: Any) -> str | None:
+    """32767 bytes of UTF-8 at most"""
+    return name_on_the_wire(value) if value else None
+
+
 def _described(text: str, check: Validator) -> Validator:
     check.__doc__ = text
     return check
@@ -95,12 +109,17 @@ class ConfigKey:
             raise ConfigError(f"{self.name}: expected {self.type.value}, got {value!r}") from None
         wrong = self.validator(parsed) if self.validator else None
         if wrong:
-            raise ConfigError(f"{self.name}: {wrong}, got {value!r}")
+            raise ConfigError(f"{self.name}: {wrong}, got {_shown(value)}")
         return parsed
 
     def allowed(self) -> str:
         """The allowed values in words, for the documentation; empty if any value of the type will do."""
         return (self.validator.__doc__ or "").split("\n")[0] if self.validator and self.validator is not not_empty else ""
+
+
+def _shown(value: Any) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= _SHOWN_MAX else f"{shown[:_SHOWN_MAX]}…"
 
 
 def _parse_boolean(value: Any) -> bool:

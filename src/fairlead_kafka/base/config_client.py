@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from fairlead_kafka.base.config import INT_MAX, ConfigKey, ConfigTable, ConfigType, above, at_least, between, not_empty, one_of
+from fairlead_kafka.base.config import (
+    INT_MAX,
+    ConfigKey,
+    ConfigTable,
+    ConfigType,
+    above,
+    at_least,
+    between,
+    name_on_the_wire,
+    name_or_none,
+    not_empty,
+    one_of,
+)
 
 _T = ConfigType
 _ALL = ("producer", "consumer", "admin")
@@ -19,7 +31,7 @@ _KEYS = (
         not_empty,
         required=True,
     ),
-    ConfigKey("client.id", _T.STRING, "", "A name that brokers put into their logs.", _ALL),
+    ConfigKey("client.id", _T.STRING, "", "A name that brokers put into their logs.", _ALL, name_or_none),
     ConfigKey("security.protocol", _T.STRING, "PLAINTEXT", "How to talk to brokers; only PLAINTEXT so far.", _ALL, one_of("PLAINTEXT")),
     ConfigKey("request.timeout.ms", _T.INT, 30_000, "How long to wait for the answer to one request.", _ALL, at_least(0)),
     ConfigKey(
@@ -96,7 +108,7 @@ _KEYS = (
         None,
         "The producer's name across restarts: makes its sends transactional, and fences older producers of that name; needs idempotence.",
         _PRODUCER,
-        not_empty,
+        name_on_the_wire,
         nullable=True,
     ),
     ConfigKey(
@@ -239,7 +251,7 @@ _GROUP_KEYS = (
         None,
         "The group that shares the topics subscribed to, and in whose name offsets are committed; null: none.",
         _CONSUMER,
-        not_empty,
+        name_on_the_wire,
         nullable=True,
     ),
     ConfigKey(
@@ -248,7 +260,7 @@ _GROUP_KEYS = (
         None,
         "A name of this member's own: it keeps its partitions over a restart within session.timeout.ms (KIP-345).",
         _CONSUMER,
-        not_empty,
+        name_on_the_wire,
         nullable=True,
     ),
     ConfigKey(

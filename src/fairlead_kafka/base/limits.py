@@ -31,6 +31,9 @@ PENDING_REQUESTS_MAX = 1000
 5, librdkafka up to a million."""
 PENDING_REQUESTS_MAX_BYTES = 64 * MIB
 """The same bound in bytes."""
+STRING_MAX_BYTES = 2**15 - 1
+"""Longest string of any message, in UTF-8: what an int16 can say. A compact length could say more, but Kafka's own readers and writers
+refuse that (`MessageDataGenerator`), because records of groups and transactions keep the same strings behind an int16."""
 TOPIC_NAME_MAX_LENGTH = 249
 """Kafka's limit on a topic's name."""
 

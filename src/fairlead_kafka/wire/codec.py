@@ -75,6 +75,12 @@ def prepare(api_key: int, version: int) -> None:
         _decoder(api_key, version, direction)
 
 
+def forget() -> None:
+    """Drop all codecs; each is made again when it is needed. For canaries, which change how they are made."""
+    _encoder.cache_clear()
+    _decoder.cache_clear()
+
+
 def encode_request(api_key: int, version: int, correlation_id: int, client_id: str | None, message: Message) -> list[Buffer]:
     """The request as buffers to write one after another, size prefix included; record buffers appear as they are.
 

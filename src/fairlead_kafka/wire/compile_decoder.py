@@ -11,6 +11,8 @@ import struct
 from typing import Any
 
 from fairlead_kafka.base.errors import DecodeError
+from fairlead_kafka.base.hooks import hook
+from fairlead_kafka.base.limits import STRING_MAX_BYTES
 from fairlead_kafka.wire import primitives
 from fairlead_kafka.wire.lineage import lineage
 from fairlead_kafka.wire.schema import FIXED_FORMATS, FIXED_SIZES_BYTES, Field, Schema, Structure, minimum_field_bytes, minimum_size_bytes
@@ -78,6 +80,11 @@ class _DecoderWriter:
         self.source.line(f"{message}.__dict__ = {fields}")
         return message
 
+    @hook("wire: no string is longer than an int16 can say")
+    def string_max_bytes(self) -> int:
+        """The longest string that is read."""
+        return STRING_MAX_BYTES
+
     @staticmethod
     def _length_format(field: Field, flexible: bool) -> str:
         """The format of a fixed-size length in front of the field, if it has one: it is read along with the numbers before it."""
@@ -117,6 +124,9 @@ class _DecoderWriter:
             with source.block("if n > 126:"):
                 source.line("n, p = varint(data, p - 1)")
                 source.line("n -= 1")
+                if field.kind == "string" and not field.array:
+                    with source.block(f"if n > {self.string_max_bytes()}:"):  # as in Kafka's own readers: only the length is compact
+                        source.line(f"raise refuse({field.name!r}, n, p)")
         with source.block("if n < 0:"):
             if field.nullable:
                 with source.block("if n != -1:"):

@@ -74,6 +74,7 @@ class _EncoderWriter:
         self.source.names |= {
             "join": primitives.join,
             "varint": primitives.encode_varint,
+            "string_varint": primitives.encode_string_varint,
             "ONE_BYTE": primitives.ONE_BYTE,
             "record_size_bytes": primitives.record_size_bytes,
             "append_records": primitives.append_records,
@@ -135,13 +136,14 @@ class _EncoderWriter:
             run.clear()
 
     def _length(self, flexible: bool, letter: str, run: list[tuple[str, str]]) -> None:
-        """Write the length `n` after the numbers gathered so far."""
+        """Write the length `n` after the numbers gathered so far; `letter` "h" is that of a string."""
         if not flexible:
             run.append((letter, "n"))
             self._flush(run)
             return
         self._flush(run)
-        self.source.line(f"{self._write}(ONE_BYTE[n + 1] if n < 127 else varint(n + 1))")
+        varint = "string_varint" if letter == "h" else "varint"
+        self.source.line(f"{self._write}(ONE_BYTE[n + 1] if n < 127 else {varint}(n + 1))")
 
     def _variable_size(self, field: Field, flexible: bool, value: str, run: list[tuple[str, str]], path: tuple[str, ...]) -> None:
         source = self.source

@@ -6,6 +6,7 @@ import struct
 from typing import Any
 from uuid import UUID
 
+from fairlead_kafka.base.limits import STRING_MAX_BYTES
 from fairlead_kafka.wire.message import Message
 from fairlead_kafka.wire.schema import FIXED_FORMATS, Field, Structure
 
@@ -62,8 +63,8 @@ def _value_fault(field: Field, flexible: bool, value: Any, path: str) -> str | N
             size_bytes = len(value.encode())
         except UnicodeEncodeError as error:
             return f"{path} is not valid text: {error.reason}"
-        if not flexible and size_bytes > 32767:
-            return f"{path} is {size_bytes} bytes of UTF-8; this version carries at most 32767"
+        if size_bytes > STRING_MAX_BYTES:
+            return f"{path} is {size_bytes} bytes of UTF-8; Kafka carries at most {STRING_MAX_BYTES}"
         return None
     accepted: tuple[type, ...] = {"string": (), "uuid": (UUID,)}.get(field.kind, (bytes, bytearray, memoryview, list, tuple))
     return None if isinstance(value, accepted) else f"{path} must be {_EXPECTED[field.kind]}, not {value!r}"

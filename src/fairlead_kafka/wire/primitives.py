@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from fairlead_kafka.base.errors import DecodeError
+from fairlead_kafka.base.limits import STRING_MAX_BYTES
 
 Buffer = bytes | bytearray | memoryview
 """What frames are made of; the host writes a list of these with one system call."""
@@ -30,6 +31,13 @@ def encode_varint(value: int) -> bytes:
         value >>= 7
     encoded.append(value)
     return bytes(encoded)
+
+
+def encode_string_varint(value: int) -> bytes:
+    """The length of a string and one. ValueError if it is above STRING_MAX_BYTES."""
+    if value > STRING_MAX_BYTES + 1:
+        raise ValueError(f"a string of {value - 1} bytes; at most {STRING_MAX_BYTES} can be carried")
+    return encode_varint(value)
 
 
 def decode_varint(data: Any, position: int) -> tuple[int, int]:

@@ -9,12 +9,19 @@ from dataclasses import dataclass, field
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.base.limits import STRING_MAX_BYTES
 from fairlead_kafka.broker.coordinator.group_records import GroupRecord, MemberRecord
 from fairlead_kafka.broker.coordinator.states import TRANSITIONS, GroupState
 from fairlead_kafka.broker.timers import Timer
 
 CONSUMER_PROTOCOL = "consumer"
 """The protocol type of consumers: their metadata says which topics they subscribe to."""
+
+
+def member_id_of(name: str, unique: str) -> str:
+    """A member's id: its client's or instance's name, as far as there is room, and what makes it unique. A record can hold all of it."""
+    room_bytes = STRING_MAX_BYTES - len(unique) - 1
+    return f"{name.encode()[:room_bytes].decode(errors='ignore')}-{unique}"
 
 
 @dataclass(slots=True)

@@ -14,7 +14,7 @@ from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.broker.coordinator.answers import Answers
 from fairlead_kafka.broker.coordinator.attendance import Attendance, AttendanceHost
-from fairlead_kafka.broker.coordinator.group import CONSUMER_PROTOCOL, Group, JoinOutcome, JoinRequest, Member, SyncOutcome
+from fairlead_kafka.broker.coordinator.group import CONSUMER_PROTOCOL, Group, JoinOutcome, JoinRequest, Member, SyncOutcome, member_id_of
 from fairlead_kafka.broker.coordinator.group_records import GroupRecord
 from fairlead_kafka.broker.coordinator.states import HEARTBEAT_ERRORS, SYNC_ERRORS, GroupState
 from fairlead_kafka.core.machine import Dice
@@ -99,7 +99,7 @@ class Rebalancer:
     def _new_member_id(self, request: JoinRequest) -> str:
         digits = "".join(f"{self._host.dice.randrange(1 << 32):08x}" for _ in range(4))
         unique = f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
-        return f"{request.instance_id if request.instance_id is not None else request.client_id}-{unique}"
+        return member_id_of(request.client_id if request.instance_id is None else request.instance_id, unique)
 
     def _add_member(self, group: Group, member_id: str, request: JoinRequest, reply: Callable[[JoinOutcome], None]) -> None:
         member = Member(

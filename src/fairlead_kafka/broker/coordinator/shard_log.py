@@ -9,6 +9,7 @@ The log is kept short as any other with `cleanup.policy=compact` is.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 from fairlead_kafka.base.codes import ErrorCode
@@ -61,9 +62,10 @@ class ShardLog:
         With a `producer` they belong to its transaction. What is not committed within `offsets.commit.timeout.ms`, for want of replicas
         that take it, is told to have timed out; it may stand all the same, later.
         """
+        # Packed before anything is counted or timed: what cannot be packed leaves nothing behind.
+        chunks = [(chunk, _columns(chunk)) for chunk in _chunks(entries)]
         written = self._within(entries, written)
         errors: dict[Key, int] = {}
-        chunks = list(_chunks(entries))
         waiting = len(chunks)
         for key, _ in entries:
             shard.in_flight[key] += 1
@@ -89,8 +91,9 @@ class ShardLog:
 
         if not chunks:
             written({})
-        for chunk in chunks:
-            self._append(shard, chunk, lambda error, base_offset, chunk=chunk: done(chunk, error, base_offset), producer)  # type: ignore[misc]
+        for chunk, columns in chunks:
+            told = partial(done, chunk)
+            self._append_columns(OFFSETS_TOPIC, shard.partition, columns, told, producer)
 
     def _within(self, entries: Sequence[Entry], written: Callable[[dict[Key, int]], None]) -> Callable[[dict[Key, int]], None]:
         """`written`, to be called once: with a time-out for every key if time is up first."""
@@ -104,10 +107,10 @@ class ShardLog:
 
         return once
 
-    def _append(self, shard: Shard, chunk: list[Entry], done: Callable[[int, int], None], producer: ProducerIdentity) -> None:
-        keys: list[bytes | None] = [encode_group_key(key) if isinstance(key, GroupKey) else encode_key(key) for key, _ in chunk]
-        values = [_encode(value) for _, value in chunk]
-        self._append_columns(OFFSETS_TOPIC, shard.partition, columns_from_lists(keys, values), done, producer)
+
+def _columns(chunk: Sequence[Entry]) -> RecordColumns:
+    keys: list[bytes | None] = [encode_group_key(key) if isinstance(key, GroupKey) else encode_key(key) for key, _ in chunk]
+    return columns_from_lists(keys, [_encode(value) for _, value in chunk])
 
 
 def _told(key: Key, error: int) -> int:

@@ -60,6 +60,7 @@ class TransactionLog:
         through: TransactionState | None = None,
     ) -> None:
         """Make `image` the transaction's; done(error code for a client, 0 if it stands). `through`: the state shown as pending."""
+        columns = _columns([(transaction.transactional_id, image)])
         transaction.pending = through or image.state
 
         def written(error: int, base_offset: int) -> None:
@@ -68,11 +69,12 @@ class TransactionLog:
                 transaction.image, transaction.position = image, base_offset
             done(APPEND_ERRORS.get(error, error))
 
-        self._append(shard, [(transaction.transactional_id, image)], written)
+        self._append_columns(TRANSACTIONS_TOPIC, shard.partition, columns, written)
 
     def forget(self, shard: TransactionShard, transactions: Sequence[Transaction]) -> None:
         """Take transactional ids back; they are gone once that is written."""
         for chunk in _chunks([(transaction.transactional_id, transaction.image) for transaction in transactions]):
+            columns = _columns([(transactional_id, None) for transactional_id, _image in chunk])
             doomed = [shard.transactions[transactional_id] for transactional_id, _image in chunk]
             for transaction in doomed:
                 transaction.pending = TransactionState.DEAD
@@ -83,14 +85,14 @@ class TransactionLog:
                     if not error:
                         shard.transactions.pop(transaction.transactional_id, None)
 
-            self._append(shard, [(transactional_id, None) for transactional_id, _image in chunk], written)
+            self._append_columns(TRANSACTIONS_TOPIC, shard.partition, columns, written)
 
-    def _append(
-        self, shard: TransactionShard, rows: Sequence[tuple[str, TransactionImage | None]], done: Callable[[int, int], None]
-    ) -> None:
-        keys: list[bytes | None] = [encode_key(transactional_id) for transactional_id, _ in rows]
-        values = [None if image is None else encode_value(image) for _, image in rows]
-        self._append_columns(TRANSACTIONS_TOPIC, shard.partition, columns_from_lists(keys, values), done)
+
+def _columns(rows: Sequence[tuple[str, TransactionImage | None]]) -> RecordColumns:
+    """The records of transactional ids. Made before anything is marked as pending: what cannot be packed leaves nothing behind."""
+    keys: list[bytes | None] = [encode_key(transactional_id) for transactional_id, _ in rows]
+    values = [None if image is None else encode_value(image) for _, image in rows]
+    return columns_from_lists(keys, values)
 
 
 def replay(shard: TransactionShard, batches: bytes, from_offset: int) -> None:
