@@ -14,6 +14,7 @@ from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.broker.controller import OFFSETS_TOPIC, Controller
 from fairlead_kafka.broker.coordinator import CommittedOffset, GroupCoordinator, JoinOutcome, JoinRequest, SyncOutcome
+from fairlead_kafka.broker.guard import Guard
 from fairlead_kafka.broker.home import home_partition
 from fairlead_kafka.broker.internal import NO_PRODUCER, ProducerIdentity
 from fairlead_kafka.broker.timers import Timer, Timers
@@ -59,6 +60,7 @@ class MemoryBroker:
         self.append_error = ErrorCode.NONE
         self.logs = self
         self.purgatory = Nobody()
+        self.guard = Guard("the rig")
         self.replication = Nobody()
 
     def call_at(self, deadline_ns: int, function: Callable[[], None]) -> Timer:

@@ -163,6 +163,9 @@ class LogRig:
         self.moved.append((str(partition), partition.written_end))
         partition.high_watermark = max(partition.high_watermark, partition.written_end)
 
+    def bind(self, function: Callable[..., Any]) -> Callable[..., None]:
+        return function
+
     def call_later(self, milliseconds: float, function: Callable[[], None]) -> None:
         """See `LogHost`."""
         self._later(milliseconds, function)

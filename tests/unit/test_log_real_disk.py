@@ -79,6 +79,9 @@ class RealRig:
             function()
         self.run()
 
+    def bind(self, function: Callable[..., Any]) -> Callable[..., None]:
+        return function
+
     def call_later(self, milliseconds: float, function: Callable[[], None]) -> None:
         if milliseconds <= 1000:
             self.timers.append(function)

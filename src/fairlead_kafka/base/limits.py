@@ -31,6 +31,8 @@ PENDING_REQUESTS_MAX = 1000
 5, librdkafka up to a million."""
 PENDING_REQUESTS_MAX_BYTES = 64 * MIB
 """The same bound in bytes."""
+LOGGED_FAULTS_MAX = 100
+"""Places in the code whose exceptions a broker remembers to have logged."""
 STRING_MAX_BYTES = 2**15 - 1
 """Longest string of any message, in UTF-8: what an int16 can say. A compact length could say more, but Kafka's own readers and writers
 refuse that (`MessageDataGenerator`), because records of groups and transactions keep the same strings behind an int16."""

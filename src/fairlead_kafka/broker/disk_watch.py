@@ -29,6 +29,13 @@ class DiskWatch:
         self._broker = broker
         self._telling = False
 
+    def __str__(self) -> str:
+        return "telling the controller how the disk is"
+
+    def failed(self, _error: Exception) -> None:
+        """It raised: the next step looks again."""
+        self._telling = False
+
     def look(self) -> None:
         """Tell the controller if it knows it differently. Called in each step of a broker that takes part."""
         broker = self._broker

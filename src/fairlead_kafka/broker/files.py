@@ -1,4 +1,7 @@
-"""File effects with the answer delivered to a function: the broker's log never sees tokens or events."""
+"""File effects with the answer delivered to a function: the broker's log never sees tokens or events.
+
+What is read is read for somebody, who takes the blame if that fails (`guard`). Writing, syncing and deleting are the log's own affair.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +17,9 @@ Done = Callable[[Any, OSError | None], None]
 class Files:
     """Hands file effects to `emit` and remembers who waits for each."""
 
-    def __init__(self, emit: Callable[[Effect], None]) -> None:
+    def __init__(self, emit: Callable[[Effect], None], bind: Callable[[Done], Done] = lambda done: done) -> None:
         self._emit = emit
+        self._bind = bind
         self._waiting: dict[int, Done] = {}
         self._token = 0
 
@@ -30,7 +34,7 @@ class Files:
 
     def read(self, path: str, position: int, size_bytes: int, done: Done) -> None:
         """Read; done(bytes, error)."""
-        self._emit(FileRead(self._expect(done), path, position, size_bytes))
+        self._emit(FileRead(self._expect(self._bind(done)), path, position, size_bytes))
 
     def sync(self, path: str, done: Done) -> None:
         """Bring a file to the disk; done(None, error)."""

@@ -92,7 +92,7 @@ def _when_replicated(broker: Broker, led: Led, done: Callable[[int], None]) -> N
         if not success:
             tell(ErrorCode.KAFKA_STORAGE_ERROR)
 
-    led.when_replicated(led.partition.log_end, tell)
+    led.when_replicated(led.partition.log_end, broker.guard.bind(tell))
     if not told:
         broker.logs.when_written(written)
 
@@ -155,7 +155,7 @@ def read_internal(
         else:
             _read(broker, partition, offset, done, max_bytes)
 
-    led.when_replicated(led.former_end, known)
+    led.when_replicated(led.former_end, broker.guard.bind(known))
 
 
 def _read(broker: Broker, partition: Partition, offset: int, done: Callable[[int, Sequence[Buffer], int], None], max_bytes: int) -> None:

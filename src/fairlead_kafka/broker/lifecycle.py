@@ -153,7 +153,15 @@ class Life:
             return
         self._enter(BrokerState.RECOVERING)
         self._broker.follow()
-        self._broker.logs.recover(self._recovered)
+        self._broker.guard.call(self, self._broker.logs.recover, self._recovered)
+
+    def __str__(self) -> str:
+        return "the start of the broker"
+
+    def failed(self, error: Exception) -> None:
+        """What was done to start the broker raised: it does not start."""
+        if self._starting is not None and self.state is not BrokerState.STOPPED:
+            self._failed(error)
 
     def _recovered(self, result: RecoveryResult) -> None:
         if self.state is not BrokerState.RECOVERING:

@@ -76,7 +76,7 @@ class Links:
 
         Without an answer for `timeout_ms` (30 s if it is not given) the connection is taken for dead, and closed.
         """
-        self._lanes[lane].ask(node_id, _Asked(api_key, version, message, done, timeout_ms))
+        self._lanes[lane].ask(node_id, _Asked(api_key, version, message, self._broker.guard.bind(done), timeout_ms))
 
     def handle(self, event: Connected | Disconnected | Received) -> None:
         """Take an event of one of these connections."""
@@ -97,6 +97,11 @@ class Links:
         """When `advance` has something to do though nothing happens; None: never."""
         next_ns = min(lane.connections.next_ns for lane in self._lanes.values())
         return None if next_ns >= NEVER_NS else next_ns
+
+    def failed(self, error: Exception) -> None:
+        """What these connections do raised: they begin anew, and who waits for an answer is told that there will be none."""
+        for lane in self._lanes.values():
+            lane.begin_anew(ConnectionFailed(f"the connections to other brokers failed: {error!r}"))
 
     def close(self) -> None:
         """End all connections; nobody is told, for nobody is there any more."""
@@ -163,6 +168,12 @@ class _Lane:
     def _fail(self, node_id: int, error: Exception) -> None:
         for asked in self._asked.pop(node_id, ()):
             asked.done(None, error)
+
+    def begin_anew(self, error: Exception) -> None:
+        for node_id in list(self._asked):
+            self._fail(node_id, error)
+        self.connections.end_all(error)
+        self.connections.changed = True
 
     def close(self) -> None:
         self._closed = True

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from fairlead_kafka.base.units import ms_to_ns
+from fairlead_kafka.base.units import NS_PER_S, ms_to_ns
 from fairlead_kafka.broker import api as _api  # noqa: F401  (fills the registry)
 from fairlead_kafka.broker.control import FIRST_CONNECTION, ProducerIds
 from fairlead_kafka.broker.controller import BrokerConfigsChanged, BrokersChanged, Change, ClusterView
@@ -16,6 +16,7 @@ from fairlead_kafka.broker.coordinator import GroupCoordinator
 from fairlead_kafka.broker.disk_watch import DiskWatch
 from fairlead_kafka.broker.fetch_sessions import FetchSessions
 from fairlead_kafka.broker.files import Files
+from fairlead_kafka.broker.guard import Guard, Owner, PartitionOwner, SharedDamage
 from fairlead_kafka.broker.internal import NO_PRODUCER, ProducerIdentity, append_internal, read_internal
 from fairlead_kafka.broker.lifecycle import BrokerState, Life
 from fairlead_kafka.broker.links import Links
@@ -24,7 +25,7 @@ from fairlead_kafka.broker.partitions import HostedPartitions
 from fairlead_kafka.broker.purgatory import Deadlines, Purgatory
 from fairlead_kafka.broker.replication import Replication
 from fairlead_kafka.broker.sessions import Faults, Session
-from fairlead_kafka.broker.timers import Timer, Timers
+from fairlead_kafka.broker.timers import Repeating, Timer, Timers
 from fairlead_kafka.broker.transactions import TransactionCoordinator, Verifier
 from fairlead_kafka.core.effects import Buffer, Close, Effect, FileAppend, FileReplace, Resolve
 from fairlead_kafka.core.events import Accepted, Connected, Disconnected, Event, FileDone, Listening, Received, Submitted
@@ -59,13 +60,14 @@ class Broker:
         self.faults = Faults()
         self.life = Life(self)
         self.settings: Mapping[str, Any] = controller.broker_settings(node_id)
-        self.files = Files(self._emit_file)
-        self.purgatory = Purgatory()
+        self.guard = Guard(f"broker {node_id}")
+        self.files = Files(self._emit_file, self.guard.bind)
+        self.purgatory = Purgatory(self.guard)
         self.fetch_sessions = FetchSessions(self)
-        self.deadlines = Deadlines(self.call_at)
+        self.deadlines = Deadlines(self.call_at, self.guard.bind)
         self.partitions = HostedPartitions(self)
         log_settings = LogSettings.of(self.settings)
-        self.logs = Logs(self.files, f"{folder}/log", self.partitions.topic_of, self.partitions.written, self, log_settings)
+        self.logs = Logs(self.files, f"{folder}/log", self.partitions.topic_of, self._written, self, log_settings)
         self.disk_watch = DiskWatch(self)
         self.links = Links(self)
         self.replication = Replication(self)
@@ -77,9 +79,9 @@ class Broker:
         self._outbox: list[Effect] = []
         self._timers = Timers()
         self._sessions: dict[int, Session] = {}
-        self.serving: Session | None = None
-        """Whose request is being handled right now."""
         self._stepping = False
+        self._damage: Exception | None = None
+        """What this broker is to end with, in its own next step."""
         self.wake: Callable[[], None] = lambda: None
         """Set by the launcher: has the host step this machine soon. Needed when another broker's step changes something here."""
         self._unsubscribe: Callable[[], None] = lambda: None
@@ -92,7 +94,10 @@ class Broker:
 
     def step(self, now_ns: int, wall_ms: int) -> Sequence[Effect]:
         """Serve what arrived and what is due, then begin the writing that it asked for."""
-        self.now_ns, self.wall_ms = now_ns, wall_ms
+        self.now_ns = self.guard.now_ns = now_ns
+        self.wall_ms = wall_ms
+        if self._damage is not None:
+            raise self._damage
         self._stepping = True
         for _ in range(len(self._inbox)):
             event = self._inbox[0]
@@ -100,9 +105,9 @@ class Broker:
             self._inbox.popleft()  # only now: `crashed` tells those whose operation was begun, too
         self._timers.run_due(now_ns)
         if self.state is BrokerState.RUNNING:
-            self.disk_watch.look()
+            self.guard.call(self.disk_watch, self.disk_watch.look)
         self.replication.advance()
-        self.links.advance()
+        self.guard.call(self.links, self.links.advance)
         if self.state is not BrokerState.STOPPED:
             self.logs.flush()
         effects, self._outbox = self._outbox, []
@@ -128,13 +133,26 @@ class Broker:
 
     # --- For handlers and the coordinator
 
-    def call_at(self, deadline_ns: int, function: Callable[[], None]) -> Timer:
-        """Run `function` inside a step at `deadline_ns` or soon after; `Timer.cancel()` prevents it."""
-        return self._timers.call_at(deadline_ns, function)
+    def call_at(self, deadline_ns: int, function: Callable[[], None], owner: Owner | None = None) -> Timer:
+        """Run `function` inside a step at `deadline_ns` or soon after, in the name of `owner`; `Timer.cancel()` prevents it."""
+        return self._timers.call_at(deadline_ns, self.guard.bind(function, owner))
 
-    def call_later(self, milliseconds: float, function: Callable[[], None]) -> Timer:
+    def call_later(self, milliseconds: float, function: Callable[[], None], owner: Owner | None = None) -> Timer:
         """Likewise, so many milliseconds from now."""
-        return self.call_at(self.now_ns + ms_to_ns(milliseconds), function)
+        return self.call_at(self.now_ns + ms_to_ns(milliseconds), function, owner)
+
+    def bind(self, function: Callable[..., Any]) -> Callable[..., None]:
+        """`function`, to be called later in the name of whoever the broker works for now (`guard`)."""
+        return self.guard.bind(function)
+
+    def repeat(self, name: str, wait_ms: Callable[[], float], function: Callable[[], object]) -> Repeating:
+        """Run `function` every so many milliseconds, each time counted from its end, whatever it raises."""
+        return Repeating(self, name, wait_ms, function)
+
+    @property
+    def errors(self) -> int:
+        """How many exceptions of requests, partitions and tasks this broker outlived (the metric `broker.errors`)."""
+        return self.guard.errors
 
     def emit(self, effect: Effect) -> None:
         """Ask the host for `effect` at the end of this step."""
@@ -164,20 +182,6 @@ class Broker:
         """Read whole batches from `offset` on: done(error_code, batches, next_offset); no batches: the end was reached."""
         read_internal(self, topic, partition, offset, done, max_bytes)
 
-    def guard(self, function: Callable[..., None]) -> Callable[..., None]:
-        """`function`, to be called in a later step on behalf of whose request is handled now: its failure ends that connection only."""
-        session = self.serving
-
-        def guarded(*arguments: Any) -> None:
-            try:
-                function(*arguments)
-            except Exception:
-                _logger.exception("broker %d failed to go on with what it had begun", self.node_id)
-                if session is not None:
-                    session.close("the request could not be served")
-
-        return guarded
-
     def session_ended(self, session: Session) -> None:
         """A session closed itself."""
         self._sessions.pop(session.connection, None)
@@ -185,6 +189,9 @@ class Broker:
     # --- Connections
 
     def _accepted(self, event: Accepted) -> None:
+        self.guard.call(None, self._accept, event)
+
+    def _accept(self, event: Accepted) -> None:
         if self.state is BrokerState.RUNNING:
             self._sessions[event.connection] = Session(self, event.connection, event.peer)
         else:
@@ -197,7 +204,7 @@ class Broker:
         if event.connection >= FIRST_CONNECTION:
             self.controller.handle(event)
         else:
-            self.links.handle(event)
+            self.guard.call(self.links, self.links.handle, event)
 
     def _received(self, event: Received) -> None:
         if event.connection > 0:
@@ -205,7 +212,7 @@ class Broker:
             return
         session = self._sessions.get(event.connection)
         if session is not None:
-            session.received(event.data)
+            self.guard.call(session, session.received, event.data)
 
     def _disconnected(self, event: Disconnected) -> None:
         if event.connection > 0:
@@ -213,7 +220,7 @@ class Broker:
             return
         session = self._sessions.pop(event.connection, None)
         if session is not None:
-            session.ended()
+            self.guard.call(session, session.ended)
 
     def end_sessions(self, drain: bool) -> None:
         """Close all connections of clients; after what they are owed was sent, if `drain`."""
@@ -237,7 +244,7 @@ class Broker:
         self.replication.start()
         self.coordinator.start()
         self.transactions.start()
-        self._retain_later()
+        self.repeat("retention", lambda: self.settings["log.retention.check.interval.ms"], self._retain)
         self._tick()
 
     def stop_coordinators(self) -> None:
@@ -255,6 +262,16 @@ class Broker:
     # --- What changes, and what comes round
 
     def _changed(self, change: Change) -> None:
+        try:
+            self._follow_change(change)
+        except Exception as error:
+            # The controller calls in the step of whichever broker asked for the change: it is this one's end, not that one's.
+            self._damage = SharedDamage(f"this broker's image of the cluster: {error!r}")
+            self._damage.__cause__ = error
+        if not self._stepping:
+            self.wake()
+
+    def _follow_change(self, change: Change) -> None:
         if isinstance(change, BrokerConfigsChanged):
             self.settings = self.controller.broker_settings(self.node_id)
             self.logs.configure(LogSettings.of(self.settings))
@@ -262,22 +279,27 @@ class Broker:
             self.links.brokers_changed()
         self.partitions.changed(change)
         self.replication.changed(change)
-        if not self._stepping:
-            self.wake()
 
     def _tick(self) -> None:
-        """On the controller's own thread its clock is its brokers'."""
-        self.controller.tick(self.now_ns)
-        deadline_ns = self.controller.deadline_ns()
-        if deadline_ns is not None:
-            self.call_at(deadline_ns, self._tick)
-
-    def _retain_later(self) -> None:
-        self.call_at(self.now_ns + ms_to_ns(self.settings["log.retention.check.interval.ms"]), self._retain)
+        """On the controller's own thread its clock is its brokers'. What raised there is tried again, a little later."""
+        soonest_ns = self.now_ns + NS_PER_S
+        try:
+            self.controller.tick(self.now_ns)
+            soonest_ns = 0
+        finally:
+            deadline_ns = self.controller.deadline_ns()
+            if deadline_ns is not None:
+                self.call_at(max(deadline_ns, soonest_ns), self._tick)
 
     def _retain(self) -> None:
         self.logs.retain(self.wall_ms, self.settings["producer.id.expiration.ms"])
-        self._retain_later()
+
+    def _written(self, partition: Partition) -> None:
+        self.for_partition(partition, self.partitions.written, partition)
+
+    def for_partition(self, partition: Partition, function: Callable[..., Any], *arguments: Any) -> None:
+        """Call `function` in the name of a partition: if it raises, the partition goes offline on this broker, and nothing else does."""
+        self.guard.call(PartitionOwner(partition, self.partitions.take_offline), function, *arguments)
 
     def log_of(self, topic: str, number: int) -> Partition | int:
         """A partition led here, by topic name, or the error code to answer."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -21,12 +22,24 @@ if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
 
 
+_logger = logging.getLogger("fairlead_kafka.broker")
+
+
 class HostedPartitions:
     """The partitions of one broker, as the controller's image has them."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._limits: dict[UUID, TopicLimits] = {}
+        self._offline: set[Partition] = set()
+
+    def take_offline(self, partition: Partition) -> None:
+        """Serve nobody from a partition any more, in this life: something done for it raised, and what is known of it is in doubt."""
+        if partition not in self._offline:
+            self._offline.add(partition)
+            _logger.error("%s: offline on broker %d until it starts again", partition, self._broker.node_id)
+            self._broker.replication.taken_offline(partition)
+            self._broker.purgatory.wake(partition)
 
     def topic_of(self, topic_id: UUID) -> tuple[str, TopicLimits] | None:
         """Name and limits of a topic; None if it is gone. The limits object is kept up to date."""
@@ -56,6 +69,8 @@ class HostedPartitions:
         if image.leader != self._broker.node_id:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         partition = self._broker.logs.partition(topic.topic_id, number)
+        if partition in self._offline:
+            return ErrorCode.KAFKA_STORAGE_ERROR
         self._broker.replication.lead(topic, number, partition)
         return partition
 
@@ -63,7 +78,8 @@ class HostedPartitions:
         """The partition if it is followed here, else NOT_LEADER_OR_FOLLOWER. `find` has looked at number and epoch."""
         if self._broker.node_id not in topic.partitions[number].replicas:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
-        return self._broker.logs.partition(topic.topic_id, number)
+        partition = self._broker.logs.partition(topic.topic_id, number)
+        return ErrorCode.KAFKA_STORAGE_ERROR if partition in self._offline else partition
 
     def leader_epoch(self, partition: Partition) -> int:
         """The partition's present leader epoch; -1 if its topic is gone."""
@@ -89,6 +105,7 @@ class HostedPartitions:
         if isinstance(change, TopicDeleted):
             self._limits.pop(change.topic.topic_id, None)
             for partition in broker.logs.forget_topic(change.topic.topic_id):
+                self._offline.discard(partition)
                 broker.purgatory.wake(partition)
                 broker.replication.gone(partition)
         elif isinstance(change, LeadersChanged):

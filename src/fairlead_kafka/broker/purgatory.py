@@ -8,8 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from fairlead_kafka.broker.guard import Guard, Owner
 from fairlead_kafka.broker.log import Partition
 from fairlead_kafka.broker.timers import Timer
+
+Done = Callable[[], None]
 
 
 class Waiter(Protocol):
@@ -25,12 +28,14 @@ class Waiter(Protocol):
 class Purgatory:
     """Waiters by partition."""
 
-    def __init__(self) -> None:
-        self._waiters: dict[Partition, dict[Waiter, None]] = {}
+    def __init__(self, guard: Guard) -> None:
+        self._guard = guard
+        self._waiters: dict[Partition, dict[Waiter, Owner | None]] = {}
+        """Whoever waits, and for whom: its request."""
 
     def watch(self, partition: Partition, waiter: Waiter) -> None:
         """Let `waiter` hear of `partition`."""
-        self._waiters.setdefault(partition, {})[waiter] = None
+        self._waiters.setdefault(partition, {})[waiter] = self._guard.owner
 
     def forget(self, partition: Partition, waiter: Waiter) -> None:
         """No longer."""
@@ -44,13 +49,13 @@ class Purgatory:
         """The high watermark of `partition` rose."""
         waiters = self._waiters.get(partition)
         if waiters is not None:
-            for waiter in list(waiters):
-                waiter.advanced(partition)
+            for waiter, owner in list(waiters.items()):
+                self._guard.call(owner, waiter.advanced, partition)
 
     def wake(self, partition: Partition) -> None:
         """`partition` is gone, or no longer led here: whoever waits for it is told."""
-        for waiter in list(self._waiters.get(partition, ())):
-            waiter.lost(partition)
+        for waiter, owner in list(self._waiters.get(partition, {}).items()):
+            self._guard.call(owner, waiter.lost, partition)
 
     def __len__(self) -> int:
         return len(self._waiters)
@@ -62,8 +67,9 @@ class Deadlines:
     A timer of its own for each request would stay among the timers until its time, long after the request.
     """
 
-    def __init__(self, call_at: Callable[[int, Callable[[], None]], Timer]) -> None:
+    def __init__(self, call_at: Callable[[int, Callable[[], None]], Timer], bind: Callable[[Done], Done] = lambda done: done) -> None:
         self._call_at = call_at
+        self._bind = bind
         self._due: dict[int, tuple[int, Callable[[], None]]] = {}
         self._count = 0
         self._looking_ns: int | None = None
@@ -72,7 +78,7 @@ class Deadlines:
     def add(self, deadline_ns: int, function: Callable[[], None]) -> int:
         """Have `function` called at the deadline or soon after, unless `cancel` is called with the number returned."""
         self._count += 1
-        self._due[self._count] = deadline_ns, function
+        self._due[self._count] = deadline_ns, self._bind(function)
         self._look_at(deadline_ns)
         return self._count
 

@@ -16,13 +16,14 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from fairlead_kafka.base.codes import ErrorCode
-from fairlead_kafka.base.errors import DecodeError, FairleadError, UnsupportedVersion
+from fairlead_kafka.base.errors import DecodeError, UnsupportedVersion
 from fairlead_kafka.base.limits import PENDING_REQUESTS_MAX, PENDING_REQUESTS_MAX_BYTES
 from fairlead_kafka.base.units import ms_to_ns
-from fairlead_kafka.broker.dispatch import REGISTRY, Api, Reply, api_of
+from fairlead_kafka.broker.dispatch import REGISTRY, Api, api_of
 from fairlead_kafka.core.effects import Buffer, Close, Hold, Write
 from fairlead_kafka.wire import ApiKey, FrameReader, Message, Request, RequestHeader, decode_request, encode_response, peek_request
 
@@ -48,14 +49,22 @@ class Faults:
 class _Outstanding:
     """One request between its beginning and its answer's departure."""
 
-    __slots__ = ("answered", "api", "buffers", "header", "release_ns")
+    __slots__ = ("answered", "api", "buffers", "header", "release_ns", "session")
 
-    def __init__(self, header: RequestHeader, api: Api) -> None:
+    def __init__(self, session: Session, header: RequestHeader, api: Api) -> None:
+        self.session = session
         self.header = header
         self.api = api
         self.answered = False
         self.buffers: list[Buffer] | None = None
         self.release_ns: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.header.name} version {self.header.version} from {self.session.peer}"
+
+    def failed(self, _error: Exception) -> None:
+        """What was done for the request raised."""
+        self.session.close("the request could not be served")
 
 
 class Session:
@@ -75,6 +84,13 @@ class Session:
         self._departing: deque[tuple[int, list[Buffer]]] = deque()
         self._working = False
         self._on_close: dict[Callable[[], None], None] = {}
+
+    def __str__(self) -> str:
+        return f"the connection from {self.peer}"
+
+    def failed(self, _error: Exception) -> None:
+        """What was done for the connection, and for no request of it, raised."""
+        self.close("it could not be served")
 
     def on_close(self, function: Callable[[], None]) -> None:
         """Have `function` called when the connection ends; for handlers that wait."""
@@ -120,7 +136,7 @@ class Session:
         self._departing.clear()
         functions, self._on_close = self._on_close, {}
         for function in functions:
-            function()
+            self.broker.guard.call(None, function)
 
     def _work(self) -> None:
         """Send what is answered, begin what may begin, until neither is possible. A reply from within a handler ends up here too."""
@@ -162,37 +178,27 @@ class Session:
         return all(outstanding.api.pipelined for outstanding in self._outstanding)
 
     def _call(self, api: Api, header: RequestHeader, frame: memoryview) -> None:
-        outstanding = _Outstanding(header, api)
+        outstanding = _Outstanding(self, header, api)
         self._outstanding.append(outstanding)
-        self.broker.serving = self
+        self.broker.guard.call(outstanding, self._serve, outstanding, frame)
+
+    def _serve(self, outstanding: _Outstanding, frame: memoryview) -> None:
+        header = outstanding.header
         try:
             request = _decode(frame, header)
-            api.handler(self.broker, request, self, self._replier(outstanding))
         except (DecodeError, UnsupportedVersion) as error:
             self.close(f"{header.name} version {header.version}: {error}")
-        except Exception:
-            _logger.exception("broker %d failed to serve %s version %d", self.broker.node_id, header.name, header.version)
-            self.close("the request could not be served")
-        finally:
-            self.broker.serving = None
+            return
+        outstanding.api.handler(self.broker, request, self, partial(self.broker.guard.call, outstanding, self._answer, outstanding))
 
-    def _replier(self, outstanding: _Outstanding) -> Reply:
-        def reply(message: Message | None) -> None:
-            if outstanding.answered or self.closed:
-                return
-            header = outstanding.header
-            outstanding.answered = True
-            if message is not None:
-                try:
-                    outstanding.buffers = encode_response(header.api_key, header.version, header.correlation_id, message)
-                except FairleadError:
-                    # Perhaps in a later step, where nobody else would catch it: one connection ends, not the broker.
-                    _logger.exception("broker %d cannot encode its answer to %s", self.broker.node_id, header.name)
-                    self.close("the answer could not be encoded")
-                    return
-            self._work()
-
-        return reply
+    def _answer(self, outstanding: _Outstanding, message: Message | None) -> None:
+        if outstanding.answered or self.closed:
+            return
+        header = outstanding.header
+        outstanding.answered = True
+        if message is not None:
+            outstanding.buffers = encode_response(header.api_key, header.version, header.correlation_id, message)
+        self._work()
 
     def _refuse(self, header: RequestHeader) -> None:
         """Answer what is not served as Kafka does: ApiVersions in version 0 (KIP-511), anything else by hanging up."""

@@ -13,6 +13,7 @@ coordinator transactions.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Generic, Protocol, TypeVar
 from uuid import UUID
 
@@ -21,6 +22,7 @@ from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.ids import NO_LEADER_EPOCH
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.broker.controller import Change, ClusterView, LeadersChanged, TopicCreated, TopicDeleted
+from fairlead_kafka.broker.guard import Guard
 from fairlead_kafka.broker.home import home_partition
 from fairlead_kafka.broker.timers import Timer
 from fairlead_kafka.core.effects import Buffer
@@ -58,6 +60,7 @@ class ShardHost(Protocol):
     node_id: int
     now_ns: int
     controller: ClusterView
+    guard: Guard
 
     def call_at(self, deadline_ns: int, function: Callable[[], None]) -> Timer:
         """Run `function` at the deadline."""
@@ -104,8 +107,15 @@ class Shards(Generic[AnyShard]):
 
     def start(self) -> None:
         """Begin: read what is led here."""
-        self._unsubscribe = self._host.controller.subscribe(self._changed)
+        self._unsubscribe = self._host.controller.subscribe(partial(self._host.guard.call, self, self._changed))
         self._follow(fresh=False)
+
+    def __str__(self) -> str:
+        return f"the shards of {self._topic}"
+
+    def failed(self, _error: Exception) -> None:
+        """Following the controller raised: what is led here is compared with what is kept, a little later."""
+        self._host.call_at(self._host.now_ns + ms_to_ns(_LOAD_RETRY_MS), lambda: self._follow(fresh=False))
 
     def stop(self) -> None:
         """End: everything is dropped."""

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
+from typing import Protocol
+
+from fairlead_kafka.base.units import ms_to_ns
+from fairlead_kafka.broker.guard import Owner, Task
 
 
 class Timer:
@@ -23,6 +27,41 @@ class Timer:
     def pending(self) -> bool:
         """True until the timer has run or was cancelled."""
         return self.function is not None
+
+
+class TimerHost(Protocol):
+    """What a repeating task needs of its broker."""
+
+    now_ns: int
+
+    def call_at(self, deadline_ns: int, function: Callable[[], None], owner: Owner | None = None) -> Timer:
+        """Run `function` at the deadline, in the name of `owner`."""
+
+
+class Repeating:
+    """A task that comes round every so many milliseconds, counted from its end; it does so again although it raised."""
+
+    def __init__(self, host: TimerHost, name: str, wait_ms: Callable[[], float], function: Callable[[], object]) -> None:
+        self._host = host
+        self._task = Task(name)
+        self._wait_ms = wait_ms
+        self._function = function
+        self._set()
+
+    def cancel(self) -> None:
+        """It does not come round any more."""
+        self._timer.cancel()
+
+    def _set(self) -> None:
+        self._timer = self._host.call_at(self._host.now_ns + ms_to_ns(self._wait_ms()), self._due, self._task)
+
+    def _due(self) -> None:
+        before = self._timer
+        try:
+            self._function()
+        finally:
+            if self._timer is before:
+                self._set()
 
 
 class Timers:

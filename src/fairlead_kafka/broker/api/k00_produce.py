@@ -16,6 +16,7 @@ is not in the transaction is TRANSACTION_ABORTABLE, below version 11 INVALID_TXN
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fairlead_kafka.base.codes import ErrorCode
@@ -127,7 +128,7 @@ class _Produced:
         for one in self.appended:
             one.row.error_code = ErrorCode.REQUEST_TIMED_OUT  # what it is unless something better comes in time
         for one in self.appended:
-            one.led.when_replicated(one.end_offset, lambda code, row=one.row: self._replicated(row, code))  # type: ignore[misc]
+            one.led.when_replicated(one.end_offset, broker.guard.bind(partial(self._replicated, one.row)))
         if self._outstanding:
             self._deadline = broker.deadlines.add(broker.now_ns + ms_to_ns(self.message.timeout_ms), self._answer)
             broker.logs.when_written(self._failed_unless)

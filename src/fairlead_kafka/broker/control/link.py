@@ -31,6 +31,7 @@ from fairlead_kafka.broker.control.frames import Kind, frame
 from fairlead_kafka.broker.controller import ClusterImage, ClusterView, DecisionDone
 from fairlead_kafka.broker.controller.fold import apply
 from fairlead_kafka.broker.controller.log import decode_log
+from fairlead_kafka.broker.guard import Owner
 from fairlead_kafka.broker.timers import Timer
 from fairlead_kafka.core.effects import Close, Connect, Effect, Write
 from fairlead_kafka.core.events import Connected, Disconnected, Received
@@ -96,11 +97,11 @@ class Attached(Protocol):
     def emit(self, effect: Effect) -> None:
         """Ask the host for an effect."""
 
-    def call_at(self, deadline_ns: int, function: Callable[[], None]) -> Timer:
-        """Run `function` in a step at the deadline."""
+    def call_at(self, deadline_ns: int, function: Callable[[], None], owner: Owner | None = None) -> Timer:
+        """Run `function` in a step at the deadline, in the name of `owner`."""
 
-    def guard(self, function: Callable[..., None]) -> Callable[..., None]:
-        """The function, to be called later: what it raises must not end the broker."""
+    def bind(self, function: Callable[..., None]) -> Callable[..., None]:
+        """The function, to be called later in the name of whoever the broker works for now."""
 
 
 class _Waiting(NamedTuple):
@@ -169,11 +170,11 @@ class RemoteController(ClusterView):
             self._ask(decision, done)
         else:
             patience_ns = ms_to_ns(self._settings["broker.session.timeout.ms"])
-            self._waiting.append(_Waiting(decision, self._broker.guard(done), self._broker.now_ns + patience_ns))
+            self._waiting.append(_Waiting(decision, self._broker.bind(done), self._broker.now_ns + patience_ns))
 
     def _ask(self, decision: Any, done: DecisionDone) -> None:
         self._number += 1
-        self._asked[self._number] = self._broker.guard(done)
+        self._asked[self._number] = self._broker.bind(done)
         self._send(Kind.DECIDE, plain.dump([self._number, decision], self))
 
     def cut(self, cut: bool) -> None:
@@ -271,6 +272,16 @@ class RemoteController(ClusterView):
         self._set_timer(retry_ms, self._again)
         self._give_up(reason)
 
+    def __str__(self) -> str:
+        return "the link to the controller"
+
+    def failed(self, error: Exception) -> None:
+        """What was done for this link on a timer raised: it is made anew."""
+        if self.state in (LinkState.CONNECTING, LinkState.JOINING, LinkState.FOLLOWING):
+            self._lose(f"it failed: {error!r}")
+        elif self.state is LinkState.AWAY:
+            self._set_timer(RECONNECT_MS, self._again)
+
     def _again(self) -> None:
         self._fire(Trigger.DUE)
         self._expire()
@@ -295,4 +306,4 @@ class RemoteController(ClusterView):
             self._timer.cancel()
         self._timer = None
         if wait_ms is not None and function is not None:
-            self._timer = self._broker.call_at(self._broker.now_ns + ms_to_ns(wait_ms), function)
+            self._timer = self._broker.call_at(self._broker.now_ns + ms_to_ns(wait_ms), function, self)

@@ -17,6 +17,7 @@ from fairlead_kafka.broker.controller.fold import MetadataRecord, apply, snapsho
 from fairlead_kafka.broker.controller.log import decode_log, encode_decision
 from fairlead_kafka.broker.controller.older import modern
 from fairlead_kafka.broker.controller.view import ClusterView
+from fairlead_kafka.broker.guard import shared
 from fairlead_kafka.core.machine import Dice
 
 _logger = logging.getLogger("fairlead_kafka.broker")
@@ -155,6 +156,7 @@ class Journal(ClusterView):
             else:
                 self._log_error, self._written_bytes = None, 0
 
+    @shared("the controller's state")
     def _enact(self, records: Sequence[MetadataRecord], line: bytes) -> None:
         for follower in list(self._followers):
             follower(line)

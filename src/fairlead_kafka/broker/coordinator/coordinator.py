@@ -17,6 +17,7 @@ from fairlead_kafka.broker.coordinator.rebalance import Rebalancer
 from fairlead_kafka.broker.coordinator.shard import Entry, Key, Shard, apply_end, replay
 from fairlead_kafka.broker.coordinator.shard_log import ShardLog, expired, group_tombstone, tombstones
 from fairlead_kafka.broker.coordinator.states import COMMIT_ERRORS, GroupState
+from fairlead_kafka.broker.guard import Task
 from fairlead_kafka.broker.internal import NO_PRODUCER, ProducerIdentity
 from fairlead_kafka.broker.shards import ShardHost, Shards
 from fairlead_kafka.broker.timers import Timer
@@ -60,7 +61,7 @@ class GroupCoordinator:
 
     def start(self) -> None:
         """Begin: read the groups that are at home here."""
-        self._unsubscribe = self._broker.controller.subscribe(self._changed)
+        self._unsubscribe = self._broker.controller.subscribe(self._broker.guard.bind(self._changed, Task("forgetting topics")))
         self._shards.start()
         self._set_retention_timer()
 

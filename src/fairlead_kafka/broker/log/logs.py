@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError, DecodeError
@@ -42,6 +42,9 @@ class LogHost(Protocol):
 
     def call_later(self, milliseconds: float, function: Callable[[], None]) -> object:
         """Run `function` so many milliseconds from now, in a step of its own."""
+
+    def bind(self, function: Callable[..., Any]) -> Callable[..., None]:
+        """`function`, to be called later in the name of whoever the broker works for now."""
 
 
 class Logs:
@@ -189,7 +192,7 @@ class Logs:
 
     def when_written(self, done: Written) -> None:
         """Call `done(True)` once all appended so far is written, and synced where asked; `done(False)` if that failed."""
-        self._writer.when_written(done)
+        self._writer.when_written(self._host.bind(done))
 
     def read(self, locations: Sequence[Location], done: ReadDone) -> None:
         """Fetch batches: done(one buffer per location), perhaps at once; done(None) if a file could not be read."""

@@ -118,6 +118,13 @@ class Feed:
                 follower.feed = None
         self.met.clear()
 
+    def __str__(self) -> str:
+        return f"the replication stream to broker {self.node_id}"
+
+    def failed(self, _error: Exception) -> None:
+        """What was done for this stream raised: its follower is told to begin anew."""
+        self._replication.end_feed(self)
+
     # --- Being asked
 
     def pulled(self, pull: Pull, reply: Reply) -> None:

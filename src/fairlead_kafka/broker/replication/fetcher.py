@@ -282,6 +282,14 @@ class Fetcher:
 
     # --- Trouble
 
+    def __str__(self) -> str:
+        return f"following broker {self._leader}"
+
+    def failed(self, error: Exception) -> None:
+        """What was done for this stream raised: it begins anew, a little later."""
+        self._complain(error)
+        self._pause()
+
     def _complain(self, error: Exception) -> None:
         """Once for each reason, not at every try."""
         if str(error) != self._complaint:

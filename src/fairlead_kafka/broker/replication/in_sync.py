@@ -75,6 +75,12 @@ class InSyncReplicas:
         led.proposal = change = Change(led, led.image.partition_epoch, isr, tuple(epochs))
         self._changes.append(change)
 
+    def __str__(self) -> str:
+        return "proposing who is in sync"
+
+    def failed(self, _error: Exception) -> None:
+        """It raised: whoever is behind, or has come up, is looked for again when that comes round."""
+
     def flush(self) -> None:
         """Have the controller decide on what was proposed."""
         if not self._changes:

@@ -58,7 +58,8 @@ class Replication:
         self._running = True
         for topic in self._broker.controller.image.topics.values():
             self._assign_all(topic, range(len(topic.partitions)))
-        self._look_for_laggards_later()
+        # Twice within the time that a replica may be behind, as Kafka's `ReplicaManager.startup`.
+        self._broker.repeat("looking for replicas that are behind", self._half_the_lag_ms, self._look_for_laggards)
 
     def stop(self) -> None:
         """Take no part any more. Nobody is told: of a good end the controller told before, and of another one nobody can be."""
@@ -73,13 +74,14 @@ class Replication:
 
     def advance(self) -> None:
         """Send what this step brought about: proposals, answers, questions."""
-        self._in_sync.flush()
+        guard = self._broker.guard
+        guard.call(self._in_sync, self._in_sync.flush)
         awake, self.awake = self.awake, {}
         for feed in awake:
-            feed.answer()
+            guard.call(feed, feed.answer)
         stirred, self._stirred = self._stirred, {}
         for fetcher in stirred:
-            fetcher.go_on()
+            guard.call(fetcher, fetcher.go_on)
 
     # --- Leading
 
@@ -142,7 +144,7 @@ class Replication:
 
     def when_deleted(self, led: Led, offset: int, done: Replicated) -> None:
         """Call done(0) once the low watermark has reached `offset`, perhaps at once; done(error) if this broker leads no more."""
-        led.deleting.append((offset, done))
+        led.deleting.append((offset, self._broker.guard.bind(done)))
         self.starts_moved(led)
 
     def starts_moved(self, led: Led) -> None:
@@ -202,10 +204,20 @@ class Replication:
         if led is not None:
             self._depose(led, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
-    def _look_for_laggards_later(self) -> None:
-        """Twice within the time that a replica may be behind, as Kafka's `ReplicaManager.startup`."""
-        interval_ms = self._broker.settings["replica.lag.time.max.ms"] / 2
-        self._broker.call_at(self._broker.now_ns + ms_to_ns(interval_ms), self._look_for_laggards)
+    def taken_offline(self, partition: Partition) -> None:
+        """Neither lead nor follow a partition any more, in this life."""
+        led = self._led.get(partition)
+        if led is not None:
+            self._depose(led, ErrorCode.KAFKA_STORAGE_ERROR)
+        key = key_of(partition.topic_id_bytes, partition.partition)
+        leader = self._following.get(key)
+        if leader is not None:
+            self._leave(key, leader)
+        for feed in self._feeds.values():
+            feed.forget(key)
+
+    def _half_the_lag_ms(self) -> float:
+        return float(self._broker.settings["replica.lag.time.max.ms"] / 2)
 
     def _look_for_laggards(self) -> None:
         lag_max_ns = ms_to_ns(self._broker.settings["replica.lag.time.max.ms"])
@@ -216,7 +228,6 @@ class Replication:
                 for node_id in list(led.followers):  # it may have come up before this image knew of its new life
                     self._in_sync.consider_joining(led, node_id)
         self._advance_all()  # somebody who was catching up may take too long for it
-        self._look_for_laggards_later()
 
     # --- Streams of followers
 
@@ -254,6 +265,10 @@ class Replication:
     def _close_feed(self, session: Session, feed: Feed) -> None:
         if self._by_session.get(session) is feed:
             del self._by_session[session]
+        self.end_feed(feed)
+
+    def end_feed(self, feed: Feed) -> None:
+        """A follower's stream is over; it may begin another."""
         if self._feeds.get(feed.node_id) is feed:
             self._end_feed(feed.node_id)
 

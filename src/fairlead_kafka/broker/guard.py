@@ -1,0 +1,160 @@
+"""Whose fault an exception is, and what becomes of it.
+
+Almost everything a broker does was begun by somebody: a request of a client, a partition, a task that comes round. Much of it goes on
+later, on a timer, when a file was read or a write has reached its replicas, in a step that serves others as well. So whoever begins
+something is remembered as its *owner*, and what it left to be called is bound to it: called in its name, and what it raises is its owner's.
+
+    request                           its connection ends, and with it the request; the client asks again
+    partition                         it goes offline on this broker: KAFKA_STORAGE_ERROR for it, until the broker starts again
+    shard of groups or transactions   it is read anew from its log
+    stream of replicas, link          it begins anew
+    task                              it comes round again
+
+Every such exception is logged with its trace, once a minute for each place in the code, and counted in `errors`. SHARED names what all of a
+broker stands on. An exception there leaves in doubt what is in the log, or who leads, and nobody's answer could be trusted any more: it
+ends the broker (`SharedDamage`), and another life begins with what is on disk.
+"""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from collections.abc import Callable
+from functools import partial, wraps
+from typing import Any, Generic, Protocol, TypeVar, cast
+
+from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.base.limits import LOGGED_FAULTS_MAX
+from fairlead_kafka.base.units import NS_PER_S
+
+_logger = logging.getLogger("fairlead_kafka.broker")
+
+SHARED = (
+    "the writer of the log",
+    "the checkpoints of the log",
+    "the controller's state",
+    "this broker's image of the cluster",
+)
+"""What all of a broker stands on, and so may end it: the names that `shared` takes, and there are no others."""
+LOG_AGAIN_NS = 60 * NS_PER_S
+"""How long an exception from the same place in the code is counted without being logged again."""
+
+F = TypeVar("F", bound=Callable[..., Any])
+P = TypeVar("P")
+
+
+class SharedDamage(Exception):
+    """Something in SHARED raised: what it kept is in doubt, and its broker ends."""
+
+
+def shared(name: str) -> Callable[[F], F]:
+    """Mark a function as part of something in SHARED: what it raises, other than a refusal (BrokerError), is SharedDamage."""
+    if name not in SHARED:
+        raise AssertionError(f"{name!r} is not in SHARED")
+
+    def mark(function: F) -> F:
+        @wraps(function)
+        def marked(*arguments: Any, **more: Any) -> Any:
+            try:
+                return function(*arguments, **more)
+            except (BrokerError, SharedDamage):
+                raise
+            except Exception as error:
+                raise SharedDamage(f"{name}: {error!r}") from error
+
+        return cast(F, marked)
+
+    return mark
+
+
+class Owner(Protocol):
+    """Who has something done, and takes the blame for it."""
+
+    def failed(self, error: Exception) -> None:
+        """What was done for it raised."""
+
+
+class Task:
+    """Something that a broker does by itself, again and again: after an exception it comes round again."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __str__(self) -> str:
+        return self.name
+
+    def failed(self, error: Exception) -> None:
+        """Nothing more than being logged and counted."""
+
+
+class PartitionOwner(Generic[P]):
+    """A partition that has something done: if that raises, it goes offline."""
+
+    __slots__ = ("_offline", "_partition")
+
+    def __init__(self, partition: P, offline: Callable[[P], None]) -> None:
+        self._partition = partition
+        self._offline = offline
+
+    def __str__(self) -> str:
+        return str(self._partition)
+
+    def failed(self, _error: Exception) -> None:
+        """Nobody is served from the partition any more in this life of the broker."""
+        self._offline(self._partition)
+
+
+class Guard:
+    """Calls what was left to be called in the name of its owner. One for each broker."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.owner: Owner | None = None
+        """In whose name the broker works just now; None: its own."""
+        self.errors = 0
+        """How many exceptions were somebody's fault (the metric `broker.errors`)."""
+        self.now_ns = 0
+        self._logged: dict[str, int] = {}
+
+    def bind(self, function: Callable[..., Any], owner: Owner | None = None) -> Callable[..., None]:
+        """`function`, to be called later in the name of `owner`, or of whose turn it is now. It returns nothing, and raises nothing."""
+        return partial(self.call, self.owner if owner is None else owner, function)
+
+    def call(self, owner: Owner | None, function: Callable[..., Any], *arguments: Any) -> None:
+        """Call `function` in the name of `owner`."""
+        before, self.owner = self.owner, owner
+        try:
+            function(*arguments)
+        except SharedDamage:
+            raise
+        except Exception as error:
+            self.blame(owner, error)
+        finally:
+            self.owner = before
+
+    def blame(self, owner: Owner | None, error: Exception) -> None:
+        """`error` was raised in something done for `owner`."""
+        self.errors += 1
+        self._log(owner, error)
+        if owner is None:
+            return
+        try:
+            owner.failed(error)
+        except SharedDamage:
+            raise
+        except Exception as another:
+            self.errors += 1
+            self._log(owner, another)
+
+    def _log(self, owner: Owner | None, error: Exception) -> None:
+        frames = traceback.extract_tb(error.__traceback__)
+        place = f"{type(error).__name__} {frames[-1].filename}:{frames[-1].lineno}" if frames else repr(error)
+        last_ns = self._logged.pop(place, None)
+        if last_ns is not None and self.now_ns - last_ns < LOG_AGAIN_NS:
+            self._logged[place] = last_ns
+            return
+        self._logged[place] = self.now_ns
+        if len(self._logged) > LOGGED_FAULTS_MAX:
+            del self._logged[next(iter(self._logged))]
+        whom = "of its own" if owner is None else f"for {owner}"
+        _logger.error("%s failed in something done %s: %s", self.name, whom, error, exc_info=error)
