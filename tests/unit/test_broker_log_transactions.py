@@ -57,8 +57,6 @@ def test_aborted_transactions_are_those_that_reach_into_the_range_by_first_offse
     assert transactions.aborted(3, 4) == [first, second]
     assert transactions.aborted(5, 9) == [first]
     assert transactions.aborted(8, 9) == []
-    transactions.trim(5)
-    assert transactions.aborted(0, 12) == [first, third]
 
 
 # --- In a broker

@@ -190,6 +190,111 @@ def test_a_marker_goes_with_tombstones_once_nothing_of_its_transaction_is_left()
     assert [header.base_offset for header in scan(rig.data()) if header.control] == [3]
 
 
+def aborted(rig: LogRig) -> list[tuple[int, int, int]]:
+    """(producer id, first offset, marker's offset) of what a reader of everything is told."""
+    partition = rig.partition()
+    return [one[:3] for one in partition.aborted(partition.log_start, partition.log_end)]
+
+
+def test_what_was_aborted_ends_with_its_last_batch_and_hides_nothing_of_its_producer_after() -> None:
+    """Fault 1 of issue 16: the marker goes, and with it what a Fetch says of its transaction."""
+    rig = rig_with(delete_retention_ms=DAY_MS)
+    written(rig, 1, 0, (b"a", b"bad"))
+    rig.mark(1, committed=False)
+    for number in range(3):
+        written(rig, 1, number + 1, (b"k%d" % number, b"good"))
+        rig.mark(1, committed=True)
+    rig.append(keyed((b"z", b"1")))
+    assert aborted(rig) == [(1, 0, 1)]
+    for _ in range(3):
+        rig.append(keyed((b"z", b"2")))
+        rig.advance(LOOK_MS + 1)
+        assert aborted(rig) == []
+        running = aborted(rig)
+        rig.now_ms += DAY_MS
+        rig.crash()
+        assert aborted(rig) == running
+    control = [header.base_offset for header in scan(rig.data()) if header.control]
+    assert 1 not in control, "the marker is gone"
+    assert control, "others are not"
+
+
+def test_an_aborted_batch_that_stays_for_its_sequence_stays_aborted() -> None:
+    rig = rig_with(delete_retention_ms=1)
+    written(rig, 1, 0, (b"a", b"1"))
+    written(rig, 1, 1, (b"a", b"2"))
+    rig.mark(1, committed=False)
+    for number in range(4):
+        rig.append(keyed((b"z", b"%d" % number)))
+        rig.advance(LOOK_MS + 1)
+        assert aborted(rig) in ([(1, 0, 2)], [(1, 1, 2)])
+    assert aborted(rig) == [(1, 1, 2)], "the first batch is gone, the newest is empty"
+    assert [(header.base_offset, header.count) for header in scan(rig.data())][:2] == [(1, 0), (2, 1)]
+    rig.crash()
+    assert aborted(rig) == [(1, 1, 2)]
+
+
+def test_another_replica_learns_a_transactional_producers_next_sequence_from_what_compaction_left() -> None:
+    rig = rig_with()
+    for sequence in range(3):
+        written(rig, 1, sequence, (b"a", b"x"))
+        rig.mark(1, committed=True)
+    rig.append(keyed((b"a", b"y")))
+    rig.append(keyed((b"z", b"z")))
+    compacted(rig)
+    follower = LogRig({TOPIC: ("events", limits())})
+    for header in scan(rig.data()):
+        one = rig.data()[header.position : header.stop]
+        follower.logs.append_replica(follower.partition(), memoryview(one), scan(one)[0], 0, follower.wall_ms)
+    entry = follower.partition().producers.get(1)
+    assert entry is not None
+    assert [batch.last_sequence for batch in entry.batches] == [2]
+
+
+def test_retention_and_truncation_leave_what_the_batches_say() -> None:
+    rig = LogRig()
+    written(rig, 1, 0, (b"a", b"1"))
+    written(rig, 2, 0, (b"b", b"1"))
+    written(rig, 1, 1, (b"a", b"2"))
+    rig.mark(1, committed=False)
+    written(rig, 2, 1, (b"b", b"2"))
+    rig.logs.move_start(rig.partition(), 2)
+    rig.run()
+    partition = rig.partition()
+    assert aborted(rig) == [(1, 2, 3)]
+    assert partition.transactions is not None
+    assert partition.transactions.open == {2: 4}
+    rig.run()
+    rig.crash()
+    assert (aborted(rig), rig.partition().last_stable_offset) == ([(1, 2, 3)], 4)
+    rig.logs.truncate(rig.partition(), 3)
+    assert aborted(rig) == []
+    assert rig.partition().last_stable_offset == 2
+    rig.run()
+    rig.crash()
+    assert (aborted(rig), rig.partition().last_stable_offset) == ([], 2)
+    rig.logs.restart(rig.partition(), 9)
+    assert rig.partition().last_stable_offset == 9
+
+
+def test_a_batch_written_where_one_was_cut_is_not_taken_for_the_one_that_was_being_moved() -> None:
+    rig = LogRig(log_segment_bytes=1 << 20)
+    rig.append(records(b"stays"), number=1)
+    rig.append(records(b"old"))
+    rig.append(records(b"x" * 900_000), number=2)
+    rig.append(records(b"y" * 300_000), number=2)
+    rig.logs.move_start(rig.partition(2), 1)
+    rig.disk.append_ms = 5
+    rig.disk.sync_ms = 5
+    rig.advance(LOOK_MS + 6)
+    rig.logs.truncate(rig.partition(), 0)
+    rig.append(records(b"new"), epoch=1)
+    rig.advance(100)
+    assert rig.values() == {0: b"new"}
+    rig.crash()
+    assert rig.values() == {0: b"new"}
+
+
 def test_the_newest_batch_of_a_producer_stays_though_it_is_empty() -> None:
     rig = rig_with()
     for sequence in range(3):

@@ -22,8 +22,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fairlead_kafka.base.errors import DecodeError
-from fairlead_kafka.broker.log.index import FILE, MARK, ROW_BYTES, SIZE, WIDTH, BatchIndex
-from fairlead_kafka.broker.log.partition import TRANSACTIONAL, Partition
+from fairlead_kafka.broker.log.index import FILE, MARK, ROW_BYTES, SIZE, TRANSACTIONAL, WIDTH, BatchIndex
+from fairlead_kafka.broker.log.partition import Partition
 
 _MAGIC = b"FLCKPT01"
 _LENGTH = struct.Struct(">Q")

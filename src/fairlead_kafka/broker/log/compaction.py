@@ -2,8 +2,8 @@
 
 Of each key the newest record stays; a record without a value (a tombstone) goes as well, once it has been compacted for
 `delete.retention.ms`; records without a key, and those of aborted transactions, go at once. A batch keeps its first and last offset and its
-sequences whatever it loses. One that loses everything goes, save the newest of its producer: from it another replica would learn the
-sequence that comes next. The marker of a transaction goes with tombstones, once nothing of the transaction is left.
+sequences whatever it loses. One that loses everything goes, save the newest with records of its producer: from it another replica would
+learn the sequence that comes next. The marker of a transaction goes with tombstones, once nothing of the transaction is left.
 
 Kafka (KIP-534) writes into a batch when its tombstones may go. Here the partition remembers its passes, (offset, time), which says the
 same for all batches at once: what lies below a pass that ended long enough ago may go.
@@ -17,8 +17,8 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
-from fairlead_kafka.broker.log.index import MARK, MARKER, PRODUCER, SIZE, TIMESTAMP
-from fairlead_kafka.broker.log.partition import CONTROL, TRANSACTIONAL, Partition
+from fairlead_kafka.broker.log.index import CONTROL, MARK, MARKER, PRODUCER, SIZE, TIMESTAMP, TRANSACTIONAL
+from fairlead_kafka.broker.log.partition import Partition
 from fairlead_kafka.core.effects import Buffer
 from fairlead_kafka.records import BatchHeader, decode, keep
 
@@ -162,8 +162,13 @@ class Judge:
         return Verdict(header, keep(data, header, kept, newest_ms), newest_ms)
 
     def _is_newest(self, header: BatchHeader) -> bool:
+        """True if the producer's epoch and next sequence would be unknown without this batch (Kafka's `isBatchLastRecordOfProducer`)."""
         entry = self._partition.producers.get(header.producer_id)
-        return entry is not None and entry.last_offset == header.last_offset
+        if entry is None:
+            return False
+        if entry.batches:
+            return entry.batches[-1].last_offset == header.last_offset
+        return header.control and entry.last_offset == header.last_offset
 
     def _is_aborted(self, header: BatchHeader) -> bool:
         return any(

@@ -11,6 +11,8 @@ import numpy.typing as npt
 
 from fairlead_kafka.records import BatchHeader, EndMarker
 
+LOG_APPEND_TIME, TRANSACTIONAL, CONTROL = 0x08, 0x10, 0x20
+"""Attributes of a batch."""
 MARKER = 0x2000
 COMMITTED = 0x4000
 """Bits beside Kafka's attributes: the batch is the marker that ends a transaction, and it was committed."""

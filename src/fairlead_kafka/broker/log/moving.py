@@ -28,6 +28,14 @@ class Move(NamedTuple):
     max_timestamp_ms: int
 
 
+class _Place(NamedTuple):
+    """A move under way: where the batch lies, and where it will (None: nowhere)."""
+
+    move: Move
+    was: Location
+    place: Location | None
+
+
 class Mover:
     """Moves batches of one log."""
 
@@ -50,13 +58,16 @@ class Mover:
         if self._writer.error is not None:
             done(False)
             return
-        places: list[tuple[Move, Location | None]] = []
+        places: list[_Place] = []
         for one in moves:
             partition, header = one.partition, one.header
+            was = partition.place_of(header.base_offset, header.last_offset)
+            if was is None:
+                continue
             if one.data is None:
                 note = pack_note(partition.topic_id_bytes, partition.partition, NoteKind.removed, header.base_offset, header.last_offset)
                 self._writer.append_moved(note, file_limit_bytes)
-                places.append((one, None))
+                places.append(_Place(one, was, None))
                 continue
             data = memoryview(one.data)
             entry = pack_entry(
@@ -65,22 +76,26 @@ class Mover:
             file, position = self._writer.append_moved(entry, file_limit_bytes)
             # Alive from now on, or the file might be deleted under it.
             self._segments.add_live(file, len(data))
-            places.append((one, Location(file, position + ENTRY_HEADER_BYTES, len(data))))
+            places.append(_Place(one, was, Location(file, position + ENTRY_HEADER_BYTES, len(data))))
         if passed is not None:
             self._writer.append_moved(passed, file_limit_bytes)
         self._checkpoints.new_entries += len(places)
         self._writer.when_written(lambda success: self._written(places, success, done))
 
-    def _written(self, places: list[tuple[Move, Location | None]], success: bool, done: Callable[[bool], None]) -> None:
+    def _written(self, places: list[_Place], success: bool, done: Callable[[bool], None]) -> None:
         released: list[tuple[int, int]] = []
-        for one, place in places:
-            self._checkpoints.take(one.partition)
-            base_offset, last_offset = one.header.base_offset, one.header.last_offset
+        for one, was, place in places:
+            partition, base_offset, last_offset = one.partition, one.header.base_offset, one.header.last_offset
+            self._checkpoints.take(partition)
+            # The partition may have been cut meanwhile, and written anew at the same offsets: then that counts, as in the log.
+            applies = success and partition.place_of(base_offset, last_offset) == was
             if place is None:
-                released += one.partition.remove(base_offset, last_offset) if success else []
-                continue
-            was = one.partition.move(base_offset, last_offset, place, one.max_timestamp_ms) if success else None
-            released.append((place.file, place.size_bytes) if was is None else was)
+                released += partition.remove(base_offset, last_offset) if applies else []
+            elif applies:
+                partition.move(base_offset, last_offset, place, one.max_timestamp_ms)
+                released.append((was.file, was.size_bytes))
+            else:
+                released.append((place.file, place.size_bytes))
         if released:
             self._segments.release(released)
             self._checkpoints.released()

@@ -8,12 +8,13 @@ import numpy as np
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.base.hooks import hook
 from fairlead_kafka.base.limits import SEQUENCE_MAX
 from fairlead_kafka.broker.log.index import (
-    COMMITTED,
+    CONTROL,
     EMPTY_INDEX,
     FILE,
-    MARK,
+    LOG_APPEND_TIME,
     MARKER,
     NO_MARK,
     PRODUCER,
@@ -30,9 +31,6 @@ from fairlead_kafka.broker.log.producers import KnownBatch, ProducerStates
 from fairlead_kafka.broker.log.transactions import AbortedRange, PartitionTransactions
 from fairlead_kafka.records import BatchHeader, EndMarker
 
-LOG_APPEND_TIME, TRANSACTIONAL, CONTROL = 0x08, 0x10, 0x20
-"""Attributes of a batch."""
-
 
 class Partition:
     """A partition hosted by this broker.
@@ -43,6 +41,8 @@ class Partition:
     """
 
     __slots__ = (
+        "_transactions",
+        "_transactions_known",
         "_unsynced_count",
         "epochs",
         "high_watermark",
@@ -57,7 +57,6 @@ class Partition:
         "topic",
         "topic_id",
         "topic_id_bytes",
-        "transactions",
         "written_end",
     )
 
@@ -75,8 +74,9 @@ class Partition:
         self.index = EMPTY_INDEX
         self.epochs = LeaderEpochs()
         self.producers = ProducerStates()
-        self.transactions: PartitionTransactions | None = None
-        """None: no transaction was ever seen here."""
+        self._transactions: PartitionTransactions | None = None
+        self._transactions_known = True
+        """False: they are read from the index when somebody asks."""
         self.passes: tuple[tuple[int, int], ...] = ()
         """Passes of compaction: (the offset it came to, when in milliseconds since 1970), in order of both."""
         self._unsynced_count = 0
@@ -118,36 +118,40 @@ class Partition:
             return
         self.producers.record(header, base_offset, timestamp_ms if header.timestamp_type else -1, touched_ms)
         if header.transactional:
-            self._begin_transaction(producer_id, base_offset)
+            transactions = self.transactions
+            if transactions is None:
+                transactions = self._transactions = PartitionTransactions()
+            transactions.begin(producer_id, base_offset)
 
-    def _begin_transaction(self, producer_id: int, base_offset: int) -> None:
-        if self.transactions is None:
-            self.transactions = PartitionTransactions()
-        self.transactions.begin(producer_id, base_offset)
-
-    def _recall(self, number: int, touched_ms: int, producers: bool, transactions: bool) -> None:
-        """Take what batch `number` of the index means for its producer, or for transactions, once more."""
+    def _recall(self, number: int, touched_ms: int) -> None:
+        """Take what batch `number` of the index means for its producer once more."""
         base_offset, last_offset, _file, _position, _size, max_timestamp_ms, producer_id, mark = self.index.row(number)
         sequence, epoch, attributes = unpack_mark(mark)
         if attributes & MARKER:
-            if producers:
-                self.producers.record_marker(producer_id, epoch, sequence, base_offset, touched_ms)
-            if transactions and self.transactions is not None:
-                self.transactions.end(producer_id, base_offset, bool(attributes & COMMITTED))
+            self.producers.record_marker(producer_id, epoch, sequence, base_offset, touched_ms)
         elif not attributes & CONTROL:
-            if producers:
-                last_sequence = (sequence + last_offset - base_offset) & SEQUENCE_MAX if sequence >= 0 else -1
-                append_time_ms = max_timestamp_ms if attributes & LOG_APPEND_TIME else -1
-                known = KnownBatch(sequence, last_sequence, base_offset, last_offset, append_time_ms)
-                self.producers.remember(producer_id, epoch, known, touched_ms)
-            if transactions and attributes & TRANSACTIONAL:
-                self._begin_transaction(producer_id, base_offset)
+            last_sequence = (sequence + last_offset - base_offset) & SEQUENCE_MAX if sequence >= 0 else -1
+            append_time_ms = max_timestamp_ms if attributes & LOG_APPEND_TIME else -1
+            known = KnownBatch(sequence, last_sequence, base_offset, last_offset, append_time_ms)
+            self.producers.remember(producer_id, epoch, known, touched_ms)
+
+    @property
+    def transactions(self) -> PartitionTransactions | None:
+        """What is known of transactions; None: none was ever seen here."""
+        if not self._transactions_known:
+            self._transactions = PartitionTransactions.of(self.index, self.high_watermark)
+            self._transactions_known = True
+        return self._transactions
 
     def recall_transactions(self) -> None:
-        """Rebuild what is known of transactions from the index."""
-        self.transactions = None
-        for number in np.flatnonzero(self.index.column(MARK) & TRANSACTIONAL).tolist():
-            self._recall(number, 0, producers=False, transactions=True)
+        """Have what is known of transactions read from the index, when somebody asks."""
+        self._transactions, self._transactions_known = None, False
+
+    @hook("log: what compaction removed ends what was aborted")
+    def _some_are_gone(self) -> None:
+        """Batches are gone from the index: they may have been of transactions."""
+        if self._transactions is not None:
+            self.recall_transactions()
 
     def truncate(self, end_offset: int) -> list[tuple[int, int]]:
         """Take back whatever reaches to `end_offset` or beyond; the batches that are gone, as (file, size in bytes).
@@ -169,8 +173,8 @@ class Partition:
         self.size_bytes -= sum(size_bytes for _file, size_bytes in dropped)
         for producer_id, touched_ms in self.producers.forget_from(end):
             for number in np.flatnonzero(index.column(PRODUCER) == producer_id).tolist():
-                self._recall(number, touched_ms, producers=True, transactions=False)
-        if self.transactions is not None:
+                self._recall(number, touched_ms)
+        if self._transactions is not None:
             self.recall_transactions()
         return dropped
 
@@ -178,7 +182,7 @@ class Partition:
         """Forget everything; the log begins and ends at `start_offset`. The batches that are gone, as (file, size in bytes)."""
         dropped = self.drop_all()
         self.log_start = self.high_watermark = self.written_end = self.log_end = start_offset
-        self.epochs, self.producers, self.transactions, self.passes = LeaderEpochs(), ProducerStates(), None, ()
+        self.epochs, self.producers, self.passes = LeaderEpochs(), ProducerStates(), ()
         return dropped
 
     def epoch_end(self, epoch: int) -> tuple[int, int]:
@@ -201,9 +205,10 @@ class Partition:
     @property
     def last_stable_offset(self) -> int:
         """Below it lies nothing of a transaction that is not settled; readers of committed records go no further."""
-        if self.transactions is None:
+        transactions = self._transactions if self._transactions_known else self.transactions
+        if transactions is None:
             return self.high_watermark
-        return max(self.log_start, self.transactions.stable_offset(self.high_watermark))
+        return max(self.log_start, transactions.stable_offset(self.high_watermark))
 
     def aborted(self, start: int, stop: int) -> list[AbortedRange]:
         """The aborted transactions with batches in `start` to `stop` (excluded), by first offset."""
@@ -244,23 +249,30 @@ class Partition:
         self.high_watermark = max(self.high_watermark, self.log_start)
         if offset > self.log_end:
             self.log_end = self.written_end = self.high_watermark = offset
-        if self.transactions is not None:
-            self.transactions.trim(self.log_start)
         count = self.index.first_reaching(self.log_start)
         if count == 0:
             return []
         dropped = self.index.drop_front(count)
+        self._some_are_gone()
         self.size_bytes -= sum(size_bytes for _file, size_bytes in dropped)
         return dropped
+
+    def place_of(self, base_offset: int, last_offset: int) -> Location | None:
+        """Where the batch at exactly these offsets lies; None if there is none."""
+        index = self.index
+        number = index.first_reaching(last_offset)
+        if number == len(index) or (index.base_offset(number), index.last_offset(number)) != (base_offset, last_offset):
+            return None
+        return index.location(number)
 
     def move(self, base_offset: int, last_offset: int, to: Location, max_timestamp_ms: int) -> tuple[int, int] | None:
         """The batch at these offsets lies elsewhere now, perhaps with fewer records; where it was as (file, size in bytes).
 
         None if there is no such batch any more, which leaves the new place dead.
         """
-        number = self.index.first_reaching(last_offset)
-        if number == len(self.index) or (self.index.base_offset(number), self.index.last_offset(number)) != (base_offset, last_offset):
+        if self.place_of(base_offset, last_offset) is None:
             return None
+        number = self.index.first_reaching(last_offset)
         was = self.index.move(number, to, max_timestamp_ms)
         self.size_bytes += to.size_bytes - was[1]
         return was
@@ -271,12 +283,14 @@ class Partition:
         if first == stop:
             return []
         dropped = self.index.drop(first, stop)
+        self._some_are_gone()
         self.size_bytes -= sum(size_bytes for _file, size_bytes in dropped)
         return dropped
 
     def drop_all(self) -> list[tuple[int, int]]:
         """Forget every batch (the topic was deleted); what is forgotten as (file, size in bytes)."""
         self.size_bytes = 0
+        self._transactions, self._transactions_known = None, True
         index, self.index = self.index, EMPTY_INDEX
         return list(zip(index.rows[FILE::WIDTH], index.rows[SIZE::WIDTH], strict=True))
 

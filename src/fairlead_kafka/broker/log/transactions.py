@@ -3,8 +3,12 @@
 A transaction begins in a partition with its first batch there and ends with the marker that the coordinator has written (KIP-98).
 The last stable offset is where the oldest begins whose end is not settled: open, or ended by a marker that the high watermark has not
 passed yet. Below it every batch has its verdict, and the list of aborted transactions says which to leave out (Kafka's
-`ProducerStateManager` and `TransactionIndex`). All of it is rebuilt from the index at recovery and after a truncation; a partition that
-never saw a transaction has none of it.
+`ProducerStateManager` and `TransactionIndex`).
+
+All of it follows from the batches that the index has: `PartitionTransactions.of`. Appending keeps it up to date; whatever takes batches
+away (compaction, retention, a truncation) and a start from a checkpoint have it read from the index anew. So a transaction of which
+nothing stands in the log any more is neither open nor aborted, and it is the same before and after a restart. A partition that never
+saw a transaction has none of it.
 """
 
 from __future__ import annotations
@@ -12,6 +16,11 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import deque
 from typing import NamedTuple
+
+import numpy as np
+
+from fairlead_kafka.base.checks import same
+from fairlead_kafka.broker.log.index import BASE, COMMITTED, CONTROL, MARK, MARKER, PRODUCER, TRANSACTIONAL, BatchIndex
 
 
 class AbortedRange(NamedTuple):
@@ -38,6 +47,23 @@ class PartitionTransactions:
         """(offset of the marker, first offset) of those whose marker may not be written yet, in order of the markers."""
         self._aborted: list[AbortedRange] = []
         """In order of the markers."""
+
+    @classmethod
+    def of(cls, index: BatchIndex, high_watermark: int) -> PartitionTransactions:
+        """What the batches in `index` say."""
+        made = cls()
+        open_first, ended = _transactions_in(index)
+        made.open = open_first
+        # Whatever ends later began before this marker, or begins behind it.
+        began = min(open_first.values(), default=1 << 62)
+        for producer_id, first_offset, marker_offset, committed in reversed(ended):
+            if not committed:
+                made._aborted.append(AbortedRange(producer_id, first_offset, marker_offset, min(began, marker_offset + 1)))
+            if marker_offset >= high_watermark:
+                made._ending.appendleft((marker_offset, first_offset))
+            began = min(began, first_offset)
+        made._aborted.reverse()
+        return made
 
     def begin(self, producer_id: int, first_offset: int) -> None:
         """A transactional batch was appended; only the first of a transaction counts."""
@@ -72,6 +98,43 @@ class PartitionTransactions:
                 break
         return sorted(found, key=lambda aborted: aborted.first_offset)
 
-    def trim(self, log_start: int) -> None:
-        """The log begins at `log_start` now: what was aborted before it is of no use to anybody."""
-        del self._aborted[: bisect_left(self._aborted, log_start, key=lambda aborted: aborted.last_offset)]
+    def check(self, index: BatchIndex, high_watermark: int) -> None:
+        """CheckFailed unless this is what `index` says."""
+        computed = PartitionTransactions.of(index, high_watermark)
+        same("what is open, by producer", list(self.open.items()), list(computed.open.items()))
+        same("what was aborted", self._aborted, computed._aborted)
+        same("markers that are not written yet", [one for one in self._ending if one[0] >= high_watermark], list(computed._ending))
+
+
+class _Ended(NamedTuple):
+    """A transaction that was ended by the marker at `marker_offset`."""
+
+    producer_id: int
+    first_offset: int
+    marker_offset: int
+    committed: bool
+
+
+def _transactions_in(index: BatchIndex) -> tuple[dict[int, int], list[_Ended]]:
+    """Open transactions (producer id → first offset, in order of these), and those that ended, in order of their markers.
+
+    A transaction is a producer's batches up to its next marker; a marker without a batch before it ends nothing.
+    """
+    marks = index.column(MARK)
+    rows = np.flatnonzero(((marks & TRANSACTIONAL) != 0) & (((marks & MARKER) != 0) | ((marks & CONTROL) == 0)))
+    if not len(rows):
+        return {}, []
+    marks, producers, bases = marks[rows], index.column(PRODUCER)[rows], index.column(BASE)[rows]
+    order = np.argsort(producers, kind="stable")
+    marks, producers, bases = marks[order], producers[order], bases[order]
+    is_marker = (marks & MARKER) != 0
+    changes = producers[1:] != producers[:-1]
+    begins = np.concatenate(([True], changes | is_marker[:-1]))
+    first = np.maximum.accumulate(np.where(begins, np.arange(len(bases)), 0))
+    ends = np.flatnonzero(is_marker & ~begins)
+    ends = ends[np.argsort(bases[ends])]
+    committed = (marks[ends] & COMMITTED) != 0
+    ended = map(_Ended, producers[ends].tolist(), bases[first[ends]].tolist(), bases[ends].tolist(), committed.tolist())
+    open_rows = np.flatnonzero(np.concatenate((changes, [True])) & ~is_marker)
+    open_first = sorted(zip(bases[first[open_rows]].tolist(), producers[open_rows].tolist(), strict=True))
+    return {producer_id: first_offset for first_offset, producer_id in open_first}, list(ended)
