@@ -147,6 +147,40 @@ def test_a_new_file_that_cannot_be_begun_is_begun_later() -> None:
     assert [value[:1] for value in rig.values().values() if value] == [b"x", b"z"]
 
 
+def test_what_a_failed_write_left_is_served_to_nobody_when_a_moved_batch_takes_its_place() -> None:
+    """Fault 2 of issue 16: the write was taken back, but not out of the cache of the newest batches."""
+    secret = TOPIC.__class__(int=8)
+    rig = LogRig({TOPIC: ("events", limits(cleanup_policy="compact", min_cleanable_dirty_ratio=0)), secret: ("secret", limits())})
+    rig.append(records(b"1", b"2", b"3", keys=[b"a", b"b", b"a"]))
+    rig.append(records(b"4", b"5", keys=[b"b", b"c"]))
+    rig.append(records(b"6", keys=[b"c"]))
+    rig.disk.faults.fail(FOLDER, errno.ENOSPC)
+    assert rig.append(records(b"of another topic, never written"), topic=secret) == [False]
+    rig.disk.faults.heal(FOLDER)
+    rig.advance(16_000)
+    for _ in range(2):
+        assert rig.values() == {2: b"3", 3: b"4", 4: b"5", 5: b"6"}
+        rig.crash()
+
+
+def test_a_failed_write_over_two_files_leaves_the_cache_whole() -> None:
+    rig = LogRig(log_segment_bytes=1 << 20)
+    rig.append(records(b"x" * 700_000))
+    rig.disk.faults.fail(FOLDER, errno.ENOSPC)
+    partition, data = rig.partition(), records(b"y" * 300_000)
+    for _ in range(3):
+        rig.logs.append(partition, memoryview(data), scan(data)[0], 0, rig.wall_ms)
+    rig.run()
+    rig.disk.faults.heal(FOLDER)
+    rig.advance(MEND_MS)
+    for text in (b"z", b"w"):
+        rig.append(records(text * 300_000))
+    rig.logs._cache.check()
+    for _ in range(2):
+        assert [value[:1] for value in rig.values().values() if value] == [b"x", b"z", b"w"]
+        rig.crash()
+
+
 def test_a_checkpoint_that_cannot_be_written_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     rig = LogRig()
     rig.append(records(b"a"))

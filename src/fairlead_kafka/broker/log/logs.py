@@ -70,7 +70,7 @@ class Logs:
         self._settings = settings
         self._segments = SegmentFiles(folder)
         self._cache = TailCache(TAIL_CACHE_MAX_BYTES)
-        self._writer = Writer(files, self._segments, written, host.call_later)
+        self._writer = Writer(files, self._segments, written, self._cache.rewind, host.call_later)
         self._reader = Reader(files, self._cache, self._segments.path)
         self._partitions = PartitionTable()
         self._checkpoints = Checkpoints(files, self._segments, self._writer, self._partitions, host.call_later)

@@ -39,7 +39,7 @@ class Reader:
 
     def read(self, locations: Sequence[Location], done: ReadDone) -> None:
         """Fetch batches: done(one buffer per location), at once if all are cached; done(None) if a file could not be read."""
-        found: list[Buffer | None] = [self._cache.get(location.file, location.position) for location in locations]
+        found: list[Buffer | None] = [self._cache.get(location) for location in locations]
         missing = sorted((location, number) for number, location in enumerate(locations) if found[number] is None)
         if not missing:
             done([buffer for buffer in found if buffer is not None])

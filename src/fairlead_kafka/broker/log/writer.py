@@ -62,11 +62,20 @@ class _Group:
 class Writer:
     """The one writer of a broker's log.
 
-    `advanced` hears of each partition of which more is written; `later` is for mending after a failure.
+    `advanced` hears of each partition of which more is written; `rewound(file, position)` of what a failure takes back, which is all
+    that lies there and behind; `later` is for mending after a failure.
     """
 
-    def __init__(self, files: Files, segments: SegmentFiles, advanced: Callable[[Partition], None], later: Later) -> None:
+    def __init__(
+        self,
+        files: Files,
+        segments: SegmentFiles,
+        advanced: Callable[[Partition], None],
+        rewound: Callable[[int, int], None],
+        later: Later,
+    ) -> None:
         self._files = files
+        self._rewound = rewound
         self._segments = segments
         self._advanced = advanced
         self._later = later
@@ -292,6 +301,7 @@ class Writer:
         begun = next(((file, position) for group in lost for file, _buffers, position in group.parts), None)
         if begun is not None:
             self._doomed += self._segments.rewind(*begun)
+            self._rewound(*begun)
 
     def _mend(self) -> None:
         """Cut off what lost groups left in the files, and see whether the disk takes a sync, and some bytes."""
