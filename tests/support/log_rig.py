@@ -9,7 +9,7 @@ from typing import Any
 
 from fairlead_kafka.base.config_broker import BROKER_CONFIGS, topic_settings
 from fairlead_kafka.broker.files import Files
-from fairlead_kafka.broker.log import Logs, LogSettings, Partition, RecoveryResult, TopicLimits
+from fairlead_kafka.broker.log import Logs, LogSettings, Partition, RecoveryResult, TopicLimits, readable
 from fairlead_kafka.core.effects import FileEffect
 from fairlead_kafka.core.events import FileDone
 from fairlead_kafka.records import ControlType, EndMarker, Slice, columns_from_lists, control_batch, decode, encode, scan
@@ -148,8 +148,9 @@ class LogRig:
         found: list[Any] = []
         self.logs.read(partition.select(partition.log_start, partition.log_end, 1 << 40, True), found.append)
         self.run()
-        assert found[0] is not None, "the log cannot be read"
-        return b"".join(bytes(each) for each in found[0])
+        batches, error = readable(found[0])
+        assert not error, f"the log cannot be read: error {error}"
+        return b"".join(map(bytes, batches))
 
     def values(self, number: int = 0, topic: uuid.UUID = TOPIC) -> dict[int, bytes | None]:
         """Offset → value of every record of a partition that is no marker."""

@@ -56,14 +56,12 @@ def test_an_entry_is_parsed_back_and_a_flipped_bit_in_its_header_is_seen() -> No
         assert parse_entry(damaged, 0) is None
 
 
-def test_the_index_finds_batches_by_offset_and_by_time() -> None:
+def test_the_index_finds_batches_by_offset() -> None:
     index = BatchIndex()
     for number, timestamp in enumerate([10, 30, 20]):
         index.append(number * 10, number * 10 + 9, 1, number * 100, 50, timestamp)
     assert [index.first_reaching(offset) for offset in (0, 9, 10, 29, 30)] == [0, 0, 1, 2, 3]
     assert [index.below(offset) for offset in (0, 1, 10, 11, 100)] == [0, 1, 1, 2, 3]
-    assert [index.first_with_timestamp(time, 0) for time in (5, 11, 30, 31)] == [0, 1, 1, 3]
-    assert index.newest(0, 3) == 1
     assert index.drop_front(2) == [(1, 50), (1, 50)]
     assert index.first_reaching(25) == 0
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.broker.log.recovery import CHECKPOINT_NAMES
 from fairlead_kafka.records import scan
 from tests.support.log_rig import FOLDER, TOPIC, LogRig, limits, records
@@ -264,7 +265,7 @@ def test_damage_below_the_checkpoint_is_found_when_it_is_read_and_not_given_out(
     for number in range(3):
         rig.logs.read([index.location(number)], found.append)
     rig.run()
-    assert [batches is None for batches in found] == [False, True, False]
+    assert [batches[0] == ErrorCode.CORRUPT_MESSAGE for batches in found] == [False, True, False]
     assert f"{FIRST}: the batch at byte {index.location(1).position} is damaged" in caplog.text
 
 

@@ -26,6 +26,8 @@ OUTBOUND_MAX_BYTES = 64 * MIB
 """Bytes queued for one connection after which its host stops reading from it, so that a slow reader bounds itself."""
 TAIL_CACHE_MAX_BYTES = 32 * MIB
 """Newest batches a broker keeps in memory beside its log, so that a consumer at the tail never reads the file."""
+DAMAGE_TOLD_MAX = 1000
+"""Damaged batches that a broker remembers to have logged; with more than these some are logged again, which costs lines and no more."""
 PENDING_REQUESTS_MAX = 1000
 """Requests of one connection that may wait for the one before them, after which a broker reads no more from it. Kafka's clients send
 5, librdkafka up to a million."""

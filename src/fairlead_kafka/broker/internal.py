@@ -9,7 +9,7 @@ from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, TopicPartition
 from fairlead_kafka.broker.controller import OFFSETS_TOPIC
-from fairlead_kafka.broker.log import Partition
+from fairlead_kafka.broker.log import Partition, ReadBatch, readable
 from fairlead_kafka.broker.replication import Led
 from fairlead_kafka.core.effects import Buffer
 from fairlead_kafka.records import ControlType, EndMarker, RecordColumns, Slice, control_batch, encode, scan
@@ -165,9 +165,10 @@ def _read(broker: Broker, partition: Partition, offset: int, done: Callable[[int
     first = index.first_reaching(start)
     next_offset = index.last_offset(first + len(locations) - 1) + 1 if locations else start
 
-    def read(batches: list[Buffer] | None) -> None:
-        if batches is None:
-            done(ErrorCode.KAFKA_STORAGE_ERROR, (), offset)
+    def read(found: list[ReadBatch]) -> None:
+        batches, error = readable(found)
+        if error:
+            done(error, (), offset)
         else:
             done(ErrorCode.NONE, batches, next_offset)
 

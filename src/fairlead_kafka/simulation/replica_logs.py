@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
-from typing import Any
 
 from fairlead_kafka.base.errors import UsageError
 from fairlead_kafka.broker.controller import PartitionImage, TopicImage
-from fairlead_kafka.broker.log import Partition
+from fairlead_kafka.broker.log import Partition, ReadBatch, readable
 from fairlead_kafka.broker.log.index import BASE, LAST, MARK, PRODUCER, SIZE, TIMESTAMP
 from fairlead_kafka.core.effects import Buffer
 from fairlead_kafka.records import BatchHeader, end_marker, scan
@@ -95,13 +94,14 @@ def held(cluster: RealCluster, broker: RealBroker, partition: Partition | None) 
     if partition is None or not len(partition.index):
         return b""
     locations = partition.select(partition.log_start, partition.log_end, 1 << 40, at_least_one=True)
-    answers: list[Sequence[Any] | None] = []
+    answers: list[list[ReadBatch]] = []
     broker.machine.logs.read(locations, answers.append)
     broker.machine.wake()
     cluster.host.run_until(lambda: answers, START_MS)
-    if answers[0] is None:
+    batches, error = readable(answers[0])
+    if error:
         raise UsageError(f"{partition} cannot be read back from broker {broker.node_id}")
-    return b"".join(bytes(batch) for batch in answers[0])
+    return b"".join(bytes(batch) for batch in batches)
 
 
 def _where(one: bytes, other: bytes) -> str:

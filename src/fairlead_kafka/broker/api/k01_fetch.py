@@ -3,7 +3,8 @@
 Versions 4-18, consumers and debugging clients alike. Topics by name up to 12, by id from 13 on. At least one whole batch is given even
 above max_bytes (KIP-74). Fetch sessions (KIP-227, from 7 on) are in `broker.fetch_sessions`: a session's fetch names, and is
 answered, only what changed. With isolation level 1 (read_committed) nothing beyond the last stable offset is given, and the aborted
-transactions among what is given are listed, by first offset.
+transactions among what is given are listed, by first offset. A damaged batch is never given: what lies before it is, and who asks for
+itself is told CORRUPT_MESSAGE for that partition alone (KAFKA_STORAGE_ERROR, if the file cannot be read).
 
 From 11 on a consumer may read from any replica, up to the high watermark that it knows (KIP-392). If `replica.selector.class` is
 Kafka's `RackAwareReplicaSelector` and the consumer names its rack, a leader elsewhere sends it to the replica in sync there that has
@@ -22,7 +23,7 @@ from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.broker.controller import TopicImage
 from fairlead_kafka.broker.dispatch import Reply, serves
 from fairlead_kafka.broker.fetch_sessions import FINAL_EPOCH, FULL_EPOCH, NO_SESSION, FetchSession, Wanted
-from fairlead_kafka.broker.log import Location, Partition
+from fairlead_kafka.broker.log import Location, Partition, ReadBatch, readable
 from fairlead_kafka.broker.read_replica import THIS_ONE, preferred_replica
 from fairlead_kafka.core.effects import Buffer
 from fairlead_kafka.wire import ApiKey, Message, Request
@@ -196,14 +197,14 @@ class _Fetch:
         answered = self._wanted.answered
         said = [one for one in plan.rows if answered(one.want, one.row, one.new, one.settled) or self._full]
 
-        def read(batches: list[Buffer] | None) -> None:
+        def read(found: list[ReadBatch]) -> None:
             position = 0
             for row, count in plan.counts:
-                if batches is None:
-                    row.error_code = ErrorCode.KAFKA_STORAGE_ERROR
-                else:
-                    row.records = _joined(batches[position : position + count])
-                    position += count
+                batches, error = readable(found[position : position + count])
+                position += count
+                row.records = _joined(batches)
+                if not batches:  # else the next fetch begins with what could not be read
+                    row.error_code = error
             self._send(said, plan.hints)
 
         self._broker.logs.read(plan.locations, read)

@@ -3,8 +3,9 @@
 Versions 1-10. Times: a timestamp in ms (the first record at or after it), -1 latest (where the reader's view ends), -2 earliest, -3 the
 record with the greatest timestamp (version 7), -4 earliest local (8; as earliest), -5 latest tiered (9; none: there is no tiered
 storage). With isolation level 1 (read_committed) the view ends at the last stable offset, else at the high watermark; after
-an election nobody can say where until the high watermark has come to this leader's epoch: OFFSET_NOT_AVAILABLE (KIP-207). Not served: 0
-(lists of segments' offsets), 11 (earliest pending upload).
+an election nobody can say where until the high watermark has come to this leader's epoch: OFFSET_NOT_AVAILABLE (KIP-207). A search by
+time that has to look into a damaged batch ends with CORRUPT_MESSAGE. Not served: 0 (lists of segments' offsets), 11 (earliest pending
+upload).
 """
 
 from __future__ import annotations
@@ -16,9 +17,7 @@ from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.broker.api.common import Gathering, repeated
 from fairlead_kafka.broker.controller import TopicImage
 from fairlead_kafka.broker.dispatch import Reply, serves
-from fairlead_kafka.broker.log import Partition
-from fairlead_kafka.core.effects import Buffer
-from fairlead_kafka.records import decode, scan
+from fairlead_kafka.broker.log import TimedRecord
 from fairlead_kafka.wire import ApiKey, Message, Request
 
 if TYPE_CHECKING:
@@ -52,22 +51,18 @@ def list_offsets(broker: Broker, request: Request, session: Session, reply: Repl
     gathering.done()
 
 
-def _read(
-    broker: Broker, partition: Partition, number: int, row: Message, gathering: Gathering, choose: Callable[[Buffer], tuple[int, int]]
-) -> None:
-    """Read batch `number`; `choose` finds (offset, timestamp) in it."""
+def _answer_of(row: Message, gathering: Gathering, absent: int) -> Callable[[int, TimedRecord | None], None]:
+    """Takes what a search found into `row`; `absent` is the error code if that is nothing."""
     gathering.begin()
-    epoch = broker.partitions.leader_epoch(partition)
 
-    def taken(batches: list[Buffer] | None) -> None:
-        if batches is None:
-            row.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+    def found(error: int, record: TimedRecord | None) -> None:
+        if record is not None:
+            row.offset, row.timestamp, row.leader_epoch = record
         else:
-            row.offset, row.timestamp = choose(batches[0])
-            row.leader_epoch = epoch
+            row.error_code = error or absent
         gathering.done()
 
-    broker.logs.read([partition.index.location(number)], taken)
+    return found
 
 
 def _look_up(
@@ -81,12 +76,12 @@ def _look_up(
     if timestamp < 0 and _FROM_VERSION.get(timestamp, version + 1) > version:
         row.error_code = ErrorCode.UNSUPPORTED_VERSION
         return
-    index, epoch = partition.index, broker.partitions.leader_epoch(partition)
+    epoch = broker.partitions.leader_epoch(partition)
     end = partition.last_stable_offset if committed else partition.high_watermark
     end_known = broker.replication.leading(partition).end_known
-    first, stop = index.first_reaching(partition.log_start), index.below(end)
+    absent = ErrorCode.NONE if end_known else _unknown_end(version)
     if timestamp == LATEST and not end_known:
-        row.error_code = _unknown_end(version)
+        row.error_code = absent
     elif timestamp == LATEST:
         row.offset, row.leader_epoch = end, epoch
     elif timestamp in (EARLIEST, EARLIEST_LOCAL):
@@ -94,44 +89,14 @@ def _look_up(
     elif timestamp == LATEST_TIERED:
         row.offset = -1
     elif timestamp == NEWEST:
-        number = index.newest(first, stop)
-        if number < stop:
-            _read(broker, partition, number, row, gathering, _newest_in)
+        broker.logs.newest(partition, end, _answer_of(row, gathering, absent))
     else:
-        number = index.first_with_timestamp(timestamp, first)
-        if number < stop:
-            log_start = partition.log_start
-            _read(broker, partition, number, row, gathering, lambda batch: _first_at(batch, timestamp, log_start))
-        elif not end_known:
-            row.error_code = _unknown_end(version)
+        broker.logs.first_at(partition, timestamp, end, _answer_of(row, gathering, absent))
 
 
 def _unknown_end(version: int) -> int:
     """The leader is new, and does not know yet how much the one before had acknowledged (KIP-207)."""
     return ErrorCode.OFFSET_NOT_AVAILABLE if version >= _OFFSET_NOT_AVAILABLE_FROM_VERSION else ErrorCode.LEADER_NOT_AVAILABLE
-
-
-def _newest_in(batch: Buffer) -> tuple[int, int]:
-    """The first record with the greatest timestamp."""
-    header = scan(batch)[0]
-    if header.control:
-        return header.base_offset, header.max_timestamp_ms
-    records = decode(batch, want_keys=False, want_headers=False)
-    number = int(records.timestamps_ms.argmax())
-    return int(records.offsets[number]), int(records.timestamps_ms[number])
-
-
-def _first_at(batch: Buffer, timestamp_ms: int, log_start: int) -> tuple[int, int]:
-    """The first record at or after a time (Kafka's `FileRecords.searchForTimestamp`); (-1, -1) if the batch has none after all."""
-    header = scan(batch)[0]
-    if header.control:  # a marker counts as a record here, as in Kafka
-        return header.base_offset, header.max_timestamp_ms
-    records = decode(batch, from_offset=log_start, want_keys=False, want_headers=False)
-    late = records.timestamps_ms >= timestamp_ms
-    if not late.any():
-        return -1, -1
-    number = int(late.argmax())
-    return int(records.offsets[number]), int(records.timestamps_ms[number])
 
 
 def _row(number: int) -> Message:

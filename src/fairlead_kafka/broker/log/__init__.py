@@ -13,9 +13,10 @@ are remembered by their last five batches (`producers`), transactions open, ende
 below which readers of committed records stay (`transactions`). Topics say what is kept and how (`limits`).
 
 Reading goes to a cache of the newest batches, then to the files, several batches in one read where they lie close (`cache`,
-`reader`). Deleting moves floors. Compaction says of each record whether it stays (`compaction`), and gives batches a new place (`moving`):
-an entry at the end of the log that takes the place of the old one once it is synced. Files in which little is alive are emptied in the
-same way, both a piece at a time (`cleaner`); a file in which nothing is alive goes (`segments`).
+`reader`); a batch that is damaged fails alone. Records are found by their time too (`by_time`). Deleting moves floors. Compaction says
+of each record whether it stays (`compaction`), and gives batches a new place (`moving`): an entry at the end of the log that takes the
+place of the old one once it is synced. Files in which little is alive are emptied in the same way, both a piece at a time
+(`cleaner`); a file in which nothing is alive goes (`segments`).
 
 Checkpoints of all that memory knows (`checkpoint`, `checkpoints`) make starting quick: recovery takes the newest sound one and reads what
 came behind it (`recovery`, `scan`, `replay`). It cuts a torn tail and refuses anything worse, with the reason. A write that fails is
@@ -24,12 +25,25 @@ taken back, and the log mends itself once the disk works (`writer`).
 `Logs` is the whole to the outside. File effects go through `broker.files`, and `flush` is called at the end of each step.
 """
 
+from fairlead_kafka.broker.log.by_time import TimedRecord
 from fairlead_kafka.broker.log.index import Location
 from fairlead_kafka.broker.log.limits import TopicLimits
 from fairlead_kafka.broker.log.logs import Logs
 from fairlead_kafka.broker.log.partition import Partition
+from fairlead_kafka.broker.log.reader import ReadBatch, readable
 from fairlead_kafka.broker.log.recovery import RecoveryResult
 from fairlead_kafka.broker.log.settings import LogSettings
 from fairlead_kafka.broker.log.transactions import AbortedRange
 
-__all__ = ["AbortedRange", "Location", "LogSettings", "Logs", "Partition", "RecoveryResult", "TopicLimits"]
+__all__ = [
+    "AbortedRange",
+    "Location",
+    "LogSettings",
+    "Logs",
+    "Partition",
+    "ReadBatch",
+    "RecoveryResult",
+    "TimedRecord",
+    "TopicLimits",
+    "readable",
+]

@@ -23,7 +23,7 @@ from fairlead_kafka.broker.log.entry import NoteKind, pack_note
 from fairlead_kafka.broker.log.index import FILE, Location
 from fairlead_kafka.broker.log.moving import Move, Mover
 from fairlead_kafka.broker.log.partition import Partition
-from fairlead_kafka.broker.log.reader import Reader
+from fairlead_kafka.broker.log.reader import ReadBatch, Reader, readable
 from fairlead_kafka.broker.log.segments import SegmentFiles
 from fairlead_kafka.broker.log.settings import LogSettings
 from fairlead_kafka.broker.log.table import PartitionTable
@@ -118,10 +118,11 @@ class Cleaner:
     def read(self, of: Partition | int, locations: list[Location], done: Callable[[list[Buffer]], None]) -> None:
         """Read batches of a partition or file; if that fails the work at hand ends."""
 
-        def taken(batches: list[Buffer] | None) -> None:
+        def taken(found: list[ReadBatch]) -> None:
             try:
-                if batches is None:
-                    raise DecodeError("it cannot be read", 0)
+                batches, error = readable(found)
+                if error:
+                    raise DecodeError("a batch cannot be read", 0)
                 done(batches)
             except DecodeError as error:
                 name = of if isinstance(of, Partition) else self._segments.path(of)

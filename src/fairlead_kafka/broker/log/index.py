@@ -149,20 +149,6 @@ class BatchIndex:
         # Never a view: an array whose memory is lent out cannot grow.
         return np.frombuffer(self.rows, np.int64)[column::WIDTH][start:stop].copy()
 
-    def first_with_timestamp(self, timestamp_ms: int, start: int) -> int:
-        """Number of the first batch, from `start` on, whose newest record is at `timestamp_ms` or later; len(self) if none."""
-        if start >= len(self):
-            return len(self)
-        late = self.column(TIMESTAMP, start) >= timestamp_ms
-        number = int(late.argmax())
-        return start + number if late[number] else len(self)
-
-    def newest(self, start: int, stop: int) -> int:
-        """Number of the first batch in `start` to `stop` (excluded) that holds the greatest timestamp; `stop` if empty."""
-        if start >= stop:
-            return stop
-        return start + int(self.column(TIMESTAMP, start, stop).argmax())
-
     def drop(self, start: int, stop: int) -> list[tuple[int, int]]:
         """Forget batches `start` to `stop` (excluded); what is forgotten as (file, size in bytes)."""
         begin, end = start * WIDTH, stop * WIDTH

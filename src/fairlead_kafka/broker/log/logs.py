@@ -11,6 +11,7 @@ from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError, DecodeError
 from fairlead_kafka.base.limits import TAIL_CACHE_MAX_BYTES
 from fairlead_kafka.broker.files import Files
+from fairlead_kafka.broker.log.by_time import Found, first_at, newest
 from fairlead_kafka.broker.log.cache import TailCache
 from fairlead_kafka.broker.log.checkpoints import Checkpoints
 from fairlead_kafka.broker.log.cleaner import Cleaner
@@ -79,9 +80,13 @@ class Logs:
             self._segments,
             self._reader,
             Mover(self._writer, self._segments, self._checkpoints),
-            lambda function: host.call_later(0.0, function),
+            self._soon,
             lambda: host.wall_ms,
         )
+
+    def _soon(self, function: Callable[[], None]) -> None:
+        """Call a function in a step of its own."""
+        self._host.call_later(0.0, function)
 
     def configure(self, settings: LogSettings) -> None:
         """Go by changed settings from now on."""
@@ -195,8 +200,16 @@ class Logs:
         self._writer.when_written(self._host.bind(done))
 
     def read(self, locations: Sequence[Location], done: ReadDone) -> None:
-        """Fetch batches: done(one buffer per location), perhaps at once; done(None) if a file could not be read."""
+        """Fetch batches: done(one result per location, a batch or an error code), perhaps at once."""
         self._reader.read(locations, done)
+
+    def first_at(self, partition: Partition, timestamp_ms: int, end: int, done: Found) -> None:
+        """Find the first record at or after a time, among those below `end`; `done` is called once, perhaps at once."""
+        first_at(partition, timestamp_ms, end, self.read, self._soon, done)
+
+    def newest(self, partition: Partition, end: int, done: Found) -> None:
+        """Find the first record of those with the greatest timestamp, among those below `end`; `done` is called once, perhaps at once."""
+        newest(partition, end, self.read, self._soon, done)
 
     def move_start(self, partition: Partition, offset: int) -> None:
         """Raise a partition's log start; files in which nothing is alive any more go."""

@@ -1,22 +1,28 @@
 """Reads batches: from the tail cache, and what is not there in few reads of the files.
 
 In a shared log the batches of a partition have strangers between them. Batches that lie near each other, of whichever
-partition, are read in one go with what is between; a batch alone costs one read. What comes from a file is checked against its CRC: a start
-from a checkpoint looks through nothing, and damage must not go out to readers and replicas.
+partition, are read in one go with what is between; a batch alone costs one read. What comes from a file is checked against the CRCs of
+its entry and its batch: a start from a checkpoint looks through nothing, and damage must not go out to readers and replicas. Each batch
+has a result of its own, so that one that is damaged is the matter of who asked for that one; it is logged once, not at every try.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.hooks import hook
+from fairlead_kafka.base.limits import DAMAGE_TOLD_MAX
 from fairlead_kafka.base.units import KIB, MIB
 from fairlead_kafka.broker.files import Files
 from fairlead_kafka.broker.log.cache import TailCache
+from fairlead_kafka.broker.log.entry import ENTRY_HEADER_BYTES
 from fairlead_kafka.broker.log.index import Location
-from fairlead_kafka.broker.log.scan import sound_batch
+from fairlead_kafka.broker.log.scan import sound_entry
 from fairlead_kafka.core.effects import Buffer
 
 GAP_MAX_BYTES = 64 * KIB
@@ -26,7 +32,17 @@ SPAN_MAX_BYTES = 8 * MIB
 
 _logger = logging.getLogger("fairlead_kafka.broker")
 
-ReadDone = Callable[[list[Buffer] | None], None]
+ReadBatch = Buffer | int
+"""A batch, or the error code for which there is none: CORRUPT_MESSAGE, it is damaged; KAFKA_STORAGE_ERROR, its file cannot be read."""
+ReadDone = Callable[[list[ReadBatch]], None]
+
+
+def readable(batches: Sequence[ReadBatch]) -> tuple[list[Buffer], int]:
+    """The batches before the first that could not be read, and its error code; 0: all could."""
+    for number, batch in enumerate(batches):
+        if isinstance(batch, int):
+            return readable(batches[:number])[0], batch
+    return list(batches), ErrorCode.NONE  # type: ignore[arg-type]
 
 
 class Reader:
@@ -36,16 +52,62 @@ class Reader:
         self._files = files
         self._cache = cache
         self._path_of = path_of
+        self._told: dict[tuple[int, int], None] = {}
+        """What is known to be damaged, by file and position, and was logged."""
 
     def read(self, locations: Sequence[Location], done: ReadDone) -> None:
-        """Fetch batches: done(one buffer per location), at once if all are cached; done(None) if a file could not be read."""
-        found: list[Buffer | None] = [self._cache.get(location) for location in locations]
+        """Fetch batches: done(one result per location), at once if all are cached."""
+        found: list[ReadBatch | None] = [self._cache.get(location) for location in locations]
         missing = sorted((location, number) for number, location in enumerate(locations) if found[number] is None)
         if not missing:
-            done([buffer for buffer in found if buffer is not None])
+            done(found)  # type: ignore[arg-type]
             return
         spans = _coalesce(missing)
-        _Reading(found, len(spans), done).begin(self._files, spans, self._path_of)
+        outstanding = len(spans)
+
+        def taken(span: list[tuple[Location, int]], data: bytes | None, error: OSError | None) -> None:
+            nonlocal outstanding
+            self._take(span, data, error, found)
+            outstanding -= 1
+            if not outstanding:
+                self._finish(found, done)  # type: ignore[arg-type]
+
+        for span in spans:
+            begin, end = span[0][0].position - ENTRY_HEADER_BYTES, max(location.position + location.size_bytes for location, _ in span)
+            self._files.read(self._path_of(span[0][0].file), begin, end - begin, partial(taken, span))
+
+    @hook("reader: one damaged batch fails itself alone")
+    def _finish(self, found: list[ReadBatch], done: ReadDone) -> None:
+        done(found)
+
+    def _take(self, span: list[tuple[Location, int]], data: bytes | None, error: OSError | None, found: list[ReadBatch | None]) -> None:
+        """Take what a read gave, each batch with the header of its entry before it."""
+        if error is not None or data is None:
+            for location, number in span:
+                self._tell(location, f"cannot be read: {error}")
+                found[number] = ErrorCode.KAFKA_STORAGE_ERROR
+            return
+        begin = span[0][0].position - ENTRY_HEADER_BYTES
+        view, array = memoryview(data), np.frombuffer(data, np.uint8)
+        for location, number in span:
+            start = location.position - begin
+            stop = start + location.size_bytes
+            if sound_entry(data, array, start - ENTRY_HEADER_BYTES, stop):
+                found[number] = view[start:stop]
+                if self._told:
+                    self._told.pop(location[:2], None)
+            else:
+                self._tell(location, "is damaged")
+                found[number] = ErrorCode.CORRUPT_MESSAGE
+
+    def _tell(self, location: Location, what: str) -> None:
+        if location[:2] in self._told:
+            return
+        self._told[location[:2]] = None
+        if len(self._told) > DAMAGE_TOLD_MAX:
+            del self._told[next(iter(self._told))]
+        path = self._path_of(location.file)
+        _logger.error("%s: the batch at byte %d %s; restore the file from a copy", path, location.position, what)
 
 
 def _coalesce(missing: list[tuple[Location, int]]) -> list[list[tuple[Location, int]]]:
@@ -63,39 +125,3 @@ def _coalesce(missing: list[tuple[Location, int]]) -> list[list[tuple[Location, 
             spans.append([(location, number)])
             file, begin, end = location.file, location.position, stop
     return spans
-
-
-class _Reading:
-    """One read under way: counts the spans that are still out."""
-
-    def __init__(self, found: list[Buffer | None], outstanding: int, done: ReadDone) -> None:
-        self._found = found
-        self._outstanding = outstanding
-        self._done = done
-        self._failed = False
-
-    def begin(self, files: Files, spans: list[list[tuple[Location, int]]], path_of: Callable[[int], str]) -> None:
-        for span in spans:
-            begin = span[0][0].position
-            end = max(location.position + location.size_bytes for location, _number in span)
-            path = path_of(span[0][0].file)
-            files.read(path, begin, end - begin, self._taker(path, span, begin))
-
-    def _taker(self, path: str, span: list[tuple[Location, int]], begin: int) -> Callable[[bytes | None, OSError | None], None]:
-        def take(data: bytes | None, error: OSError | None) -> None:
-            if error is not None or data is None:
-                self._failed = True
-            else:
-                view, array = memoryview(data), np.frombuffer(data, np.uint8)
-                for location, number in span:
-                    start = location.position - begin
-                    stop = start + location.size_bytes
-                    if sound_batch(data, array, start, stop) is None:
-                        _logger.error("%s: the batch at byte %d is damaged; restore the file from a copy", path, location.position)
-                        self._failed = True
-                    self._found[number] = view[start:stop]
-            self._outstanding -= 1
-            if self._outstanding == 0:
-                self._done(None if self._failed else [buffer for buffer in self._found if buffer is not None])
-
-        return take

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from fairlead_kafka.base.limits import BATCH_OVERHEAD_BYTES
 from fairlead_kafka.broker.log.entry import (
+    APPENDED,
     CHECKED,
     ENTRY_CHECKED_BYTES,
     ENTRY_HEADER_BYTES,
@@ -29,6 +30,8 @@ from fairlead_kafka.records.layout import HEADER, LENGTH_PREFIX_BYTES, MAGIC
 
 KEY = slice(HEAD.size, HEAD.size + 20)
 """Where in an entry its topic id and partition number lie: who they belong to."""
+
+_BATCHES = (APPENDED, MOVED)
 
 Found = Callable[[bytes, bool, BatchHeader, memoryview, int, int], None]
 """found(key, moved, header, batch, file, position) is called for each sound batch in order: the 20 bytes that say whose it is, whether it
@@ -87,6 +90,17 @@ def sound_batch(data: bytes, array: npt.NDArray[np.uint8], start: int, stop: int
     if magic != MAGIC or length + LENGTH_PREFIX_BYTES != stop - start or batch_crc(array, start, stop) != crc:
         return None
     return BatchHeader(0, stop - start, base_offset, epoch, crc, *rest)
+
+
+def sound_entry(data: bytes, array: npt.NDArray[np.uint8], start: int, stop: int) -> bool:
+    """True if at `data[start:stop]` lies one batch in its entry, whole and as it was written: both CRCs hold."""
+    body = start + HEAD.size
+    if stop > len(data) or body + CHECKED.size > stop:
+        return False
+    magic, crc = HEAD.unpack_from(data, start)
+    if magic not in _BATCHES or zlib.crc32(data[body : body + CHECKED.size]) != crc:
+        return False
+    return sound_batch(data, array, start + ENTRY_HEADER_BYTES, stop) is not None
 
 
 def next_sound_entry(data: bytes) -> int | None:

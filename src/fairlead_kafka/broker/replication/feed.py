@@ -7,6 +7,9 @@
 The stream is the connection: a new connection begins with nothing met. One answer is on its way at a time, and the next pull says that
 it is written, so no position is kept for any partition but where it was sent to. What is new is found by partition (`_fresh`), in order
 of arrival, and read from the index: a partition in which nothing happens costs nothing, and one that is far behind is no special case.
+
+A batch that cannot be read here is given to nobody. What lies before it is, all other partitions go on, and after
+`replica.fetch.backoff.ms` it is tried again, as Kafka's followers do with a partition that they cannot fetch.
 """
 
 from __future__ import annotations
@@ -19,11 +22,12 @@ from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.broker.controller import PartitionImage, TopicImage
 from fairlead_kafka.broker.dispatch import Reply
-from fairlead_kafka.broker.log import Location, Partition
+from fairlead_kafka.broker.log import Location, Partition, ReadBatch, readable
 from fairlead_kafka.broker.replication.led import Follower, Led
 from fairlead_kafka.broker.replication.rules import FOLLOW, LeaderLog, Step, Verdict, judge
 from fairlead_kafka.broker.replication.stream import Key, Mark, Meeting, Pull, Told, encode_answer, number_of
 from fairlead_kafka.core.effects import Buffer
+from fairlead_kafka.records import scan
 from fairlead_kafka.wire import Message
 
 if TYPE_CHECKING:
@@ -43,11 +47,15 @@ NOT_THIS_STREAM = Message(body=encode_answer(ErrorCode.FETCH_SESSION_ID_NOT_FOUN
 
 
 class _Sent(NamedTuple):
-    """One partition's part of an answer. `end` is the follower's once it is written; `whole`: there was no more at that time."""
+    """One partition's part of an answer. `end` is the follower's once it is written; `whole`: there was no more at that time.
+
+    `start` is where the follower was before.
+    """
 
     led: Led
     follower: Follower
     batch_count: int
+    start: int
     end: int
     whole: bool
 
@@ -69,6 +77,8 @@ class Feed:
         """And where it said that logs start now."""
         self._answered_ns = 0
         self._fresh: dict[Led, None] = {}
+        self._aside: dict[Led, None] = {}
+        """Partitions with a batch that could not be read, until they are tried again."""
         self._marks: dict[Led, None] = {}
         self._told: list[Told] = []
         self._reply: Reply | None = None
@@ -80,8 +90,9 @@ class Feed:
 
     def grown(self, led: Led) -> None:
         """There is more in the log of a partition that is followed here."""
-        self._fresh[led] = None
-        self.wake()
+        if led not in self._aside:
+            self._fresh[led] = None
+            self.wake()
 
     def mark_moved(self, led: Led) -> None:
         """High watermark or log start of a partition that is followed here moved."""
@@ -165,7 +176,7 @@ class Feed:
     def _take_written(self, renewed: Container[Key]) -> None:
         """The last answer is written there, save for what is met anew in this very pull: of that the follower may have taken nothing."""
         unwritten, self._unwritten = self._unwritten, []
-        for led, follower, _count, end, whole in unwritten:
+        for led, follower, _count, _start, end, whole in unwritten:
             if self.met.get(led.key) is not follower or led.key in renewed:
                 continue
             follower.end = end
@@ -285,12 +296,12 @@ class Feed:
         reply, self._reply = self._reply, None
         chosen, locations = self._choose()
 
-        def read(batches: list[Buffer] | None) -> None:
+        def read(found: list[ReadBatch]) -> None:
             self._reading = False
-            if self._ended or batches is None:
+            if self._ended:
                 reply(NOT_THIS_STREAM)
             else:
-                self._send(reply, chosen, batches)
+                self._send(reply, chosen, found)
 
         self._reading = True
         self._broker.logs.read(locations, read)
@@ -321,21 +332,25 @@ class Feed:
                 continue
             if index.base_offset(first) > follower.sent:
                 self._marks[led] = None  # what was between is gone here, and its log should not begin before that either
-            follower.sent = index.last_offset(first + len(found) - 1) + 1
-            chosen.append(_Sent(led, follower, len(found), follower.sent, whole))
+            start, follower.sent = follower.sent, index.last_offset(first + len(found) - 1) + 1
+            chosen.append(_Sent(led, follower, len(found), start, follower.sent, whole))
             locations += found
             room_bytes -= sum(location.size_bytes for location in found)
         return chosen, locations
 
-    def _send(self, reply: Reply, chosen: list[_Sent], batches: list[Buffer]) -> None:
+    def _send(self, reply: Reply, chosen: list[_Sent], found: list[ReadBatch]) -> None:
         runs: list[tuple[Key, int]] = []
         kept: list[Buffer] = []
         position = 0
         for sent in chosen:
-            own = batches[position : position + sent.batch_count]
+            own, error = readable(found[position : position + sent.batch_count])
             position += sent.batch_count
             key = sent.led.key
-            if self.met.get(key) is sent.follower:  # it may have been led away while the disk was read
+            if self.met.get(key) is not sent.follower:  # it may have been led away while the disk was read
+                continue
+            if error:
+                sent = self._set_aside(sent, own)
+            if own:
                 runs.append((key, sum(map(len, own))))
                 kept += own
                 self._unwritten.append(sent)
@@ -351,3 +366,18 @@ class Feed:
         self._number += 1
         self._answered_ns = self._broker.now_ns
         reply(Message(body=encode_answer(ErrorCode.NONE, self._number, told, marks, runs, kept)))
+
+    def _set_aside(self, sent: _Sent, own: list[Buffer]) -> _Sent:
+        """Behind `own` comes a batch that cannot be read: try it again later. What is sent all the same."""
+        led, follower = sent.led, sent.follower
+        follower.sent = scan(own[-1])[0].last_offset + 1 if own else sent.start
+        self._fresh.pop(led, None)
+        self._aside[led] = None
+        backoff_ms = self._broker.settings["replica.fetch.backoff.ms"]
+        self._broker.call_at(self._broker.now_ns + ms_to_ns(backoff_ms), lambda: self._try_again(led))
+        return sent._replace(end=follower.sent, whole=False)
+
+    def _try_again(self, led: Led) -> None:
+        self._aside.pop(led, None)
+        if not self._ended and self.met.get(led.key) is not None:
+            self.grown(led)

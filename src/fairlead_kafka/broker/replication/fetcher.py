@@ -7,6 +7,9 @@ A partition is first met: the pull says where its log ends and in which leader e
 be followed), or how to cut it. Until then, and again from the moment its leader epoch changes, batches that come for it are let fall,
 and the next pull names it again, so that its leader does not take them for written. An answer is asked for only when the one before
 is written, and synced where the topic asks for it: asking is acknowledging.
+
+Batches that are damaged, or do not fit, are their partition's matter: it is dropped, and met again after `replica.fetch.backoff.ms`; all
+others go on. A disk that fails is everybody's.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError, DecodeError
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.broker.controller import TopicImage
@@ -49,7 +53,7 @@ class FetcherState(Enum):
 class Followed:
     """One partition that is followed, in one leader epoch."""
 
-    __slots__ = ("epoch", "key", "number", "partition", "topic")
+    __slots__ = ("complaint", "epoch", "key", "number", "partition", "topic")
 
     def __init__(self, topic: TopicImage, number: int, key: Key, epoch: int, partition: Partition | None) -> None:
         self.topic = topic
@@ -58,6 +62,8 @@ class Followed:
         self.epoch = epoch
         self.partition = partition
         """None until something is written to it."""
+        self.complaint = ""
+        """Why it could not be followed last."""
 
     def meeting(self) -> tuple[Key, int, int, int]:
         """Where its log ends, for its leader to judge: a `Meeting`."""
@@ -187,13 +193,15 @@ class Fetcher:
             followed = self._followed.get(told.key)
             if followed is not None and told.key not in self._unmet:
                 self._told(followed, told)
-        try:
-            for key, batches in answer.runs:
+        for key, batches in answer.runs:
+            try:
                 self._append(key, batches)
-        except (BrokerError, DecodeError) as error:
-            self._complain(error)
-            self._pause()
-            return
+            except (BrokerError, DecodeError) as error:
+                if isinstance(error, BrokerError) and error.code == ErrorCode.KAFKA_STORAGE_ERROR:
+                    self._complain(error)
+                    self._pause()
+                    return
+                self._set_aside(self._followed[key], error)
         self.state = FetcherState.WRITING
         number = self._round
 
@@ -289,6 +297,23 @@ class Fetcher:
         """What was done for this stream raised: it begins anew, a little later."""
         self._complain(error)
         self._pause()
+
+    def _set_aside(self, followed: Followed, error: Exception) -> None:
+        """Of what came for this partition not all could be taken: its leader is told so, and it is met again later."""
+        if str(error) != followed.complaint:
+            followed.complaint = str(error)
+            text = "broker %d cannot follow %s-%d at broker %d: %s"
+            _logger.warning(text, self._broker.node_id, followed.topic.name, followed.number, self._leader, error)
+        key = followed.key
+        self._dropped[key] = None
+
+        def again() -> None:
+            if self._followed.get(key) is followed:
+                self._dropped.pop(key, None)
+                self._unmet[key] = followed
+                self.go_on()
+
+        self._broker.call_later(self._broker.settings["replica.fetch.backoff.ms"], again)
 
     def _complain(self, error: Exception) -> None:
         """Once for each reason, not at every try."""
