@@ -184,6 +184,50 @@ def test_when_the_log_cannot_be_written_nothing_changes_any_more() -> None:
     assert controller.image.topics["a"].partitions[0].leader == -1
 
 
+def test_who_leads_and_who_is_in_sync_changes_only_once_it_is_written() -> None:
+    """A replica that left those in sync of a controller that forgets it could lead later, without what was acknowledged meanwhile."""
+    disk = _Disk()
+    controller = make_controller(brokers=3, log=disk, replace=disk.replace)
+    controller.create_topic("a", assignments={0: [0, 1, 2], 1: [1, 0, 2], 2: [2, 1, 0]})
+
+    def seen(of: Controller) -> list[tuple[int, tuple[int, ...]]]:
+        return [(one.leader, one.isr) for one in of.image.topics["a"].partitions]
+
+    everybody = [(0, (0, 1, 2)), (1, (1, 0, 2)), (2, (2, 1, 0))]
+    assert seen(controller) == everybody
+    disk.full = True
+    controller.broker_stopped(0)
+    assert not controller.image.is_alive(0)
+    assert seen(controller) == [(-1, (0, 1, 2)), *everybody[1:]]
+    for now_ms in (0, 500, 1_000, 2_000):
+        assert controller.deadline_ns() is not None
+        controller.tick(now_ms * 1_000_000)
+    assert seen(controller) == [(-1, (0, 1, 2)), *everybody[1:]]
+    again = make_controller(brokers=0, replay=b"".join(disk.lines))
+    assert [isr for _leader, isr in seen(again)] == [isr for _leader, isr in everybody]
+    disk.full = False
+    controller.tick(3_000 * 1_000_000)
+    assert seen(controller) == [(1, (1, 2)), (1, (1, 2)), (2, (2, 1))]
+    again = make_controller(brokers=0, replay=b"".join(disk.lines))
+    assert [isr for _leader, isr in seen(again)] == [(1, 2), (1, 2), (2, 1)]
+
+
+def test_a_broker_that_comes_back_before_its_end_could_be_written_stays_in_sync() -> None:
+    disk = _Disk()
+    controller = make_controller(brokers=2, log=disk, replace=disk.replace)
+    controller.create_topic("a", assignments={0: [0, 1]})
+    disk.full = True
+    controller.broker_stopped(0)
+    controller.tick(0)
+    disk.full = False
+    controller.broker_started(node(0))
+    one = controller.image.topics["a"].partitions[0]
+    assert (one.leader, set(one.isr)) == (0, {0, 1})
+    controller.tick(1_000 * 1_000_000)
+    controller.tick(2_000 * 1_000_000)
+    assert (one.leader, set(one.isr)) == (0, {0, 1})
+
+
 def test_topics_of_one_request_are_one_decision() -> None:
     log: list[bytes] = []
     controller = make_controller(log=log)

@@ -8,6 +8,9 @@
 | stopping | leads only what nobody else can | it asked to leave in good order; fenced when it is gone |
 | disk failed | leads only what nobody else can; in sync only where nobody else is | it says so, and says so when its disk works again |
 
+A broker that is gone is gone, whether that can be written or not, and nobody leads what it led. Who leads then, and which replicas are in
+sync, changes only once it is written: until then they wait, and it is tried again every second.
+
 Each start is a new epoch; who speaks with an older one is told STALE_BROKER_EPOCH. That a broker is lost is found out by whoever has
 the connection to it (`broker.control`), and told by the broker itself where it shares the controller's thread.
 """
@@ -22,13 +25,16 @@ from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.ids import NO_LEADER, Node
 from fairlead_kafka.base.units import ms_to_ns
-from fairlead_kafka.broker.controller.elections import Electorate, after_coming, after_leaving, grown
+from fairlead_kafka.broker.controller.elections import Electorate, after_coming, after_leaving, changed, grown
 from fairlead_kafka.broker.controller.fold import ChangedPartition, MetadataRecord, broker_record, changed_records
 from fairlead_kafka.broker.controller.image import BrokerInfo, PartitionImage, TopicImage
 from fairlead_kafka.broker.controller.journal import Journal
 
 Decide = Callable[[PartitionImage, bool, int], PartitionImage | None]
 """A partition, whether unclean election is on for it, and who led it before a restart → what it is to become, or None."""
+
+TRY_AGAIN_MS = 1000
+"""How often the metadata log is tried again for what follows from a broker's end."""
 
 
 class Brokers:
@@ -38,6 +44,9 @@ class Brokers:
         self._journal = journal
         self._image = journal.image
         self._awaiting_since_ns: int | None = None
+        self._unwritten: dict[int, None] = {}
+        """Brokers that left while the metadata log could not be written: what follows from it is still to be decided."""
+        self._try_again_ns: int | None = None
         self.all_stopping = False
         """The cluster ends: nobody takes over from anybody. What is not replicated by now is not acknowledged (acks=all)."""
 
@@ -107,17 +116,32 @@ class Brokers:
     # --- Waiting after a restart
 
     def tick(self, now_ns: int) -> None:
-        """Time passes: stop waiting for brokers that a restart of the controller did not bring back."""
+        """Time passes: give up brokers that a restart of the controller did not bring back, decide what could not be written."""
         if not self._journal.awaited:
             self._awaiting_since_ns = None
         elif self._awaiting_since_ns is None:
             self._awaiting_since_ns = now_ns
         elif now_ns - self._awaiting_since_ns >= self._patience_ns():
             self._give_up()
+        if self._try_again_ns is not None and now_ns >= self._try_again_ns:
+            self._leave_again()
+        if not self._unwritten:
+            self._try_again_ns = None
+        elif self._try_again_ns is None or now_ns >= self._try_again_ns:
+            self._try_again_ns = now_ns + ms_to_ns(TRY_AGAIN_MS)
 
     def deadline_ns(self) -> int | None:
         """When `tick` has something to do."""
-        return None if self._awaiting_since_ns is None else self._awaiting_since_ns + self._patience_ns()
+        due = [] if self._awaiting_since_ns is None else [self._awaiting_since_ns + self._patience_ns()]
+        if self._unwritten:
+            due.append(self._try_again_ns or 0)
+        return min(due, default=None)
+
+    def _leave_again(self) -> None:
+        left, self._unwritten = self._unwritten, {}
+        for node_id in left:
+            if node_id not in self._image.eligible():  # else it came back, which was written
+                self._leave(node_id, self.electorate())
 
     def _patience_ns(self) -> int:
         return ms_to_ns(self._journal.configs.broker_settings()["broker.session.timeout.ms"])
@@ -134,8 +158,16 @@ class Brokers:
     def _leave(self, node_id: int, electorate: Electorate, *told: MetadataRecord, unclean: bool = True) -> None:
         changes = self.changes(lambda one, allowed, _: after_leaving(one, node_id, electorate, unclean and allowed))
         records = [*told, *changed_records(() if self.all_stopping else changes)]
-        if records:
-            self._journal.commit_fact(records)
+        if not records:
+            return
+        try:
+            self._journal.commit(records)
+        except BrokerError:
+            # Who leads now and who is in sync must be on the disk before anybody acts on it: a controller that starts again would not know
+            # that a replica had left those in sync, and might let it lead. That nobody leads it takes for granted.
+            lost = self.changes(lambda one, _unclean, _last: None if one.leader in electorate.alive else changed(one, leader=NO_LEADER))
+            self._journal.enact_fact([*told, *changed_records(lost)])
+            self._unwritten[node_id] = None
 
     def check_epoch(self, node_id: int, epoch: int) -> BrokerInfo:
         """The broker, if that is its present life. BrokerError: BROKER_ID_NOT_REGISTERED or STALE_BROKER_EPOCH."""

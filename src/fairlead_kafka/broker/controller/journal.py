@@ -104,12 +104,9 @@ class Journal(ClusterView):
         if self._replace is not None and self._written_bytes >= max(FOLD_MIN_BYTES, FOLD_FACTOR * self._snapshot_bytes):
             self._fold(self._replace)
 
-    def commit_fact(self, records: Iterable[MetadataRecord]) -> None:
-        """As `commit`, for what is so whether it can be written or not: a broker is gone, and a replay takes every broker for gone."""
-        records = list(records)
-        try:
-            self.commit(records)
-        except BrokerError:
+    def enact_fact(self, records: Sequence[MetadataRecord]) -> None:
+        """Apply what is so though it could not be written: a broker is gone, and a replay takes every broker for gone."""
+        if records:
             self._enact(records, encode_decision(records))
 
     def ensure_cluster_id(self) -> None:
