@@ -12,7 +12,7 @@ from fairlead_kafka import TopicPartition
 from fairlead_kafka.spark.exactly_once.driver import Committer, Step
 from fairlead_kafka.spark.exactly_once.parts import Part, Writing
 from fairlead_kafka.spark.exactly_once.settings import Guarantee
-from fairlead_kafka.spark.exactly_once.task import TaskStep, prefix_of, prepare
+from fairlead_kafka.spark.exactly_once.task import TaskStep, is_task_of, prepare
 
 TASKS = 3
 GUARANTEE = Guarantee()
@@ -73,7 +73,7 @@ class Query:
 
     def open_transactions(self) -> list[str]:
         with fairlead_kafka.Admin({"bootstrap.servers": self.client["bootstrap.servers"]}) as admin:
-            return [each for each in admin.list_transactions(["Ongoing"]) if each.startswith(prefix_of(GUARANTEE, self.name))]
+            return [each for each in admin.list_transactions(["Ongoing"]) if is_task_of(GUARANTEE, self.name, each)]
 
     def time_out(self, part: Part) -> None:
         """What a coordinator does to a transaction that is open for too long: abort it, under an epoch of its own."""

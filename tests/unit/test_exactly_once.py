@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
+import uuid
 from collections.abc import Iterator
 
 import pyarrow as pa
@@ -128,6 +129,27 @@ def test_a_driver_that_was_replaced_decides_nothing(query: Query) -> None:
     with pytest.raises(ProducerFenced):
         Committer(query.client, GUARANTEE, query.name, reached).commit(0, parts)
     assert query.visible() == query.all_rows(0)
+
+
+def test_a_query_leaves_the_transactions_of_one_alone_whose_name_begins_like_an_id_of_its_own(
+    query: Query, cluster: fairlead_kafka.Cluster
+) -> None:
+    other = Query(cluster.bootstrap_servers, f"{query.name}-task-b")
+    parts = other.tasks(0)
+    query.commit(0)
+    assert len(other.open_transactions()) == TASKS
+    assert other.driver().commit(0, parts)
+    assert other.visible() == other.all_rows(0)
+
+
+@pytest.mark.parametrize("name", ["a-task-b", "a-task-", "a-task-" + "0" * 32, "a-task", "A", ""])
+def test_no_id_is_one_of_two_names(name: str) -> None:
+    drawn = uuid.uuid4().hex
+    mine, theirs = (f"{tasks.prefix_of(GUARANTEE, of)}{drawn}" for of in ("a", name))
+    assert tasks.is_task_of(GUARANTEE, "a", mine)
+    assert tasks.is_task_of(GUARANTEE, name, theirs)
+    assert not tasks.is_task_of(GUARANTEE, "a", theirs)
+    assert not tasks.is_task_of(GUARANTEE, name, mine)
 
 
 def test_what_another_driver_has_aborted_is_not_committed(query: Query) -> None:

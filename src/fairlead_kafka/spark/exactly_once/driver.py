@@ -17,7 +17,7 @@ from fairlead_kafka.spark.exactly_once.errors import TIMES, CheckpointBehind, No
 from fairlead_kafka.spark.exactly_once.log import CommitLog
 from fairlead_kafka.spark.exactly_once.parts import Decision, Part, Writing
 from fairlead_kafka.spark.exactly_once.settings import Guarantee, settings_for, transaction_timeout_ms
-from fairlead_kafka.spark.exactly_once.task import prefix_of
+from fairlead_kafka.spark.exactly_once.task import is_task_of
 
 T = TypeVar("T")
 LOGGER = logging.getLogger("fairlead_kafka.spark")
@@ -144,8 +144,9 @@ class Committer:
 
     def _left_over(self, admin: Admin, chosen: Sequence[Part]) -> tuple[PreparedTransaction, ...]:
         """Transactions of the query that are open and not wanted: of attempts that lost, of tasks and drivers that died."""
-        prefix, wanted = prefix_of(self._guarantee, self._name), {part.transaction.transactional_id for part in chosen}
-        listed = [each for each in admin.list_transactions(["Ongoing"]) if each.startswith(prefix) and each not in wanted]
+        wanted = {part.transaction.transactional_id for part in chosen}
+        ongoing = admin.list_transactions(["Ongoing"])
+        listed = [each for each in ongoing if is_task_of(self._guarantee, self._name, each) and each not in wanted]
         found = []
         for some in self._in_turn(listed):
             try:

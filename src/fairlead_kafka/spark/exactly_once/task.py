@@ -10,6 +10,7 @@ last transaction has ended.
 from __future__ import annotations
 
 import os
+import re
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
@@ -27,6 +28,8 @@ from fairlead_kafka.spark.exactly_once.settings import Guarantee, settings_for, 
 from fairlead_kafka.spark.writing import send_all
 
 _ENDED = frozenset({"Empty", "CompleteCommit", "CompleteAbort"})
+_DRAWN = re.compile("[0-9a-f]{32}")
+"""What a task draws for its id: `uuid.uuid4().hex`."""
 _used: dict[tuple[int, str], dict[str, int]] = {}
 """(This process, prefix of ids) → id → the batch that it was used for last. Spark's workers live on from task to task."""
 
@@ -40,8 +43,17 @@ class TaskStep(Enum):
 
 
 def prefix_of(guarantee: Guarantee, name: str) -> str:
-    """What the transactional ids of the tasks of `name` begin with."""
+    """What the transactional ids of the tasks of `name` begin with; those of a task of another name may begin so too."""
     return f"{guarantee.id_prefix}-{name}-task-"
+
+
+def is_task_of(guarantee: Guarantee, name: str, transactional_id: str) -> bool:
+    """True if a task of `name` made up this id: nothing but what it drew follows the prefix.
+
+    What it draws has one length and no dash, so no id is one of two names, not even of `a` and `a-task-b`.
+    """
+    prefix = prefix_of(guarantee, name)
+    return transactional_id.startswith(prefix) and _DRAWN.fullmatch(transactional_id, len(prefix)) is not None
 
 
 def prepare(
