@@ -11,6 +11,7 @@ from fairlead_kafka.core import effects as fx
 from fairlead_kafka.core import events as ev
 from fairlead_kafka.records import Compression, Slice, columns_from_lists, encode
 from fairlead_kafka.wire import ApiKey, FrameReader, Message, decode_response, encode_request
+from tests.support.checked import checked
 
 WALL_MS = 1_700_000_000_000
 
@@ -150,7 +151,7 @@ class Driver:
         self.start()
 
     def start(self) -> Answer:
-        self.broker = Broker(0, self.controller, "/data", random.Random(11))
+        self.broker = checked(Broker(0, self.controller, "/data", random.Random(11)))
         self.clients.clear()
         self._connection = 0
         answer = Answer()

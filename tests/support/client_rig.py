@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fairlead_kafka.runtime import Completion, VirtualHost
+from tests.support.checked import checked
 from tests.support.fake_fetch_broker import FakeCluster
 
 
@@ -42,7 +43,7 @@ def drive_faces(monkeypatch: Any, host: VirtualHost) -> None:
         return completion._value
 
     def open_host(make: Callable[[Any], Any], name: str = "") -> VirtualHosted:
-        return VirtualHosted(host, make(random.Random(1)))
+        return VirtualHosted(host, checked(make(random.Random(1))))
 
     monkeypatch.setattr(Completion, "result", result)
     for module in ("consumer_reading", "admin_calls"):

@@ -15,6 +15,7 @@ import fairlead_kafka.client.producer_core as producer_module
 from fairlead_kafka.base.errors import TimedOut
 from fairlead_kafka.client.producer import Producer
 from fairlead_kafka.runtime import VirtualHost
+from tests.support.checked import checked
 from tests.support.producer_brokers import FakeCluster
 
 
@@ -50,7 +51,7 @@ class Rig:
         monkeypatch.setattr(hosting.Completion, "result", self._patched(hosting.Completion.result))
 
     def _open_host(self, machine_factory: Callable[[Any], Any], name: str = "") -> VirtualHosted:
-        return VirtualHosted(self.host, machine_factory(random.Random(self.seed)))
+        return VirtualHosted(self.host, checked(machine_factory(random.Random(self.seed))))
 
     def _patched(self, original: Any) -> Any:
         def result(completion: Any, timeout_s: float | None = None) -> Any:

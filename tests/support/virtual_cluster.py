@@ -20,6 +20,7 @@ from fairlead_kafka.records import decode
 from fairlead_kafka.runtime import Completion, Handle, VirtualHost
 from fairlead_kafka.wire import ApiKey, FrameReader, Message, decode_response, encode_request
 from tests.support.broker_driver import batch, fetch_fields, produce_fields
+from tests.support.checked import checked
 
 FIRST_PORT = 9092
 PATIENCE_MS = 60_000
@@ -106,7 +107,7 @@ class VirtualCluster:
     def start(self, node_id: int) -> None:
         broker = Broker(node_id, self.controller, f"/data/{node_id}", random.Random(node_id), port=FIRST_PORT + node_id)
         broker.rack = self.racks[node_id] if self.racks else None
-        handle = self.host.add(broker)
+        handle = self.host.add(checked(broker))
         broker.wake = lambda: self.host.wake(handle)
         self.brokers[node_id], self.handles[node_id] = broker, handle
         started = Completion()

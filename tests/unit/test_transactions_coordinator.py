@@ -79,9 +79,11 @@ def test_each_request_in_each_state(cluster: VirtualCluster, state: TransactionS
     assert state_of(cluster) == AFTER.get((state, request_number), state).value
 
 
-@pytest.mark.parametrize("state", [_DEAD, _FENCE], ids=lambda state: state.value)
-def test_states_that_pass_by_are_answered_with_come_again(cluster: VirtualCluster, state: TransactionState) -> None:
-    producer = in_state(cluster, _ONGOING)
+@pytest.mark.parametrize(("state", "before"), [(_DEAD, _EMPTY), (_FENCE, _ONGOING)], ids=["Dead", "PrepareEpochFence"])
+def test_states_that_pass_by_are_answered_with_come_again(
+    cluster: VirtualCluster, state: TransactionState, before: TransactionState
+) -> None:
+    producer = in_state(cluster, before)
     cluster.transaction("payments").pending = state
     assert [ask(producer) for ask in ASKS] == [BUSY] * 4
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
+from fairlead_kafka.base.checks import holds, same
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.units import ms_to_ns
@@ -142,6 +143,21 @@ class FetchSession:
         for want in self.wants.values():
             self._unwatch(want)
 
+    def check(self) -> None:
+        """What is watched, and what may have news, are partitions that are wanted; CheckFailed if not."""
+        what = f"fetch session {self.session_id}"
+        same(f"{what}: partitions wanted", list(self.wants), [want.key for want in self.wants.values()])
+        wants = set(self.wants.values())
+        holds(f"{what}: one that is not wanted may have news", wants.issuperset(self.ready))
+        same(f"{what}: partitions watched", self._watching, {want.watched: want for want in wants if want.watched is not None})
+        if self.session_id != NO_SESSION:
+            deaf = [want.key for want in wants if want not in self.ready and want.watched is None]
+            holds(f"{what}: news of {deaf} would not be heard", not deaf)
+
+    def watches(self, partition: Partition) -> bool:
+        """True if it is to hear of `partition`."""
+        return partition in self._watching
+
     def _forget(self, key: Hashable) -> None:
         want = self.wants.pop(key, None)
         if want is not None:
@@ -190,6 +206,26 @@ class FetchSessions:
         self._sessions[known.session_id] = self._sessions.pop(known.session_id)
         known.go_on(message)
         return known
+
+    def check(self) -> None:
+        """Sessions and the purgatory agree on who waits for what, and nobody is left there; CheckFailed if not."""
+        same("ids of fetch sessions", list(self._sessions), [session.session_id for session in self._sessions.values()])
+        used_ns = [session.used_ns for session in self._sessions.values()]
+        holds("fetch sessions are not in the order of their use", used_ns == sorted(used_ns))
+        waiters = self._broker.purgatory.waiters()
+        for session in self._sessions.values():
+            session.check()
+        for partition, found in waiters.items():
+            for waiter in found:
+                assert isinstance(waiter, FetchSession)
+                waiter.check()
+                holds(f"{partition} has a waiter that does not know it", waiter.watches(partition))
+                kept = self._sessions.get(waiter.session_id) is waiter
+                holds(f"a fetch session that has ended waits for {partition}", kept or waiter.waiting is not None)
+        for session in self._sessions.values():
+            for want in session.wants.values():
+                if want.watched is not None:
+                    holds(f"{want.key} is watched by its session alone", session in waiters.get(want.watched, ()))
 
     def _free_id(self) -> int:
         """An id for a new session; NO_SESSION if there is no room."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from fairlead_kafka.base.checks import holds
 from fairlead_kafka.broker.guard import Guard, Owner
 from fairlead_kafka.broker.log import Partition
 from fairlead_kafka.broker.timers import Timer
@@ -57,6 +58,14 @@ class Purgatory:
         for waiter, owner in list(self._waiters.get(partition, {}).items()):
             self._guard.call(owner, waiter.lost, partition)
 
+    def check(self) -> None:
+        """Only partitions that somebody waits for are kept; CheckFailed if not."""
+        holds("a partition is kept that nobody waits for", all(self._waiters.values()))
+
+    def waiters(self) -> dict[Partition, list[Waiter]]:
+        """Who waits for what."""
+        return {partition: list(waiters) for partition, waiters in self._waiters.items()}
+
     def __len__(self) -> int:
         return len(self._waiters)
 
@@ -85,6 +94,11 @@ class Deadlines:
     def cancel(self, number: int) -> None:
         """Not needed any more; no harm if it was called."""
         self._due.pop(number, None)
+
+    def check(self) -> None:
+        """Somebody looks before the first of them is over; CheckFailed if not."""
+        first = min((deadline_ns for deadline_ns, _ in self._due.values()), default=None)
+        holds(f"a deadline at {first}, the next look at {self._looking_ns}", first is None or first >= (self._looking_ns or first + 1))
 
     def _look_at(self, deadline_ns: int) -> None:
         if self._looking_ns is None or deadline_ns < self._looking_ns:

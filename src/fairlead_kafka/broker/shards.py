@@ -17,6 +17,7 @@ from functools import partial
 from typing import Generic, Protocol, TypeVar
 from uuid import UUID
 
+from fairlead_kafka.base.checks import same
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.ids import NO_LEADER_EPOCH
@@ -140,6 +141,11 @@ class Shards(Generic[AnyShard]):
         if not shard.loaded:
             raise BrokerError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"what is known of {self._what} {key!r} is being read")
         return shard
+
+    def check(self) -> None:
+        """Each shard is of the partition and the reign that it is kept for; CheckFailed if not."""
+        same(f"{self._topic}: partitions led", set(self._led), set(self._reigns))
+        same(f"{self._topic}: shards", list(self._led), [shard.partition for shard in self._led.values()])
 
     def _changed(self, change: Change) -> None:
         """Follow the controller. It calls in the step of the broker that asked for the change: files are for a step of our own."""

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 from uuid import UUID
 
+from fairlead_kafka.base.checks import holds
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.ids import NO_LEADER_EPOCH, TopicPartition
 
@@ -95,6 +96,10 @@ class FetchSession:
             self._epoch = 1 if session_id != NO_SESSION else FULL_EPOCH
         else:
             self._epoch = self._epoch + 1 if self._epoch < _EPOCH_MAX else 1
+
+    def check(self) -> None:
+        """A session that goes on has an id; CheckFailed if not."""
+        holds(f"fetch session {self._id} is at epoch {self._epoch}", self._epoch == FULL_EPOCH or (self._epoch > 0 and self._id > 0))
 
     def failed(self, code: int = ErrorCode.NONE) -> None:
         """The request got no answer, or an error for the whole of it: the next one is full, and closes what the broker may still have."""

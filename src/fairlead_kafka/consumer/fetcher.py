@@ -11,17 +11,18 @@ and only as long as that one answers.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from fairlead_kafka.base.checks import holds, same
 from fairlead_kafka.base.codes import ErrorCode, policy
 from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import BrokerError, DecodeError, UnsupportedVersion
 from fairlead_kafka.base.ids import NO_LEADER, NO_OFFSET, Node, TopicPartition
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.consumer.fetch_session import NO_SESSION, SESSION_ERRORS, Asked, FetchSession
-from fairlead_kafka.consumer.partition import Chunk, PartitionState, end_of_batches
+from fairlead_kafka.consumer.partition import Chunk, PartitionState, Phase, end_of_batches
+from fairlead_kafka.consumer.waiting import Waiting
 from fairlead_kafka.core.backoff import Backoff
 from fairlead_kafka.core.machine import Dice
 from fairlead_kafka.core.metadata import NO_TOPIC_ID
@@ -68,9 +69,7 @@ class Fetcher:
         """Partitions that are read at another replica than the leader."""
         self._sessions: dict[int, FetchSession] = {}
         self._under_way: set[int] = set()
-        self._undelivered_bytes: dict[int, int] = {}
-        self._chunks: deque[Chunk] = deque()
-        self._parked: dict[TopicPartition, list[Chunk]] = {}
+        self.waiting = Waiting(self._partition_max_bytes)
         self.now_ns = 0
         """The time of this step; its owner sets it first."""
         self.requests = 0
@@ -85,72 +84,7 @@ class Fetcher:
 
     def drop_stale(self) -> None:
         """Drop chunks that a seek or a new assignment made obsolete."""
-        kept: deque[Chunk] = deque()
-        for chunk in self._chunks:
-            if self._current(chunk):
-                kept.append(chunk)
-            else:
-                self._undelivered_bytes[chunk.node_id] -= len(chunk.data)
-        self._chunks = kept
-        for partition in list(self._parked):
-            chunks = [chunk for chunk in self._parked.pop(partition) if self._current(chunk)]
-            if chunks:
-                self._parked[partition] = chunks
-
-    def park(self, state: PartitionState) -> None:
-        """Set the chunks of a paused partition aside, out of the budget: up to max.partition.fetch.bytes, the rest is fetched again."""
-        mine = [chunk for chunk in self._chunks if chunk.partition == state.partition]
-        self._chunks = deque(chunk for chunk in self._chunks if chunk.partition != state.partition)
-        kept: list[Chunk] = []
-        kept_bytes = 0
-        for chunk in mine:
-            self._undelivered_bytes[chunk.node_id] -= len(chunk.data)
-            if kept and kept_bytes + len(chunk.data) > self._partition_max_bytes:
-                state.position = chunk.start
-                break
-            kept.append(chunk)
-            kept_bytes += len(chunk.data)
-        for chunk in mine[len(kept) + 1 :]:
-            self._undelivered_bytes[chunk.node_id] -= len(chunk.data)
-        if kept:
-            self._parked[state.partition] = kept
-
-    def unpark(self, state: PartitionState) -> None:
-        """Put what `park` set aside at the front again."""
-        chunks = self._parked.pop(state.partition, [])
-        for chunk in chunks:
-            self._undelivered_bytes[chunk.node_id] += len(chunk.data)
-        self._chunks.extendleft(reversed(chunks))
-
-    def take(self, max_bytes: int) -> list[Chunk]:
-        """The oldest chunks: one at least, if there is any, then as long as the sum stays within `max_bytes`."""
-        taken: list[Chunk] = []
-        size_bytes = 0
-        while self._chunks and (not taken or size_bytes + len(self._chunks[0].data) <= max_bytes):
-            chunk = self._chunks.popleft()
-            taken.append(chunk)
-            size_bytes += len(chunk.data)
-            self._undelivered_bytes[chunk.node_id] -= len(chunk.data)
-        return taken
-
-    def position(self, state: PartitionState) -> int:
-        """The offset of the next record to hand over."""
-        return self.positions().get(state.partition, state.position)
-
-    def positions(self) -> dict[TopicPartition, int]:
-        """The same for all partitions of which data wait."""
-        found: dict[TopicPartition, int] = {partition: chunks[0].start for partition, chunks in self._parked.items()}
-        for chunk in self._chunks:
-            found.setdefault(chunk.partition, chunk.start)
-        return found
-
-    def waits(self, partition: TopicPartition) -> bool:
-        """True if data of `partition` was fetched and not handed over."""
-        return any(chunk.partition == partition for chunk in self._chunks)
-
-    def undelivered_bytes(self) -> int:
-        """Bytes fetched and not handed over."""
-        return sum(len(chunk.data) for chunk in self._chunks)
+        self.waiting.keep(self._current)
 
     def open_sessions(self) -> dict[int, int]:
         """Node id → id of the session that it keeps for this consumer."""
@@ -166,10 +100,8 @@ class Fetcher:
         if self._grouped_version != metadata.version:
             self._grouped_version = metadata.version
             self._by_node = {}
-            for partition, state in self._line.items():
-                node_id = metadata.leader(*partition) if state.read_replica == NO_LEADER else state.read_replica
-                if node_id != NO_LEADER:
-                    self._by_node.setdefault(node_id, {})[partition] = state
+            for partition, node_id in self._nodes_of(self._line).items():
+                self._by_node.setdefault(node_id, {})[partition] = self._line[partition]
         for node_id, line in self._by_node.items():
             if node_id in self._under_way or not self._room_bytes(node_id):
                 continue
@@ -189,13 +121,37 @@ class Fetcher:
         state.failures += 1
         self._resting[state.partition] = state
 
+    def check(self, partitions: dict[TopicPartition, PartitionState]) -> None:
+        """What waits, and who is read where, is what the `partitions` assigned call for, between two steps; CheckFailed if not."""
+        same("partitions in line", self._line, partitions)
+        self.waiting.check(partitions)
+        for partition, state in partitions.items():
+            if state.retry_at_ns > self.now_ns:
+                holds(f"{partition} rests for ever", self._resting.get(partition) is state)
+            at_leader = state.read_replica == NO_LEADER
+            holds(f"{partition} is read at node {state.read_replica} for ever", at_leader or self._redirected.get(partition) is state)
+            holds(f"{partition} is fetched without a position", state.phase is not Phase.FETCHING or state.position >= 0)
+        if self._grouped_version == self._network.metadata.version:
+            grouped = {partition: node_id for node_id, line in self._by_node.items() for partition in line}
+            same("partitions by node", grouped, self._nodes_of(partitions))
+        for node_id in self._under_way:
+            holds(f"a fetch is under way to node {node_id}, which has no request", self._network.in_flight(node_id) > 0)
+        for session in self._sessions.values():
+            session.check()
+
+    def _nodes_of(self, partitions: dict[TopicPartition, PartitionState]) -> dict[TopicPartition, int]:
+        """Where each partition that can be read is read."""
+        leader = self._network.metadata.leader
+        found = {of: leader(*of) if state.read_replica == NO_LEADER else state.read_replica for of, state in partitions.items()}
+        return {partition: node_id for partition, node_id in found.items() if node_id != NO_LEADER}
+
     def _current(self, chunk: Chunk) -> bool:
         state = self._line.get(chunk.partition)
         return state is not None and state.generation == chunk.generation
 
     def _room_bytes(self, node_id: int) -> int:
         """Bytes that the next request to a node may ask for; 0 until a quarter of the budget is free, so that requests stay large."""
-        room = self._max_bytes - self._undelivered_bytes.get(node_id, 0)
+        room = self._max_bytes - self.waiting.of_node(node_id)
         return room if room >= max(1, self._max_bytes // 4) else 0
 
     def _stays_at_replica(self, state: PartitionState) -> bool:
@@ -343,8 +299,7 @@ class Fetcher:
             return
         aborted = tuple((each.producer_id, each.first_offset) for each in part.aborted_transactions or ()) if committed else ()
         chunk = Chunk(state.partition, state.generation, state.position, state.end, next_offset, data, node_id, aborted)
-        self._chunks.append(chunk)
-        self._undelivered_bytes[node_id] = self._undelivered_bytes.get(node_id, 0) + len(data)
+        self.waiting.add(chunk)
         self.fetched_bytes += len(data)
         state.position, state.last_epoch = next_offset, epoch
         for line in (self._line, self._by_node.get(node_id, {})):

@@ -7,11 +7,11 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from fairlead_kafka.base.checks import holds, same
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import BrokerError, FairleadError, UsageError
 from fairlead_kafka.base.ids import NO_LEADER_EPOCH, NO_OFFSET, TopicPartition
-from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.consumer.fetcher import Fetcher
 from fairlead_kafka.consumer.groups import Gate, GroupDesk, Membership
 from fairlead_kafka.consumer.operations import (
@@ -29,7 +29,7 @@ from fairlead_kafka.consumer.operations import (
     TellPosition,
 )
 from fairlead_kafka.consumer.parting import Parting
-from fairlead_kafka.consumer.partition import PartitionState, Phase, Signal, failure_to_tell
+from fairlead_kafka.consumer.partition import PartitionState, Phase, Signal, failure_to_tell, missing
 from fairlead_kafka.consumer.placing import Placing
 from fairlead_kafka.consumer.topics import describe_topics
 from fairlead_kafka.core.backoff import Backoff
@@ -45,9 +45,6 @@ from fairlead_kafka.core.partition_offsets import (
     leader_problem,
 )
 from fairlead_kafka.core.script import Scripts, late
-
-MISSING_GRACE_MS = 1_000
-"""How long a topic must have been missing before a poll that found nothing says so: one just created may not be known yet."""
 
 
 class ConsumerMachine:
@@ -156,10 +153,20 @@ class ConsumerMachine:
         return {
             "fetch_requests": self._fetcher.requests,
             "fetched_bytes": self._fetcher.fetched_bytes,
-            "undelivered_bytes": self._fetcher.undelivered_bytes(),
+            "undelivered_bytes": self._fetcher.waiting.size_bytes(),
             "assigned_partitions": len(self._partitions),
             "lag": lags,
         }
+
+    def check(self) -> None:
+        """What is kept twice agrees, between two steps; CheckFailed if not. For tests and the simulator."""
+        if not self._closed:
+            self._fetcher.check(self._partitions)
+            same("partitions by name", list(self._partitions), [state.partition for state in self._partitions.values()])
+            failed = [state for state in self._partitions.values() if state.error is not None]
+            holds("a partition failed and nobody tells", bool(self._moved) or failed == self._failed)
+        if self._group is not None:
+            self._group.check()
 
     # Operations
 
@@ -215,10 +222,11 @@ class ConsumerMachine:
         self.answer(operation, self.generations())
 
     def _set_paused(self, operation: SetPaused) -> None:
+        waiting = self._fetcher.waiting
         for state in [self._state(partition) for partition in operation.partitions]:
             if state.paused != operation.paused:
                 state.paused = operation.paused
-                (self._fetcher.park if operation.paused else self._fetcher.unpark)(state)
+                (waiting.park if operation.paused else waiting.unpark)(state)
         self.answer(operation)
 
     def _take(self, operation: Take) -> None:
@@ -290,7 +298,7 @@ class ConsumerMachine:
 
     def positions(self) -> dict[TopicPartition, int]:
         """The position of each partition assigned that has one: the offset of the next record to hand over."""
-        waiting = self._fetcher.positions()
+        waiting = self._fetcher.waiting.positions()
         placed = ((partition, state) for partition, state in self._partitions.items() if state.position != NO_OFFSET)
         return {partition: waiting.get(partition, state.position) for partition, state in placed}
 
@@ -358,29 +366,21 @@ class ConsumerMachine:
             self.answer(self._takes.popleft(), [], error)
         while self._takes:
             failed = self._failure()
-            chunks = self._fetcher.take(self._takes[0].max_bytes) if failed is None else []
+            chunks = self._fetcher.waiting.take(self._takes[0].max_bytes) if failed is None else []
             if failed is None and not chunks and not self._finished():
                 break
             self.answer(self._takes.popleft(), chunks, failed)
         for take in [take for take in self._takes if self._now_ns >= take.deadline_ns]:
             self._takes.remove(take)
-            self.answer(take, [], self._failure(late=True) or self._missing())
+            self.answer(take, [], self._failure(late=True) or missing(self._partitions, self._network.metadata, self._now_ns))
 
     def _failure(self, late: bool = False) -> Exception | None:
-        telling = [state for state in self._failed if not state.paused and not self._fetcher.waits(state.partition)]
+        telling = [state for state in self._failed if not state.paused and not self._fetcher.waiting.of_partition(state.partition)]
         return failure_to_tell(telling, late or len(telling) == len(self._partitions))
 
     def _finished(self) -> bool:
         """True if a range is read to its end: nothing more will come."""
         return self._ranged and all(state.position >= state.end for state in self._partitions.values())
-
-    def _missing(self) -> Exception | None:
-        """The error of a partition that the cluster has not had for a while."""
-        for partition, state in self._partitions.items():
-            since_ns = state.missing_since_ns
-            if since_ns is not None and self._now_ns - since_ns >= ms_to_ns(MISSING_GRACE_MS):
-                return leader_problem(self._network.metadata, partition)
-        return None
 
     def _answer_askers(self) -> None:
         waiting: list[TellPosition] = []
@@ -391,7 +391,7 @@ class ConsumerMachine:
             elif state.error is not None:
                 self.answer(asker, error=state.error)
             elif state.position != NO_OFFSET:
-                self.answer(asker, self._fetcher.position(state))
+                self.answer(asker, self.positions()[asker.partition])
             elif self._now_ns >= asker.deadline_ns:
                 problem = leader_problem(self._network.metadata, asker.partition)
                 self.answer(asker, error=late(f"position of {asker.partition}", problem, self._network))

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import NamedTuple
 
 from fairlead_kafka.base.ids import NO_LEADER, NO_LEADER_EPOCH, NO_OFFSET, TopicPartition
+from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.consumer.operations import NO_END
+from fairlead_kafka.core.metadata import Metadata
+from fairlead_kafka.core.partition_offsets import leader_problem
 from fairlead_kafka.records.layout import HEADER_SIZE_BYTES, LAST_OFFSET_DELTA, LENGTH_PREFIX_BYTES
+
+MISSING_GRACE_MS = 1_000
+"""How long a topic must have been missing before a poll that found nothing says so: one just created may not be known yet."""
 
 
 class Phase(Enum):
@@ -130,6 +136,15 @@ def failure_to_tell(failed: Iterable[PartitionState], again: bool) -> Exception 
         if state.error is not None and (again or not state.told):
             state.told = True
             return state.error
+    return None
+
+
+def missing(partitions: Mapping[TopicPartition, PartitionState], metadata: Metadata, now_ns: int) -> Exception | None:
+    """The error of a partition that the cluster has not had for a while."""
+    for partition, state in partitions.items():
+        since_ns = state.missing_since_ns
+        if since_ns is not None and now_ns - since_ns >= ms_to_ns(MISSING_GRACE_MS):
+            return leader_problem(metadata, partition)
     return None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from heapq import heapify, heappop, heappush, heapreplace
 
+from fairlead_kafka.base.checks import holds, same
 from fairlead_kafka.core.machine import Dice
 
 
@@ -131,6 +132,22 @@ class Account:
             for heap, partition in self._taken:
                 heappush(heap, self._entry(partition))
             self._taken.clear()
+
+    def check(self) -> None:
+        """Sums and heaps are those of the bytes placed; CheckFailed if not."""
+        counted = [partition for partition in range(len(self.placed_bytes)) if partition not in self._away]
+        same("partitions in account", sorted(partition for _, partition in self._members), counted)
+        sums: dict[int, tuple[int, int]] = {}
+        for partition in counted:
+            total_bytes, count = sums.get(self._group_of[partition], (0, 0))
+            sums[self._group_of[partition]] = (total_bytes + self.placed_bytes[partition], count + 1)
+        same("bytes in account by group", self._sums, sums)
+        least = min((self.placed_bytes[partition] for partition in counted), default=None)
+        same("fewest bytes in account", self.least_bytes(), least)
+        turns = [entry[2] for heap in self._groups.values() for entry in heap] + [partition for _, partition in self._taken]
+        same("partitions that have turns", sorted(turns), sorted(self._group_of))
+        noted = [entry[1:] for heap in self._groups.values() for entry in heap] + self._members
+        holds("a heap of the account is ahead of its partitions", all(size <= self.placed_bytes[partition] for size, partition in noted))
 
     def _head(self, heap: list[tuple[int, int, int]]) -> tuple[int, int, int]:
         """The first entry, made to tell the truth: bytes may have been added since it was entered."""

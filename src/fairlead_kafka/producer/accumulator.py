@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect
-from collections import deque
-from collections.abc import Callable
+from collections import Counter, deque
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
+from fairlead_kafka.base.checks import holds, same
 from fairlead_kafka.base.codes import policy
 from fairlead_kafka.base.errors import BrokerError, FairleadError, InvalidRecord, TimedOut
 from fairlead_kafka.core.connections import NEVER_NS
@@ -161,6 +162,35 @@ class Accumulator:
             # One partition that is stuck must not keep the entries of all batches that were settled behind it.
             self._expiries = deque(each for each in self._expiries if not each.done)
             self._compact_at = 2 * len(self._expiries) + _EXPIRIES_SLACK
+
+    def check(self, open_handovers: Iterable[Handover]) -> None:
+        """Every row of a hand-over that is not settled waits at one place; queues and schedule agree. CheckFailed if not."""
+        unsettled = self.batches()
+        deadlines = [batch.deadline_ns for batch in self._expiries]
+        holds("batches expire out of order", deadlines == sorted(deadlines))
+        same("topics that wait for metadata", set(self._waiting), {name for name, topic in self.topics.items() if topic.unbound})
+        late = {name: topic.late for name, topic in self.topics.items() if topic.late is not None}
+        same("topics that wait for brokers", set(self.late), {name for name, queue in late.items() if queue.stretches})
+        rows: Counter[Handover] = Counter()
+        by_queue: dict[PartitionQueue, list[Batch]] = {}
+        for batch in unsettled:
+            by_queue.setdefault(batch.queue, []).append(batch)
+            for handover, start, stop, _, _ in batch.pieces:
+                rows[handover] += stop - start
+        for handover in (handover for topic in self.topics.values() for handover in topic.unbound):
+            rows[handover] += handover.rows
+        for queue in late.values():
+            queue.check()
+            for stretch in queue.stretches:
+                rows[stretch.handover] += stretch.count - stretch.position
+        for handover in open_handovers:
+            same(f"rows of hand-over {handover.serial} that are not settled", handover.rows, rows.pop(handover, 0))
+        same("rows that wait and are settled", sum(rows.values()), 0)
+        queues = [queue for topic in self.topics.values() for queue in topic.used()]
+        for each in queues:
+            each.check(by_queue.get(each, ()))
+        self._schedule.check(queues)
+        self.share.check(self.topics.values(), unsettled)
 
     # Binding
 

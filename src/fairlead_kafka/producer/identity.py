@@ -7,9 +7,12 @@ that its batch carries.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from fairlead_kafka.base.checks import holds, same
 from fairlead_kafka.base.errors import UsageError
 from fairlead_kafka.base.ids import NO_OFFSET, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
 from fairlead_kafka.producer.sequences import EPOCH_MAX, follows, last_sequence, sequence_after
@@ -203,6 +206,19 @@ class PartitionSequences:
         self.rewrite = True
         if (self.producer_id, self.epoch) == (identity.producer_id, identity.epoch):
             identity.bump_wanted = True
+
+    def check(self, what: str, numbered: Sequence[Batch]) -> None:
+        """`numbered`: the partition's batches that have a sequence and are not settled. CheckFailed if something differs."""
+        same(f"{what}: batches outstanding", set(self.outstanding), set(numbered))
+        serials = [batch.serial for batch in self.outstanding]
+        holds(f"{what}: outstanding batches are out of order: {serials}", serials == sorted(serials))
+        batches = self.outstanding
+        for first, second in pairwise(batches):
+            follow = sequence_after(first.base_sequence, first.count) == second.base_sequence
+            holds(f"{what}: {second.base_sequence} follows {first} at {first.base_sequence}", follow or self.rewrite or self.unresolved)
+        if batches and not self.rewrite:
+            last = batches[-1]
+            same(f"{what}: next sequence", self.next_sequence, sequence_after(last.base_sequence, last.count))
 
     def resolve(self, identity: Identity, in_flight: int) -> None:
         """If all answers are in, decide what became of a batch that was given up (`TransactionManager.maybeResolveSequences`)."""

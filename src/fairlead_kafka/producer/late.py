@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fairlead_kafka.base.checks import holds, same
 from fairlead_kafka.partitioning import LatePolicy
 from fairlead_kafka.producer.batch import GROWTH_BYTES
 from fairlead_kafka.producer.handover import Handover, Int64
@@ -131,6 +132,14 @@ class LateQueue:
                 break
             self.stretches.popleft()
         return waiting_bytes - self.size_bytes
+
+    def check(self) -> None:
+        """The bytes that wait are those of the records that do; CheckFailed if not."""
+        left = [stretch.ends[stretch.count] - stretch.ends[stretch.position] for stretch in self.stretches]
+        same("bytes of records that wait for a broker", self.size_bytes, sum(left))
+        holds("a stretch waits that is used up", all(0 <= stretch.position < stretch.count for stretch in self.stretches))
+        holds("more waits than ever arrived", self.size_bytes <= self.arrived_bytes)
+        self.policy.account.check()
 
     def take_older(self, than_ns: int) -> list[Stretch]:
         """The stretches handed over at `than_ns` or before; they wait no longer."""

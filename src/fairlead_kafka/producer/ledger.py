@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fairlead_kafka.base.checks import holds, same
 from fairlead_kafka.core.effects import Call, Effect, Resolve
 from fairlead_kafka.core.machine import MemoryPool
 from fairlead_kafka.producer.batch import Batch, Piece
@@ -116,6 +117,17 @@ class Ledger:
     def resolve(self, completion: Any, value: Any = None, error: Exception | None = None) -> None:
         """Answer an operation."""
         self._effects.append(Resolve(completion, value, error))
+
+    def check(self) -> None:
+        """What is kept of the hand-overs is what they say, between two steps; CheckFailed if not."""
+        same("records open", self.records_open, sum(handover.rows for handover in self._open.values()))
+        same("hand-overs open", list(self._open), [handover.serial for handover in self._open.values()])
+        for handover in self._open.values():
+            holds(f"hand-over {handover.serial} is open with {handover.rows} rows", handover.rows > 0)
+            holds(f"hand-over {handover.serial} holds {handover.reserved_bytes} bytes", handover.reserved_bytes >= 0)
+        same("bytes freed and not given back", self._freed_bytes, 0)
+        oldest = next(iter(self._open), self._serial + 1)
+        holds(f"a flush waits for nothing: {self._flushes}, the oldest is {oldest}", all(serial >= oldest for serial, _ in self._flushes))
 
     def take_effects(self) -> list[Effect]:
         """Give memory back, answer the flushes that are over, and hand out the effects gathered."""

@@ -158,6 +158,14 @@ class ProducerMachine:
                 self._ledger.fail_rows(handover, None, failure)
         return self._ledger.take_effects()
 
+    def check(self) -> None:
+        """What is kept twice agrees, between two steps; CheckFailed if not. For tests and the simulator."""
+        if not self._stopped:
+            self._ledger.check()
+            self._accumulator.check(self._ledger.open_handovers())
+            self._sender.nodes.check()
+            self._transactions.check()
+
     # Inside
 
     def _take(self, now_ns: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
+from fairlead_kafka.base.checks import holds, same
 from fairlead_kafka.base.units import NS_PER_MS
 from fairlead_kafka.core.network import Network
 from fairlead_kafka.producer.settings import ProducerSettings
@@ -110,6 +111,16 @@ class Nodes:
         self._answered = True
         state.window.answered(latency_ns, depth, size_bytes, pressed=state.pressed)
         state.pressed = False
+
+    def check(self) -> None:
+        """What is in flight to each broker is what was sent and is not answered; CheckFailed if not."""
+        for node_id, state in self._states.items():
+            same(f"requests in flight to broker {node_id}", state.in_flight, len(state.sent_ns))
+            holds(f"broker {node_id}: requests out of order", list(state.sent_ns) == sorted(state.sent_ns))
+            holds(f"broker {node_id}: {state.in_flight} requests in flight", 0 <= state.in_flight <= state.window.most)
+            on_wire = self._network.in_flight(node_id)
+            holds(f"broker {node_id}: {state.in_flight} requests in flight, {on_wire} on the wire", state.in_flight <= on_wire)
+            state.window.check()
 
     # For late binding: who is waited for
 

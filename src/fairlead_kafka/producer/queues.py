@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Any
 
-from fairlead_kafka.base.ids import NO_LEADER
+from fairlead_kafka.base.checks import holds, same
+from fairlead_kafka.base.ids import NO_LEADER, NO_SEQUENCE
 from fairlead_kafka.base.limits import BATCH_OVERHEAD_BYTES
 from fairlead_kafka.core.metadata import TopicMetadata
 from fairlead_kafka.partitioning import BrokerAvailability, LatePolicy, TopicLoad, UnkeyedPolicy
@@ -100,6 +101,20 @@ class PartitionQueue:
         """A waiting batch leaves the queue, wherever it is."""
         self.batches.remove(batch)
         self.topic.queued_batches[self.partition] -= batch.turns
+
+    def check(self, unsettled: Sequence[Batch]) -> None:
+        """`unsettled`: the batches of this partition that are neither delivered nor failed. CheckFailed if something differs."""
+        same(f"{self}: turns queued", self.topic.queued_batches[self.partition], sum(batch.turns for batch in self.batches))
+        same(f"{self}: batches that wait", set(self.batches), {batch for batch in unsettled if not batch.in_flight})
+        under_way = sum(batch.in_flight for batch in unsettled)
+        holds(f"{self}: {self.in_flight} batches in flight, {under_way} of them not settled", self.in_flight >= under_way)
+        serials = [batch.serial for batch in self.batches if batch.serial]
+        holds(f"{self}: what is sent again is out of order: {serials}", serials == sorted(serials))
+        holds(f"{self}: a new batch before one that is sent again", all(batch.serial for batch in [*self.batches][: len(serials)]))
+        for batch in unsettled:
+            same(f"records of {batch}", batch.count, sum(stop - start for _, start, stop, _, _ in batch.pieces))
+        numbered = [batch for batch in unsettled if batch.base_sequence != NO_SEQUENCE]
+        self.sequences.check(str(self), numbered)
 
     def __str__(self) -> str:
         return f"{self.topic.name}-{self.partition}"

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
+from collections.abc import Iterable
 from heapq import heappop, heappush
 from itertools import count
 
+from fairlead_kafka.base.checks import holds, same
 from fairlead_kafka.base.ids import NO_LEADER
 from fairlead_kafka.producer.queues import PartitionQueue, QueueState
+
+_KEPT = (QueueState.READY, QueueState.WAITING, QueueState.LEADERLESS)
+"""The states that have a structure of their own."""
 
 
 class NodeQueues:
@@ -110,6 +115,24 @@ class Schedule:
     def next_ns(self) -> int | None:
         """When `advance` has something to do."""
         return self._timers[0][0] if self._timers else None
+
+    def check(self, queues: Iterable[PartitionQueue]) -> None:
+        """Of all `queues`, each one with a batch is in the one structure that its state calls for; CheckFailed if not."""
+        with_batches = {queue for queue in queues if queue.batches}
+        same("queues with something to send", {str(each) for each in self.active}, {str(each) for each in with_batches})
+        timers = {(queue, at_ns) for at_ns, _, queue in self._timers}
+        kept: Counter[tuple[PartitionQueue, QueueState]] = Counter((queue, QueueState.LEADERLESS) for queue in self.leaderless)
+        for node_id, node in self.nodes.items():
+            kept.update((queue, QueueState.READY) for queue in node.ready)
+            kept.update((queue, QueueState.WAITING) for queue in node.waiting)
+            of_node = {queue.node_id for queue in (*node.ready, *node.waiting)}
+            holds(f"queues of brokers {of_node} are kept for broker {node_id}", of_node <= {node_id})
+        calls_for = {(queue, queue.state) for queue in with_batches if queue.state in _KEPT}
+        same("queues by state", {(str(queue), state) for queue, state in kept}, {(str(queue), state) for queue, state in calls_for})
+        for queue in with_batches:
+            holds(f"{queue} has batches and is idle", queue.state is not QueueState.IDLE)
+            if queue.state in (QueueState.WAITING, QueueState.BACKING_OFF):
+                holds(f"{queue} is {queue.state.name} without a timer", queue.timer_ns > 0 and (queue, queue.timer_ns) in timers)
 
     def _remind(self, queue: PartitionQueue, at_ns: int) -> None:
         if not queue.timer_ns or at_ns < queue.timer_ns:

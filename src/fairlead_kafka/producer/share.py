@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 import numpy as np
 
+from fairlead_kafka.base.checks import same
 from fairlead_kafka.base.errors import BufferExhausted
 from fairlead_kafka.base.ids import NO_LEADER
 from fairlead_kafka.producer.batch import Batch
@@ -76,6 +78,21 @@ class Share:
                 self._held[queue.held_for] -= queue.held_bytes
                 self._held[leader] = self._held.get(leader, 0) + queue.held_bytes
             queue.held_for = leader
+
+    def check(self, topics: Iterable[TopicQueue], batches: Iterable[Batch]) -> None:
+        """What is held is what the `batches` hold that are not settled; CheckFailed if not."""
+        if self.limit_bytes is None:
+            same("bytes held by broker", self._held, {})
+            return
+        by_queue: Counter[PartitionQueue] = Counter()
+        for batch in batches:
+            if batch.bound_early:
+                by_queue[batch.queue] += sum(piece[4] for piece in batch.pieces)
+        by_node: Counter[int] = Counter()
+        for queue in (queue for topic in topics for queue in topic.used()):
+            same(f"bytes held by {queue}", queue.held_bytes, by_queue[queue])
+            by_node[queue.held_for] += queue.held_bytes
+        same("bytes held by broker", +Counter(self._held), +by_node)
 
     def _others(self, node_id: int) -> bool:
         """True if any other broker had records bound to it so far."""

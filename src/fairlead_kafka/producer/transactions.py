@@ -40,6 +40,7 @@ from fairlead_kafka.producer.ledger import Ledger
 from fairlead_kafka.producer.reactions import FATAL_CODES, Reaction, code_of
 from fairlead_kafka.producer.settings import ProducerSettings
 from fairlead_kafka.producer.transaction_calls import ABORT, COMMIT, INIT, OFFSETS, PREPARE, Call, Calls
+from fairlead_kafka.producer.transaction_partitions import TransactionPartitions
 from fairlead_kafka.producer.transaction_states import TRANSITIONS, TransactionState, TransactionTrigger
 from fairlead_kafka.wire import ApiKey
 
@@ -75,10 +76,7 @@ class Transactions:
             network, identity, settings.transactional_id or "", settings.transaction_timeout_ms, lambda: self.state in _COMMITTABLE
         )
         self._busy = False
-        self._wanted: dict[TopicPartition, None] = {}
-        self._asked: dict[TopicPartition, None] = {}
-        self._added: dict[TopicPartition, None] = {}
-        self._released: list[TopicPartition] = []
+        self._partitions = TransactionPartitions()
         self._started = False  # the coordinator knows of the transaction
         self._prepared: PreparedTransaction | None = None  # the one handed over last
         self._serve: dict[type, Callable[..., None]] = {
@@ -100,13 +98,11 @@ class Transactions:
     def partition_used(self, topic: str, partition: int) -> None:
         """A batch was begun for this partition: it has to be added to the transaction."""
         if self.transactional_id is not None:
-            entry = TopicPartition(topic, partition)
-            if entry not in self._added and entry not in self._asked:
-                self._wanted[entry] = None
+            self._partitions.use(TopicPartition(topic, partition))
 
     def may_send(self, topic: str, partition: int) -> bool:
         """False until the partition is part of the transaction at its coordinator; then `take_released` names it."""
-        return self.transactional_id is None or (topic, partition) in self._added
+        return self.transactional_id is None or (topic, partition) in self._partitions.added
 
     def produce_version(self, node_id: int) -> int | None:
         """The version of Produce to speak with a node that is ready; None: whatever is negotiated."""
@@ -170,13 +166,17 @@ class Transactions:
 
     def take_released(self) -> list[TopicPartition]:
         """The partitions that may be sent to since the last call."""
-        released, self._released = self._released, []
-        return released
+        return self._partitions.take_released()
 
     def close(self, error: Exception) -> None:
         """The producer ends: everything under way fails with `error`."""
         if self.state is not TransactionState.FATAL_ERROR:
             self._end_with(error)
+
+    def check(self) -> None:
+        """What is kept of the transaction's partitions fits its state; CheckFailed if not."""
+        if self.state is not TransactionState.FATAL_ERROR:
+            self._partitions.check(started=self._started, asking=self._busy)
 
     # Calls
 
@@ -253,10 +253,9 @@ class Transactions:
         state, coordinators, offsets = self.state, self._coordinators, self._calls.offsets
         if state is TransactionState.INITIALIZING:
             self._run("the producer id", coordinators.initialize(), self._initialized)
-        elif state in _COMMITTABLE and self._wanted:
-            self._asked, self._wanted = self._wanted, {}
-            first = not self._started
-            self._run("adding partitions", coordinators.add_partitions(list(self._asked), first=first), self._added_partitions)
+        elif state in _COMMITTABLE and self._partitions.wanted:
+            script = coordinators.add_partitions(self._partitions.ask(), first=not self._started)
+            self._run("adding partitions", script, self._added_partitions)
         elif state in _COMMITTABLE and offsets:
             self._run("adding offsets", self._hand_in(offsets[0][0]), self._handed_in)
         elif state is TransactionState.PREPARING and self._quiet():
@@ -295,11 +294,9 @@ class Transactions:
             self._judge(error)
 
     def _added_partitions(self, error: Exception | None) -> None:
-        asked, self._asked = self._asked, {}
+        self._partitions.answered(added=error is None)
         if error is None:
             self._started = True
-            self._added.update(asked)
-            self._released += asked
         else:
             self._judge(error)
 
@@ -310,7 +307,7 @@ class Transactions:
             self._judge(error)
 
     def _hand_over(self) -> None:
-        who = (self.transactional_id or "", self._identity.producer_id, self._identity.epoch, len(self._added))
+        who = (self.transactional_id or "", self._identity.producer_id, self._identity.epoch, len(self._partitions.added))
         self._prepared = PreparedTransaction(*who) if self._started else None
         self._forget()
         self._fire(_T.HANDED_OVER)
@@ -339,8 +336,7 @@ class Transactions:
     def _forget(self) -> None:
         """This transaction is over."""
         self._started, self.error = False, None
-        self._added.clear()
-        self._wanted.clear()
+        self._partitions.forget()
 
     # Outcomes
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
+from fairlead_kafka.base.checks import holds
 from fairlead_kafka.base.units import NS_PER_MS
 
 DELAY_NS = 4 * NS_PER_MS
@@ -134,6 +135,12 @@ class Window:
                 self.limit += 1
                 self._trying, self._since_probe = self.limit, 0
                 self._crowded.clear()
+
+    def check(self) -> None:
+        """The limits are within their bounds; CheckFailed if not."""
+        holds(f"a window of {self.limit} of {self.most}", 1 <= self.limit <= self.most and 0 <= self._limit_after <= self.most)
+        holds(f"requests allowed: {self.partial_limit}, {self.full_limit}", 1 <= self.partial_limit <= self.full_limit <= self.most)
+        holds(f"depth {self._trying} is tried of {self.most}", 0 <= self._trying <= self.most)
 
     def reset(self) -> None:
         """The connection was lost: nothing is known of the next one."""

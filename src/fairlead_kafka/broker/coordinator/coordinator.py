@@ -321,6 +321,12 @@ class GroupCoordinator:
         ]
         self._log.write(shard, entries, lambda _errors: None)
 
+    def check(self) -> None:
+        """What is kept twice of groups agrees, between two steps; CheckFailed if not. For tests and the simulator."""
+        self._shards.check()
+        for shard in self._shards.loaded():
+            shard.check()
+
     # --- Retention
 
     def _set_retention_timer(self) -> None:

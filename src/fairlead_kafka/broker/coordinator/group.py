@@ -6,6 +6,7 @@ import struct
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from fairlead_kafka.base.checks import holds, same
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.ids import TopicPartition
@@ -217,6 +218,26 @@ class Group:
             return False
         subscriptions = [member.subscribed_topics() for member in self.members.values()]
         return any(topics is None or topic in topics for topics in subscriptions)
+
+    def check(self) -> None:
+        """Indexes and counters are those of the members; CheckFailed if not."""
+        what = f"group {self.group_id!r} ({self.state.value})"
+        same(f"{what}: ids of members", list(self.members), [member.member_id for member in self.members.values()])
+        static = {one.instance_id: one.member_id for one in self.members.values() if one.instance_id is not None}
+        same(f"{what}: static members", self.static, static)
+        holds(f"{what}: led by {self.leader_id!r}, who is no member", self.leader_id in self.members or self.leader_id is None)
+        holds(f"{what}: {len(self.members)} members", not self.members or self.state not in (GroupState.EMPTY, GroupState.DEAD))
+        settled = self.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE)
+        holds(f"{what}: without a leader or a protocol", not settled or (self.leader_id is not None and self.protocol_name is not None))
+        timed = self.rebalance_timer is not None and self.rebalance_timer.pending
+        holds(f"{what}: nothing ends its rebalance", timed or self.state is not GroupState.PREPARING_REBALANCE)
+        holds(f"{what}: an id was given out without a timer", all(timer.pending for timer in self.pending.values()))
+        for member in self.members.values():
+            watched = member.timer is not None and member.timer.pending and member.timer.deadline_ns <= member.deadline_ns
+            holds(f"{what}: nobody watches over member {member.member_id!r}", watched)
+            holds(f"{what}: {member.member_id!r} waits for a join that is over", member.join_reply is None or not settled)
+            waits = member.sync_reply is not None
+            holds(f"{what}: {member.member_id!r} waits for no sync", not waits or self.state is GroupState.COMPLETING_REBALANCE)
 
     def forgettable(self) -> bool:
         """True if nothing would be lost with it."""

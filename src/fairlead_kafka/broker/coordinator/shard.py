@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from fairlead_kafka.base.checks import holds, same
 from fairlead_kafka.base.errors import DecodeError
 from fairlead_kafka.broker.coordinator.group import CommittedOffset, Group
 from fairlead_kafka.broker.coordinator.group_records import GroupKey, GroupRecord, decode_group_key, decode_group_value
@@ -42,6 +43,21 @@ class Shard:
         if group is None:
             group = self.groups[group_id] = Group(group_id, quiet_since_ms=wall_ms)
         return group
+
+    def check(self) -> None:
+        """What is counted of writes and transactions is what its groups have; CheckFailed if not."""
+        same("groups by id", list(self.groups), [group.group_id for group in self.groups.values()])
+        writes: Counter[str] = Counter()
+        for key, count in self.in_flight.items():
+            holds(f"{count} writes of {key} are under way", count > 0)
+            writes[key.group_id] += count
+        by_producer: dict[int, set[str]] = {}
+        for group in self.groups.values():
+            same(f"group {group.group_id!r}: writes under way", group.pending_writes, writes[group.group_id])
+            for producer_id in group.transactional:
+                by_producer.setdefault(producer_id, set()).add(group.group_id)
+            group.check()
+        same("groups with offsets of open transactions", self.in_transaction, by_producer)
 
 
 def apply(shard: Shard, key: Key, value: Value | None, position: int, producer_id: int = -1) -> None:

@@ -268,6 +268,12 @@ class TransactionCoordinator:
         loading = any(not shard.loaded for shard in self._shards)
         return [one for shard in self._shards.loaded() for one in shard.transactions.values()], loading
 
+    def check(self) -> None:
+        """What is kept of transactions fits their states, between two steps; CheckFailed if not. For tests and the simulator."""
+        self._shards.check()
+        for shard in self._shards.loaded():
+            shard.check()
+
     # --- Time
 
     def _abort_overdue(self) -> None:

@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from fairlead_kafka.base.checks import holds, same
 from fairlead_kafka.base.errors import DecodeError
 from fairlead_kafka.broker.controller import TRANSACTIONS_TOPIC
 from fairlead_kafka.broker.shards import APPEND_ERRORS, CHUNK_MAX_BYTES
 from fairlead_kafka.broker.transactions.image import TransactionImage
 from fairlead_kafka.broker.transactions.records import decode_key, decode_value, encode_key, encode_value
-from fairlead_kafka.broker.transactions.states import TransactionState
+from fairlead_kafka.broker.transactions.states import ENDING, TRANSITIONS, TransactionState
 from fairlead_kafka.records import RecordColumns, columns_from_lists, decode
 
 Append = Callable[[str, int, RecordColumns, Callable[[int, int], None]], None]
@@ -43,6 +44,19 @@ class TransactionShard:
     partition: int
     loaded: bool = False
     transactions: dict[str, Transaction] = field(default_factory=dict)
+
+    def check(self) -> None:
+        """Each transaction has what its state calls for; CheckFailed if not."""
+        same("transactional ids", list(self.transactions), [one.transactional_id for one in self.transactions.values()])
+        for one in self.transactions.values():
+            what = f"{one.transactional_id!r} ({one.image.state.value})"
+            is_open = one.image.state is TransactionState.ONGOING
+            holds(f"{what} has partitions", is_open or one.image.state in ENDING or not one.image.partitions)
+            holds(f"{what} began at {one.image.start_ms}", not is_open or one.image.start_ms >= 0)
+            following = one.pending is None or one.pending in TRANSITIONS[one.image.state]
+            holds(f"{what} is to be {one.pending}", following)
+            waiting = not one.on_complete or one.image.state in ENDING
+            holds(f"{what}: its end is waited for", waiting)
 
 
 class TransactionLog:

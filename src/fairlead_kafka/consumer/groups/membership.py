@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
+from fairlead_kafka.base.checks import holds
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import BrokerError, ConfigError, FairleadError
@@ -184,6 +185,17 @@ class Membership:
         """Fail what is under way with `error`, and close the connections."""
         self._scripts.close(error)
         self._network.close()
+
+    def check(self) -> None:
+        """What is kept of the membership fits its state; CheckFailed if not."""
+        state, change = self._state, self._gate.change
+        member = self.generation != NO_GENERATION
+        holds(f"a member in state {state.name} has generation {self.generation}", not member or self._joining.member_id != "")
+        holds(f"a stable member has generation {self.generation}", member or state is not MemberState.STABLE)
+        holds(f"an error in state {state.name}", (self.error is not None) == (state is MemberState.FAILED))
+        tells = state in (MemberState.ADOPTING, MemberState.GIVING_UP)
+        holds(f"the face has {change} to make in state {state.name}", (change is not None) == tells)
+        holds(f"a join is under way in state {state.name}", not self._under_way or state in (MemberState.JOINING, MemberState.FAILED))
 
     # --- Joining
 
