@@ -266,7 +266,8 @@ class FakeNode(AdminAnswers):
     def _fetch_partition(self, partition: TopicPartition, item: Message, room: int, isolation_level: int) -> Message:
         code = self._problem(ApiKey.FETCH, partition)
         log = None if code else self.cluster.log(*partition)
-        if log is not None and not log.start <= item.fetch_offset <= log.end:
+        known_end = log.ended.get(getattr(item, "last_fetched_epoch", -1)) if log is not None else None
+        if log is not None and known_end is None and not log.start <= item.fetch_offset <= log.end:
             code = ErrorCode.OFFSET_OUT_OF_RANGE
         data = b""
         if log is not None and not code:
@@ -291,7 +292,6 @@ class FakeNode(AdminAnswers):
             preferred_read_replica=-1,
             records=data,
         )
-        known_end = log.ended.get(getattr(item, "last_fetched_epoch", -1)) if log is not None and not code else None
         if known_end is not None and known_end < item.fetch_offset:
             part.records, part.diverging_epoch = b"", Message(epoch=item.last_fetched_epoch, end_offset=known_end)
         if code == ErrorCode.NOT_LEADER_OR_FOLLOWER and self.cluster.tag_leaders:

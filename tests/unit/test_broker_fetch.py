@@ -127,6 +127,9 @@ def test_a_diverging_epoch_is_told_instead_of_records(driver: Driver, client: Cl
     row = fetch(client, 3, last_fetched_epoch=first)
     assert (row.diverging_epoch.epoch, row.diverging_epoch.end_offset, bytes(row.records)) == (first, 2, b"")
     assert len(fetch(client, 2, last_fetched_epoch=first).records) > 0
+    beyond = fetch(client, 9, last_fetched_epoch=first)
+    assert (beyond.error_code, beyond.diverging_epoch.end_offset) == (0, 2), "the log ends before, and has parted: that is told"
+    assert fetch(client, 9).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
 
 
 # --- When

@@ -33,7 +33,7 @@ from fairlead_kafka.consumer.groups import (
     Unsubscribe,
     check_group_settings,
 )
-from fairlead_kafka.core.group_offsets import GroupMetadata, OffsetAndMetadata
+from fairlead_kafka.core.group_offsets import GroupMetadata, OffsetAndMetadata, Position
 from fairlead_kafka.runtime import Completion
 
 LOGGER = logging.getLogger("fairlead_kafka.consumer")
@@ -94,8 +94,8 @@ class GroupSteps(ABC):
         """Take note of generations, and drop what they overtake."""
 
     @abstractmethod
-    def _held(self) -> dict[TopicPartition, int]:
-        """The first offset of each partition that the machine has handed over and the application has not got yet."""
+    def _held(self) -> dict[TopicPartition, Position]:
+        """The first position of each partition that the machine has handed over and the application has not got yet."""
 
     # Calls
 
@@ -130,7 +130,7 @@ class GroupSteps(ABC):
             raise UsageError(f"commit: {NO_GROUP}")
         deadline_ns = self._deadline_ns(timeout_s)
         if offsets is None:
-            wanted = {of: OffsetAndMetadata(offset) for of, offset in (yield from self._positions()).items()}
+            wanted = {of: position.to_commit() for of, position in (yield from self._positions()).items()}
         else:
             wanted = {of: OffsetAndMetadata(one) if isinstance(one, int) else one for of, one in offsets.items()}
         if wanted:
@@ -216,15 +216,15 @@ class GroupSteps(ABC):
             return error
         return None
 
-    def _positions(self) -> Steps[dict[TopicPartition, int]]:
-        """The offset after the last record handed over, of each partition that has a position."""
-        told: dict[TopicPartition, int] = yield from self._ask(TellPositions)
-        return {of: offset for of, offset in {**told, **self._held()}.items() if of in self._assigned}
+    def _positions(self) -> Steps[dict[TopicPartition, Position]]:
+        """Where reading stands after the last record handed over, of each partition that has a position."""
+        told: dict[TopicPartition, Position] = yield from self._ask(TellPositions)
+        return {of: position for of, position in {**told, **self._held()}.items() if of in self._assigned}
 
     def _news(self) -> Steps[dict[TopicPartition, OffsetAndMetadata]]:
         """Positions that were not committed yet."""
         positions = yield from self._positions()
-        return {of: OffsetAndMetadata(offset) for of, offset in positions.items() if self._last_committed.get(of) != offset}
+        return {of: one.to_commit() for of, one in positions.items() if self._last_committed.get(of) != one.offset}
 
     def _commit_in_background(self) -> Steps[None]:
         if self._auto_committing is not None and not self._auto_committing.done():

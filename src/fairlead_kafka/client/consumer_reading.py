@@ -38,6 +38,7 @@ from fairlead_kafka.consumer import (
     to_batch,
     wanted_count,
 )
+from fairlead_kafka.core.group_offsets import Position
 from fairlead_kafka.records import DecodedRecords
 from fairlead_kafka.runtime import Completion, count_kernel_work
 
@@ -92,22 +93,22 @@ class ConsumerReading(GroupSteps):
         partition = as_partition(partition)
         held = self._held().get(partition)
         if held is not None:
-            return held
+            return held.offset
         deadline_ns = self._deadline_ns(timeout_s)
         position: int = yield from self._ask(lambda completion: TellPosition(completion, deadline_ns, partition))
         return position
 
-    def _held(self) -> dict[TopicPartition, int]:
-        """The first offset of each partition that the machine has handed over and the application has not got yet."""
-        held: dict[TopicPartition, int] = {}
+    def _held(self) -> dict[TopicPartition, Position]:
+        """The first position of each partition that the machine has handed over and the application has not got yet."""
+        held: dict[TopicPartition, Position] = {}
         for opened in self._open:
             if not opened.dropped:
-                held.setdefault(opened.chunk.partition, opened.position)
+                held.setdefault(opened.chunk.partition, opened.chunk.position_at(opened.position))
         asked = self._asked
         answered = asked.result() if asked is not None and asked.done() and asked.error() is None else ()
         for chunk in (*self._pending, *answered):
             if self._current(chunk):
-                held.setdefault(chunk.partition, chunk.start)
+                held.setdefault(chunk.partition, chunk.position)
         return held
 
     # Reading
@@ -315,7 +316,9 @@ class ConsumerReading(GroupSteps):
         for index, pending in enumerate(self._pending):
             if pending is chunk:
                 if chunk.start < next_offset < min(chunk.next_offset, chunk.end):
-                    self._pending[index] = chunk._replace(start=next_offset)  # inflating stopped at its memory limit
+                    self._pending[index] = chunk._replace(
+                        start=next_offset, epoch=chunk.position_at(next_offset).leader_epoch
+                    )  # inflating stopped at its memory limit
                 else:
                     del self._pending[index]
                 return True

@@ -298,7 +298,7 @@ class Fetcher:
             self.back_off(state)
             return
         aborted = tuple((each.producer_id, each.first_offset) for each in part.aborted_transactions or ()) if committed else ()
-        chunk = Chunk(state.partition, state.generation, state.position, state.end, next_offset, data, node_id, aborted)
+        chunk = Chunk(state.partition, state.generation, state.position, state.end, next_offset, data, node_id, aborted, state.last_epoch)
         self.waiting.add(chunk)
         self.fetched_bytes += len(data)
         state.position, state.last_epoch = next_offset, epoch

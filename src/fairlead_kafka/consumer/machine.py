@@ -7,7 +7,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from fairlead_kafka.base.checks import holds, same
+from fairlead_kafka.base.checks import holds
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import BrokerError, FairleadError, UsageError
@@ -35,6 +35,7 @@ from fairlead_kafka.consumer.topics import describe_topics
 from fairlead_kafka.core.backoff import Backoff
 from fairlead_kafka.core.effects import Effect, Resolve
 from fairlead_kafka.core.events import Connected, Disconnected, Event, Received, Submitted
+from fairlead_kafka.core.group_offsets import Position
 from fairlead_kafka.core.machine import Dice
 from fairlead_kafka.core.network import Network
 from fairlead_kafka.core.partition_offsets import (
@@ -146,7 +147,7 @@ class ConsumerMachine:
     def metrics(self) -> dict[str, Any]:
         """Counters since the start, and what waits now; `lag`: {partition: records behind the end that was seen last, as may be read}."""
         lags = {
-            partition: max(0, self._partitions[partition].readable_end - position)
+            partition: max(0, self._partitions[partition].readable_end - position.offset)
             for partition, position in self.positions().items()
             if self._partitions[partition].readable_end != NO_OFFSET
         }
@@ -162,7 +163,6 @@ class ConsumerMachine:
         """What is kept twice agrees, between two steps; CheckFailed if not. For tests and the simulator."""
         if not self._closed:
             self._fetcher.check(self._partitions)
-            same("partitions by name", list(self._partitions), [state.partition for state in self._partitions.values()])
             failed = [state for state in self._partitions.values() if state.error is not None]
             holds("a partition failed and nobody tells", bool(self._moved) or failed == self._failed)
         if self._group is not None:
@@ -296,11 +296,11 @@ class ConsumerMachine:
         """The generation of each partition assigned."""
         return {partition: state.generation for partition, state in self._partitions.items()}
 
-    def positions(self) -> dict[TopicPartition, int]:
-        """The position of each partition assigned that has one: the offset of the next record to hand over."""
+    def positions(self) -> dict[TopicPartition, Position]:
+        """Where the next record to hand over is, of each partition assigned that has a position."""
         waiting = self._fetcher.waiting.positions()
         placed = ((partition, state) for partition, state in self._partitions.items() if state.position != NO_OFFSET)
-        return {partition: waiting.get(partition, state.position) for partition, state in placed}
+        return {partition: waiting.get(partition) or Position(state.position, state.last_epoch) for partition, state in placed}
 
     def _new(self, partition: TopicPartition) -> PartitionState:
         self._generation += 1
@@ -391,7 +391,7 @@ class ConsumerMachine:
             elif state.error is not None:
                 self.answer(asker, error=state.error)
             elif state.position != NO_OFFSET:
-                self.answer(asker, self.positions()[asker.partition])
+                self.answer(asker, self.positions()[asker.partition].offset)
             elif self._now_ns >= asker.deadline_ns:
                 problem = leader_problem(self._network.metadata, asker.partition)
                 self.answer(asker, error=late(f"position of {asker.partition}", problem, self._network))

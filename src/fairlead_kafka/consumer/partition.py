@@ -11,6 +11,7 @@ from typing import NamedTuple
 from fairlead_kafka.base.ids import NO_LEADER, NO_LEADER_EPOCH, NO_OFFSET, TopicPartition
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.consumer.operations import NO_END
+from fairlead_kafka.core.group_offsets import Position
 from fairlead_kafka.core.metadata import Metadata
 from fairlead_kafka.core.partition_offsets import leader_problem
 from fairlead_kafka.records.layout import HEADER_SIZE_BYTES, LAST_OFFSET_DELTA, LENGTH_PREFIX_BYTES
@@ -74,6 +75,17 @@ class Chunk(NamedTuple):
     node_id: int
     aborted: Sequence[tuple[int, int]] = ()
     """(producer id, first offset) of the aborted transactions in `data`, whose records are left out."""
+    epoch: int = NO_LEADER_EPOCH
+    """The leader epoch of the last record before `start`, as far as it was read."""
+
+    @property
+    def position(self) -> Position:
+        """Where reading stands while nothing of it is handed over."""
+        return Position(self.start, self.epoch)
+
+    def position_at(self, offset: int) -> Position:
+        """Where reading stands with `offset` the next record: after records of the last batch that begins before it."""
+        return self.position if offset <= self.start else Position(offset, epoch_before(self.data, offset, self.epoch))
 
 
 @dataclass(slots=True, eq=False)
@@ -151,6 +163,18 @@ def missing(partitions: Mapping[TopicPartition, PartitionState], metadata: Metad
 _PREFIX = struct.Struct(">qi")
 _DELTA = struct.Struct(">i")
 _EPOCH = struct.Struct(">i")
+
+
+def epoch_before(data: memoryview, offset: int, otherwise: int) -> int:
+    """The leader epoch of the last batch in `data` that begins before `offset`; `otherwise` if none does."""
+    position, found, size_bytes = 0, otherwise, len(data)
+    while position + HEADER_SIZE_BYTES <= size_bytes:
+        base_offset, length = _PREFIX.unpack_from(data, position)
+        if base_offset >= offset or length <= 0:
+            break
+        (found,) = _EPOCH.unpack_from(data, position + LENGTH_PREFIX_BYTES)
+        position += LENGTH_PREFIX_BYTES + length
+    return found
 
 
 def end_of_batches(data: memoryview, start: int) -> tuple[int, int]:

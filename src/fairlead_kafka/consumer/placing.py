@@ -17,7 +17,7 @@ from fairlead_kafka.consumer.partition import PartitionState, Phase, Signal
 from fairlead_kafka.core.group_offsets import OffsetAndMetadata
 from fairlead_kafka.core.metadata import Metadata
 from fairlead_kafka.core.partition_offsets import EARLIEST, ISOLATION_LEVELS, LATEST, READ_UNCOMMITTED, OffsetAndTimestamp, list_offsets
-from fairlead_kafka.core.script import Done, Scripts
+from fairlead_kafka.core.script import Done, Pause, Script, Scripts
 
 LOGGER = logging.getLogger("fairlead_kafka.consumer")
 _POLICIES = {"earliest": EARLIEST, "latest": LATEST, "none": None}
@@ -42,6 +42,7 @@ class Placing:
         committed: Committed | None,
     ) -> None:
         self._settings = settings
+        self._metadata = metadata
         self._scripts = scripts
         self._partition = partition
         self._back_off = back_off
@@ -79,6 +80,7 @@ class Placing:
         self, generations: Mapping[TopicPartition, int], found: Mapping[TopicPartition, OffsetAndMetadata | None] | None, error: Any
     ) -> None:
         targets: dict[TopicPartition, int] = {}
+        ahead: dict[TopicPartition, OffsetAndMetadata] = {}
         for partition, generation in generations.items():
             state = self._waiting(partition, generation)
             if state is None:
@@ -86,12 +88,37 @@ class Placing:
             offset = (found or {}).get(partition)
             if error is not None:
                 state.fail(error)
-            elif offset is not None:
-                self._placed(partition, generation, OffsetAndTimestamp(offset.offset))
-                state.last_epoch = offset.leader_epoch
-            else:
+            elif offset is None:
                 self._by_policy(state, targets)
+            elif offset.leader_epoch > self._metadata.leader_epoch(*partition):
+                ahead[partition] = offset
+            else:
+                self._place_at(partition, generation, offset)
         self._look_up(targets)
+        if ahead:
+            self._place_later(generations, ahead)
+
+    def _place_at(self, partition: TopicPartition, generation: int, offset: OffsetAndMetadata) -> None:
+        """At a committed offset, whose leader epoch tells whether the log was cut since (KIP-320)."""
+        state = self._waiting(partition, generation)
+        self._placed(partition, generation, OffsetAndTimestamp(offset.offset))
+        if state is not None and offset.leader_epoch <= self._metadata.leader_epoch(*partition):
+            state.last_epoch = offset.leader_epoch
+
+    def _place_later(self, generations: Mapping[TopicPartition, int], ahead: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+        """Offsets were committed in a later epoch than metadata knows: a leader of before would call them out of range.
+
+        So newer metadata are waited for. An epoch that these do not know either, as of a topic that was made again, is not used.
+        """
+
+        def script() -> Script:
+            yield Pause(BrokerError(ErrorCode.UNKNOWN_LEADER_EPOCH, "offsets were committed in a later leader epoch"), until_metadata=True)
+
+        def done(_: Any, _error: Exception | None) -> None:
+            for partition, offset in ahead.items():
+                self._place_at(partition, generations[partition], offset)
+
+        self._scripts.start("waiting for a leader epoch", script(), NO_END, done)
 
     def _look_up(self, targets: Mapping[TopicPartition, int]) -> None:
         if not targets:

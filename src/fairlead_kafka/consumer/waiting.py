@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from fairlead_kafka.base.checks import holds, same
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.consumer.partition import Chunk, PartitionState
+from fairlead_kafka.core.group_offsets import Position
 
 
 class Waiting:
@@ -74,11 +75,11 @@ class Waiting:
             self._bytes[chunk.node_id] += len(chunk.data)
         self._chunks.extendleft(reversed(chunks))
 
-    def positions(self) -> dict[TopicPartition, int]:
-        """The offset of the next record to hand over, of each partition of which data wait."""
-        found: dict[TopicPartition, int] = {partition: chunks[0].start for partition, chunks in self._parked.items()}
+    def positions(self) -> dict[TopicPartition, Position]:
+        """Where the next record to hand over is, of each partition of which data wait."""
+        found: dict[TopicPartition, Position] = {partition: chunks[0].position for partition, chunks in self._parked.items()}
         for chunk in self._chunks:
-            found.setdefault(chunk.partition, chunk.start)
+            found.setdefault(chunk.partition, chunk.position)
         return found
 
     def of_partition(self, partition: TopicPartition) -> bool:

@@ -20,6 +20,17 @@ class OffsetAndMetadata(NamedTuple):
     leader_epoch: int = NO_LEADER_EPOCH
 
 
+class Position(NamedTuple):
+    """The offset of the next record to read, and the leader epoch of the last one read (-1: unknown)."""
+
+    offset: int
+    leader_epoch: int = NO_LEADER_EPOCH
+
+    def to_commit(self) -> OffsetAndMetadata:
+        """What is committed for it."""
+        return OffsetAndMetadata(self.offset, leader_epoch=self.leader_epoch)
+
+
 class GroupMetadata(NamedTuple):
     """Who commits for a consumer group. With a member's id and generation, a group that has moved on refuses the commit (KIP-447)."""
 

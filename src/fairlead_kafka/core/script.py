@@ -77,6 +77,7 @@ class _Run:
     pauses: int = 0
     problem: Exception | None = None
     finished: bool = False
+    line: str | None = None
 
 
 class Scripts:
@@ -89,15 +90,18 @@ class Scripts:
         self._runs: list[_Run] = []
         self._ready: list[_Run] = []
 
-    def start(self, what: str, script: Script, deadline_ns: int, done: Done) -> None:
+    def start(self, what: str, script: Script, deadline_ns: int, done: Done, line: str | None = None) -> None:
         """Run `script` until `deadline_ns`; `done(value, error)` is called once, inside a later `advance`.
 
         `what` names the work in errors. When time runs out the error is `TimedOut` with the last problem in it, or that problem
-        itself if it was a topic or partition that does not exist.
+        itself if it was a topic or partition that does not exist. Scripts of one `line` run one after the other, in the order of their
+        start; their time counts while they wait, too.
         """
-        run = _Run(what, script, deadline_ns, done)
+        run = _Run(what, script, deadline_ns, done, line=line)
+        first = self._first_of(line) is None
         self._runs.append(run)
-        self._ready.append(run)
+        if first:
+            self._ready.append(run)
 
     def advance(self, now_ns: int) -> None:
         """Go on with every script that can."""
@@ -194,11 +198,20 @@ class Scripts:
             self._network.metadata.request_update()
 
     def _finish(self, run: _Run, value: Any, error: Exception | None) -> None:
+        was_first = self._first_of(run.line) is run
         run.finished = True
+        following = self._first_of(run.line)
+        if was_first and following is not None:
+            self._ready.append(following)
         run.done(value, error)
 
     def _late(self, run: _Run) -> Exception:
-        return late(run.what, run.problem, self._network)
+        before = self._first_of(run.line)  # what held up the one before it held it up as well
+        return late(run.what, run.problem if before is None else before.problem, self._network)
+
+    def _first_of(self, line: str | None) -> _Run | None:
+        """The script of `line` whose turn it is."""
+        return None if line is None else next((run for run in self._runs if run.line == line and not run.finished), None)
 
 
 def late(what: str, problem: Exception | None, network: Network) -> Exception:

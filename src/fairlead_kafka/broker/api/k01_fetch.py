@@ -122,8 +122,9 @@ class _Fetch:
         if self._wanted.session_id != NO_SESSION:
             self._wanted.watch(want, partition)
         offset = data.fetch_offset
-        if not partition.log_start <= offset <= partition.log_end:
-            # As Kafka's `KafkaApis`: unknown watermarks with OFFSET_OUT_OF_RANGE, so that nobody trusts them.
+        if offset < partition.log_start or (offset > partition.log_end and data.last_fetched_epoch < 0):
+            # As Kafka's `KafkaApis`: unknown watermarks with OFFSET_OUT_OF_RANGE, so that nobody trusts them. A reader that names the
+            # epoch of what it read is told instead where a log that ends before has parted from that (`Partition.readRecords`).
             return self._refuse(plan, want, partition, ErrorCode.OFFSET_OUT_OF_RANGE)
         row = _row(data.partition, ErrorCode.NONE, partition.high_watermark, partition.log_start)
         row.last_stable_offset = partition.last_stable_offset

@@ -68,9 +68,17 @@ class CoordinatorCalls:
         return self.node_id
 
     def ask(
-        self, api_key: ApiKey, message: Callable[[], Message], codes_of: Callable[[Message], Iterable[int]], timeout_ms: float | None = None
+        self,
+        api_key: ApiKey,
+        message: Callable[[], Message],
+        codes_of: Callable[[Message], Iterable[int]],
+        timeout_ms: float | None = None,
+        told: frozenset[int] = frozenset(),
     ) -> Steps[tuple[Message, int]]:
-        """(answer, code): asked again, of a coordinator looked for anew, while the code is one that passes; 0: all is well."""
+        """(answer, code): asked again, of a coordinator looked for anew, while the code is one that passes; 0: all is well.
+
+        `told`: codes that are not waited out, although they might pass.
+        """
         while True:
             node_id = yield from self.find()
             answer = (yield [Ask(api_key, message(), node_id, fails_fast=True, timeout_ms=timeout_ms)])[0]
@@ -81,7 +89,7 @@ class CoordinatorCalls:
                 yield Pause(answer)
                 continue
             code = next((code for code in codes_of(answer) if code), 0)
-            found = reaction(code) if code else Reaction.TELL
+            found = reaction(code) if code and code not in told else Reaction.TELL
             if found is Reaction.TELL:
                 return answer, code
             if found is Reaction.REFIND:
@@ -92,9 +100,8 @@ class CoordinatorCalls:
         """The error to tell."""
         return BrokerError(code, f"{api_key.name} for group {self.group_id!r}: {advice or policy(code).meaning}")
 
-    def commit(self, who: Callable[[], GroupMetadata], offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> Steps[None]:
+    def commit(self, member: GroupMetadata, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> Steps[None]:
         """Commit offsets. BrokerError with what the group has against it."""
-        member = who()
         message = Message(
             group_id=self.group_id,
             generation_id_or_member_epoch=member.generation_id,
@@ -103,7 +110,9 @@ class CoordinatorCalls:
             retention_time_ms=-1,
             topics=offset_rows(offsets),
         )
-        _, code = yield from self.ask(ApiKey.OFFSET_COMMIT, lambda: message, _row_codes)
+        # A topic that is gone does not come back, and commits behind this one wait for it (as in Java, where it fails them at once).
+        told = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION})
+        _, code = yield from self.ask(ApiKey.OFFSET_COMMIT, lambda: message, _row_codes, told=told)
         if code:
             raise self.error(ApiKey.OFFSET_COMMIT, code, _COMMIT_ADVICE.get(code, ""))
 

@@ -18,6 +18,7 @@ from fairlead_kafka.consumer.groups.operations import (
     TellSubscription,
     Unsubscribe,
 )
+from fairlead_kafka.core.group_offsets import Position
 
 NO_GROUP = "this consumer has no group; set group.id"
 
@@ -31,7 +32,7 @@ class DeskHost(Assignee, Protocol):
     def generations(self) -> dict[TopicPartition, int]:
         """The generation of each partition assigned."""
 
-    def positions(self) -> Mapping[TopicPartition, int]:
+    def positions(self) -> Mapping[TopicPartition, Position]:
         """The position of each partition assigned that has one."""
 
 

@@ -125,7 +125,11 @@ class Membership:
         return GroupMetadata(self.group_id, self.generation, self._joining.member_id, self._instance_id)
 
     def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], deadline_ns: int, done: Done) -> None:
-        """Commit; done(None, error)."""
+        """Commit; done(None, error).
+
+        One commit at a time, in the order of the calls: one that is asked again must not set back what a later one has committed. It
+        is made in the name of the generation that it was asked for in.
+        """
         if self.subscribed and self.generation == NO_GENERATION:
             error = self._calls.error(
                 ApiKey.OFFSET_COMMIT, ErrorCode.UNKNOWN_MEMBER_ID, "this consumer is not in the group at present; poll"
@@ -138,7 +142,8 @@ class Membership:
                 self._heard(error.code)
             done(value, error)
 
-        self._scripts.start(f"committing offsets of group {self.group_id!r}", self._calls.commit(self.who, offsets), deadline_ns, told)
+        script = self._calls.commit(self.who(), offsets)
+        self._scripts.start(f"committing offsets of group {self.group_id!r}", script, deadline_ns, told, line="commits")
 
     def committed(self, partitions: Sequence[TopicPartition], deadline_ns: int, done: Done) -> None:
         """done({partition: OffsetAndMetadata | None}, error)."""

@@ -55,7 +55,7 @@ class FindCommitted:
 
 @dataclass(slots=True)
 class TellPositions:
-    """Answer: {partition: the offset after the last one handed over to the face}, of those assigned that have a position."""
+    """Answer: {partition: Position after the last record handed over to the face}, of those assigned that have one."""
 
     completion: Any
 
