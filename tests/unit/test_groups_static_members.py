@@ -75,3 +75,32 @@ def test_a_static_member_leaves_by_its_instance_id_alone() -> None:
     by_admin = RigMember(rig, instance_id="one")
     assert by_admin.leave() == ErrorCode.NONE
     assert rig.state() == "Empty"
+
+
+@pytest.mark.parametrize("error", [ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.REQUEST_TIMED_OUT], ids=["refused at once", "timed out"])
+@pytest.mark.parametrize("leads", [True, False])
+def test_a_static_member_whose_return_could_not_be_written_has_not_returned(leads: bool, error: int) -> None:
+    rig = GroupRig()
+    static, other = RigMember(rig, instance_id="one"), RigMember(rig)
+    settle(static if leads else other)
+    (other if leads else static).join()
+    settle(static, other)
+    before = static.member_id
+    restarted = RigMember(rig, instance_id="one")
+    if error == ErrorCode.REQUEST_TIMED_OUT:
+        rig.broker.held = []
+        restarted.join()
+        rig.broker.advance(rig.broker.settings["offsets.commit.timeout.ms"])
+    else:
+        rig.broker.append_error = error
+        restarted.join()
+    assert restarted.joined is not None
+    assert restarted.joined.error_code == (ErrorCode.REBALANCE_IN_PROGRESS if rig.broker.held else ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    rig.coordinator.check()
+    group = rig.coordinator.describe("group")
+    assert group is not None
+    assert (group.static, group.leader_id == before) == ({"one": before}, leads)
+    assert static.heartbeat() == ErrorCode.NONE, "the old process is the member that the log has"
+    rig.broker.held, rig.broker.append_error = None, ErrorCode.NONE
+    assert RigMember(rig, instance_id="one").join_once() == ErrorCode.NONE
+    rig.coordinator.check()

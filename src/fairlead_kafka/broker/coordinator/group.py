@@ -87,6 +87,12 @@ class Member:
     """When its session ends unless it is heard of."""
     timer: Timer | None = None
 
+    def take_over(self, request: JoinRequest) -> None:
+        """Be what it says of itself in a join."""
+        self.client_id, self.client_host = request.client_id, request.client_host
+        self.session_timeout_ms, self.rebalance_timeout_ms = request.session_timeout_ms, request.rebalance_timeout_ms
+        self.protocols = request.protocols
+
     def metadata(self, protocol: str) -> bytes:
         """Its metadata for a protocol; empty if it does not offer it."""
         return next((metadata for name, metadata in self.protocols if name == protocol), b"")
@@ -158,6 +164,16 @@ class Group:
         if member.instance_id is not None:
             self.static[member.instance_id] = member.member_id
         if self.leader_id is None:
+            self.leader_id = member.member_id
+
+    def replace(self, old_id: str, member: Member) -> None:
+        """Put `member` in the place of another one of its instance id, and at the head of the group if that one led."""
+        self.members = {
+            (member.member_id if key == old_id else key): (member if key == old_id else one) for key, one in self.members.items()
+        }
+        if member.instance_id is not None:
+            self.static[member.instance_id] = member.member_id
+        if self.leader_id == old_id:
             self.leader_id = member.member_id
 
     def remove(self, member_id: str) -> Member | None:

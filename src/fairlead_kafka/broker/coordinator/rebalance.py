@@ -81,7 +81,7 @@ class Rebalancer:
         same = member.protocols == request.protocols
         leads = group.leader_id == member.member_id
         settled = same and (group.state is GroupState.COMPLETING_REBALANCE or (group.state is GroupState.STABLE and not leads))
-        self._take_over(member, request)
+        member.take_over(request)
         if settled:  # a repeated join: it missed the answer, and nothing has changed since
             self.touch(group, member)
             self._answers.give(reply, self._joined(group, member))
@@ -140,12 +140,7 @@ class Rebalancer:
             old.assignment,
             synced=old.synced,
         )
-        group.members = {
-            (member.member_id if key == old_id else key): (member if key == old_id else one) for key, one in group.members.items()
-        }
-        group.static[request.instance_id] = member.member_id
-        if led:
-            group.leader_id = member.member_id
+        group.replace(old_id, member)
         unchanged = group.state is GroupState.STABLE and group.elected_protocol() == group.protocol_name
         if unchanged and group.protocol_type == CONSUMER_PROTOCOL and topics is not None and topics == member.subscribed_topics():
             member.new = False
@@ -154,16 +149,26 @@ class Rebalancer:
             if led and not request.can_skip:
                 outcome.leader_id, outcome.members = old_id, []  # so that it does not assign: the assignment stands
             outcome.skip_assignment = led and request.can_skip
-            self._persist(group, self._record(group), lambda error: reply(JoinOutcome(error, member.member_id) if error else outcome))
+            written = self._answers.within
+            self._persist(
+                group, self._record(group), lambda error: written(lambda: self._replaced(group, old, member, error, reply, outcome))()
+            )
             return
         self._await_join(member, reply)
         self._attendance.expect(group, member, NEW_MEMBER_TIMEOUT_MS)
         self._prepare(group)
 
-    def _take_over(self, member: Member, request: JoinRequest) -> None:
-        member.client_id, member.client_host = request.client_id, request.client_host
-        member.session_timeout_ms, member.rebalance_timeout_ms = request.session_timeout_ms, request.rebalance_timeout_ms
-        member.protocols = request.protocols
+    def _replaced(
+        self, group: Group, old: Member, member: Member, error: int, reply: Callable[[JoinOutcome], None], outcome: JoinOutcome
+    ) -> None:
+        """A static member's new process is in the log, or could not be: then the old one is in its place again, as in Kafka."""
+        if error and group.members.get(member.member_id) is member:
+            if member.timer is not None:
+                member.timer.cancel()
+            self._answer_waiting(member, error)
+            group.replace(member.member_id, old)
+            self.touch(group, old)
+        self._answers.give(reply, JoinOutcome(error, "") if error else outcome)
 
     def _await_join(self, member: Member, reply: Callable[[JoinOutcome], None]) -> None:
         if member.join_reply is not None:  # the member lost its connection and asks again: only the last question counts
