@@ -10,6 +10,7 @@ from fairlead_kafka.base.errors import ConfigError, DecodeError
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.consumer.groups import ASSIGNORS, assignors_named
 from fairlead_kafka.consumer.groups.assignors import Assignments
+from fairlead_kafka.consumer.groups.joining import _subscriptions
 from fairlead_kafka.core.consumer_protocol import (
     Assignment,
     Subscription,
@@ -18,6 +19,7 @@ from fairlead_kafka.core.consumer_protocol import (
     encode_assignment,
     encode_subscription,
 )
+from fairlead_kafka.wire import Message
 
 TOPICS = ("a", "b", "c")
 COUNTS = st.dictionaries(st.sampled_from(TOPICS), st.integers(0, 7))
@@ -175,3 +177,22 @@ def test_garbage_raises_one_type_of_error(data: bytes) -> None:
             decoder(data)
         except DecodeError:
             continue
+
+
+@pytest.mark.parametrize("name", sorted(ASSIGNORS))
+@pytest.mark.parametrize("garbage", [b"", b"\x00", b"\x00\x03\x7f\xff\xff\xff", b"\x00\x00\x00\x00\x00\x01\x00\x05\xff"])
+def test_a_member_whose_metadata_are_garbled_gets_nothing_and_stops_nobody(
+    name: str, garbage: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    sound = encode_subscription(Subscription(("a",)))
+    rows = [Message(member_id=who, group_instance_id=None, metadata=data) for who, data in (("m1", sound), ("m2", garbage), ("m3", sound))]
+    members = _subscriptions(rows, ASSIGNORS[name])
+    shares = ASSIGNORS[name].assign({"a": 4}, members)
+    assert {who: len(share) for who, share in shares.items()} == {"m1": 2, "m2": 0, "m3": 2}
+    assert "member m2 of the group gets no partitions" in caplog.text
+
+
+@pytest.mark.parametrize("name", ["sticky", "cooperative-sticky"])
+def test_garbled_user_data_tell_nothing_of_what_a_member_had(name: str) -> None:
+    told = ASSIGNORS[name].understood(Subscription(("a",), b"\x00\x01"))
+    assert (told.topics, told.owned, told.generation) == (("a",), (), -1)

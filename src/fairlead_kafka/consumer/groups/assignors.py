@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from fairlead_kafka.base.errors import ConfigError
+from fairlead_kafka.base.errors import ConfigError, DecodeError
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.consumer.groups.sticky import assign_cooperatively, assign_sticky
 from fairlead_kafka.core.consumer_protocol import NO_GENERATION, Reader, Subscription, encode_partitions
@@ -38,15 +38,18 @@ class Assignor(NamedTuple):
         return generation.to_bytes(4, "big", signed=True) if self.cooperative else None
 
     def understood(self, subscription: Subscription) -> Subscription:
-        """A subscription with what its user data tell of the partitions that the member had."""
+        """A subscription with what its user data tell of the partitions that the member had; nothing, where they are garbled."""
         data = subscription.user_data
         if not data or not (self.remembers or self.cooperative):
             return subscription
         reader = Reader(data, f"the user data of {self.name}")
-        if not self.remembers:
-            return subscription if subscription.generation != NO_GENERATION else subscription._replace(generation=reader.int32())
-        owned = reader.partitions()
-        return subscription._replace(owned=owned, generation=reader.int32() if reader.left else NO_GENERATION)
+        try:
+            if not self.remembers:
+                return subscription if subscription.generation != NO_GENERATION else subscription._replace(generation=reader.int32())
+            owned = reader.partitions()
+            return subscription._replace(owned=owned, generation=reader.int32() if reader.left else NO_GENERATION)
+        except DecodeError:  # as Kafka's `StickyAssignor`
+            return subscription
 
 
 def assign_range(counts: Mapping[str, int], members: Members) -> Assignments:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.config import Settings
+from fairlead_kafka.base.errors import DecodeError
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.consumer.groups.assignors import Assignor
 from fairlead_kafka.consumer.groups.calls import CoordinatorCalls, Steps
@@ -24,6 +26,7 @@ from fairlead_kafka.core.script import Pause
 from fairlead_kafka.core.topic_listing import ask_metadata
 from fairlead_kafka.wire import ApiKey, Message
 
+LOGGER = logging.getLogger("fairlead_kafka.consumer")
 _ANSWER_GRACE_MS = 5_000
 """How much longer than all members may take the answer to a JoinGroup is waited for (Kafka's `JOIN_GROUP_TIMEOUT_LAPSE`)."""
 _AT_ONCE = frozenset({ErrorCode.MEMBER_ID_REQUIRED})
@@ -157,6 +160,19 @@ _ADVICE: dict[int, str] = {
 
 
 def _subscriptions(members: Sequence[Any], assignor: Assignor) -> dict[str, Subscription]:
-    """What members want, static ones first, by instance id, then the others by member id: the same ones always in the same order."""
+    """What members want, static ones first, by instance id, then the others by member id: the same ones always in the same order.
+
+    A member whose metadata are garbled gets nothing, and the others their shares: what one of them sends is not to stop the group.
+    (Kafka's leader fails there, and the next one after it.)
+    """
     ordered = sorted(members, key=lambda one: (one.group_instance_id is None, one.group_instance_id or one.member_id))
-    return {one.member_id: assignor.understood(decode_subscription(bytes(one.metadata))) for one in ordered}
+    found: dict[str, Subscription] = {}
+    for one in ordered:
+        try:
+            found[one.member_id] = assignor.understood(decode_subscription(bytes(one.metadata)))
+        except DecodeError as error:
+            LOGGER.warning(
+                "member %s of the group gets no partitions: what it says of its subscription is garbled: %s", one.member_id, error
+            )
+            found[one.member_id] = Subscription(())
+    return found
