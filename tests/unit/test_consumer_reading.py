@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fairlead_kafka.base.errors import DecodeError, UsageError
+from fairlead_kafka.base.errors import DecodeError, TimedOut, UsageError
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.client import consumer_reading
 from fairlead_kafka.client.consumer import Consumer
@@ -228,6 +228,31 @@ def test_damaged_bytes_pass_where_crcs_are_not_checked(rig: Rig) -> None:
     rig.cluster.log("t").batches[0] = (base, last, batch[:17] + b"\0\0\0\0" + batch[21:])
     with consumer(rig, T0, check_crcs="false") as reader:
         assert [record.value for record in reader.poll(1)] == [b"abc"]
+
+
+@pytest.mark.parametrize("read", ["read_range", "read_batches"])
+def test_a_range_is_read_whatever_was_paused_before_it(rig: Rig, read: str) -> None:
+    rig.cluster.topic("t")
+    rig.cluster.write("t", 0, [b"a", b"b"])
+    with consumer(rig, T0) as reader:
+        reader.pause([T0])
+        rig.host.steps_max = rig.host.steps + 1000
+        assert sum(len(table) for table in getattr(reader, read)(T0, 0, 2, timeout_s=2)) > 0
+
+
+def test_a_range_that_is_paused_waits_out_its_time_without_being_busy(rig: Rig) -> None:
+    rig.cluster.topic("t")
+    with consumer(rig, T0) as reader:
+        tables = reader.read_range(T0, 0, 4, timeout_s=2)
+        rig.cluster.write("t", 0, [b"a"] * 2)
+        next(tables)
+        reader._calls._pending.clear()
+        rig.cluster.write("t", 0, [b"b"] * 2)
+        rig.host.advance(1000)  # fetched ahead
+        reader.pause([T0])
+        rig.host.steps_max = rig.host.steps + 1000
+        with pytest.raises(TimedOut, match="nothing came for 2 s"):
+            list(tables)
 
 
 def test_a_second_poll_at_the_same_time_is_refused(rig: Rig) -> None:

@@ -30,6 +30,7 @@ class ConsumerRanges(ConsumerReading):
     def batches_begin(self, partition: TopicPartition, start: int, end: int) -> Steps[None]:
         """Assign a range of one partition."""
         partition = as_partition(partition)
+        self._paused.clear()  # a range is a new assignment of its own, which nobody has paused
         self._moved((yield from self._ask(lambda completion: AssignRange(completion, partition, start, end))), replaces=True)
 
     def batches_go_on(self, partition: TopicPartition, end: int, measure: bool, timeout_s: float | None) -> Steps[pa.Table | None]:

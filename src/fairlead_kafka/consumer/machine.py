@@ -379,8 +379,8 @@ class ConsumerMachine:
         return failure_to_tell(telling, late or len(telling) == len(self._partitions))
 
     def _finished(self) -> bool:
-        """True if a range is read to its end: nothing more will come."""
-        return self._ranged and all(state.position >= state.end for state in self._partitions.values())
+        """True if a range is read to its end: nothing more will come. Not while it is paused: what was fetched may wait at the face."""
+        return self._ranged and all(state.position >= state.end and not state.paused for state in self._partitions.values())
 
     def _answer_askers(self) -> None:
         waiting: list[TellPosition] = []
