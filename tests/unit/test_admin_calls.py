@@ -9,14 +9,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from fairlead_kafka.admin import ConfigChange, ConfigResource, NewPartitions, NewTopic
+from fairlead_kafka.admin import ConfigChange, ConfigResource, NewPartitions, NewTopic, configs
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError, FairleadError, ItemsFailed, TimedOut, UnsupportedVersion, UsageError
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.client.admin import Admin
 from fairlead_kafka.core.partition_offsets import EARLIEST, LATEST, OffsetAndTimestamp
-from fairlead_kafka.core.script import Scripts
-from fairlead_kafka.wire import ApiKey
+from fairlead_kafka.core.script import Pause, Scripts
+from fairlead_kafka.wire import ApiKey, Message
 from tests.support.client_rig import Rig
 
 
@@ -208,6 +208,18 @@ def test_configs_are_described_where_they_live_and_changed_one_by_one(rig: Rig, 
     assert described[topic]["keep"].is_default is False
     # A broker tells its own configs: each was asked itself.
     assert [described[ConfigResource.broker(n)]["node.id"].value for n in (2, 1)] == ["2", "1"]
+
+
+def test_a_kind_of_resource_that_nobody_knows_is_no_answer_to_what_was_asked() -> None:
+    for script in (
+        configs.describe_configs([ConfigResource.topic("t")]),
+        configs.alter_configs({ConfigResource.topic("t"): [ConfigChange.set("a", "1")]}, validate_only=False),
+    ):
+        next(script)
+        row = Message(resource_type=99, resource_name="t", error_code=0, error_message=None, configs=[])
+        pause = script.send([Message(results=[row], responses=[row])])
+        assert isinstance(pause, Pause)
+        assert "the answer left out" in str(pause.problem)
 
 
 def test_offsets_are_listed_and_records_deleted_at_their_leaders(rig: Rig, admin: Admin) -> None:

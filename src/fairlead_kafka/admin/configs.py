@@ -21,7 +21,7 @@ def describe_configs(resources: Sequence[ConfigResource]) -> AdminScript[dict[Co
     def read(answer: Message) -> list[tuple[ConfigResource, Settled]]:
         return [
             (
-                ConfigResource(ResourceType(item.resource_type), item.resource_name),
+                _resource(item),
                 Settled(item.error_code, item.error_message, {config.name: _entry(config) for config in item.configs}),
             )
             for item in answer.results
@@ -47,10 +47,7 @@ def alter_configs(
         return Message(resources=resources, validate_only=validate_only)
 
     def read(answer: Message) -> list[tuple[ConfigResource, Settled]]:
-        return [
-            (ConfigResource(ResourceType(item.resource_type), item.resource_name), Settled(item.error_code, item.error_message))
-            for item in answer.responses
-        ]
+        return [(_resource(item), Settled(item.error_code, item.error_message)) for item in answer.responses]
 
     return per_item("alter_configs", changes, _by_node(ApiKey.INCREMENTAL_ALTER_CONFIGS, request), read)
 
@@ -66,6 +63,12 @@ def _by_node(api_key: ApiKey, request: Callable[[dict[ConfigResource, Any]], Mes
         return [Ask(api_key, request(group), node_id) for node_id, group in groups.items()]
 
     return ask
+
+
+def _resource(item: Message) -> ConfigResource:
+    """What a row of an answer speaks of; a type of a number unknown to us stays a number, and equals nothing that was asked for."""
+    number: Any = item.resource_type
+    return ConfigResource(ResourceType(number) if number in ResourceType.__members__.values() else number, item.resource_name)
 
 
 def _entry(config: Message) -> ConfigEntry:
