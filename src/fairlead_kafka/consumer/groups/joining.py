@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.config import Settings
-from fairlead_kafka.base.errors import DecodeError
+from fairlead_kafka.base.errors import BrokerError, DecodeError
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.consumer.groups.assignors import Assignor
 from fairlead_kafka.consumer.groups.calls import CoordinatorCalls, Steps
@@ -78,7 +78,7 @@ class Joining:
             counts: dict[str, int | None] | None = None
             shares: Mapping[str, Sequence[TopicPartition]] = {}
             if answer.leader == answer.member_id:
-                assignor = next(each for each in self._assignors if each.name == answer.protocol_name)
+                assignor = self._chosen(answer.protocol_name)
                 members = _subscriptions(answer.members, assignor)
                 counts = yield from self._count({topic for each in members.values() for topic in each.topics})
                 if not answer.skip_assignment:
@@ -93,6 +93,14 @@ class Joining:
             partitions = decode_assignment(bytes(synced.assignment)).partitions
             self._had, self._generation = partitions, generation
             return Joined(generation, partitions, counts)
+
+    def _chosen(self, name: str | None) -> Assignor:
+        """The assignor that the group has in common. BrokerError for one that this member did not offer."""
+        for assignor in self._assignors:
+            if assignor.name == name:
+                return assignor
+        problem = f"group {self._calls.group_id!r} is to be shared by {name!r}, which this member did not offer"
+        raise BrokerError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, problem)
 
     def _refused(self, api_key: ApiKey, code: int, member_id: str) -> Steps[None]:
         """Go on after an error that asks for another attempt; BrokerError for one that does not."""
