@@ -40,6 +40,8 @@ STRING_MAX_BYTES = 2**15 - 1
 refuse that (`MessageDataGenerator`), because records of groups and transactions keep the same strings behind an int16."""
 TOPIC_NAME_MAX_LENGTH = 249
 """Kafka's limit on a topic's name."""
+ERROR_TEXT_MAX_LENGTH = 2000
+"""Characters of an error's words in a broker's answer, far below what a string can hold in UTF-8 (32,767 bytes)."""
 
 assert FRAME_SIZE_MAX_BYTES <= INFLATED_BATCH_MAX_BYTES, "an uncompressed batch that fits a frame must decode"
 assert BATCH_OVERHEAD_BYTES > LOG_OVERHEAD_BYTES

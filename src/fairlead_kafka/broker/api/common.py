@@ -9,6 +9,7 @@ from uuid import UUID
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.base.limits import ERROR_TEXT_MAX_LENGTH
 from fairlead_kafka.broker.controller import CreateInternalTopic, TopicImage
 from fairlead_kafka.broker.controller.names import check_topic_name
 
@@ -24,8 +25,13 @@ NO_ID = UUID(int=0)
 
 
 def reason(error: BrokerError) -> str:
-    """The error's own words, without its name and number, which the answer carries as a code."""
-    return str(error).partition(": ")[2]
+    """The error's own words, without its name and number, which the answer carries as a code; `cut_short`."""
+    return cut_short(str(error).partition(": ")[2])
+
+
+def cut_short(text: str) -> str:
+    """A text for an answer: names that a request brought may be as long as a string can be, and the words around them come on top."""
+    return text if len(text) <= ERROR_TEXT_MAX_LENGTH else text[: ERROR_TEXT_MAX_LENGTH - 4] + " ..."
 
 
 def name_error(topic: str) -> BrokerError | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
-from fairlead_kafka.broker.api.common import GROUP_OPERATIONS, NO_OPERATIONS, reason
+from fairlead_kafka.broker.api.common import GROUP_OPERATIONS, NO_OPERATIONS, cut_short, reason
 from fairlead_kafka.broker.coordinator import Group, GroupState, Member
 from fairlead_kafka.broker.dispatch import Reply, serves
 from fairlead_kafka.wire import ApiKey, Message, Request
@@ -39,7 +39,7 @@ def _describe(broker: Broker, group_id: str, version: int) -> Message:
         return _row(group_id, error_code=error.code, error_message=reason(error), group_state="")
     if group is None:
         if version >= _MISSING_IS_ERROR_FROM_VERSION:
-            return _row(group_id, error_code=ErrorCode.GROUP_ID_NOT_FOUND, error_message=f"there is no group {group_id!r}")
+            return _row(group_id, error_code=ErrorCode.GROUP_ID_NOT_FOUND, error_message=cut_short(f"there is no group {group_id!r}"))
         return _row(group_id)
     stable = group.state is GroupState.STABLE
     return _row(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.ids import NO_OFFSET, NO_SEQUENCE
+from fairlead_kafka.broker.api.common import cut_short
 from fairlead_kafka.broker.dispatch import Reply, serves
 from fairlead_kafka.broker.log import Partition
 from fairlead_kafka.wire import ApiKey, Message, Request
@@ -28,7 +29,7 @@ def describe_producers(broker: Broker, request: Request, session: Session, reply
             partition = broker.log_of(asked.name, number)
             error = partition if isinstance(partition, int) else ErrorCode.NONE
             active = [] if isinstance(partition, int) else _producers(partition)
-            text = f"{asked.name}-{number} is not led by broker {broker.node_id}" if error else None
+            text = cut_short(f"{asked.name}-{number} is not led by broker {broker.node_id}") if error else None
             rows.append(Message(partition_index=number, error_code=error, error_message=text, active_producers=active))
         topics.append(Message(name=asked.name, partitions=rows))
     reply(Message(throttle_time_ms=0, topics=topics))
