@@ -20,23 +20,33 @@ def test_the_oldest_open_transaction_bounds_what_is_stable() -> None:
     transactions.begin(2, 12)
     transactions.begin(1, 14)
     assert transactions.stable_offset(16) == 10
-    transactions.end(1, 16, committed=True)
+    transactions.end(1, 16, committed=True, high_watermark=0)
     assert transactions.stable_offset(17) == 12
-    transactions.end(2, 17, committed=False)
+    transactions.end(2, 17, committed=False, high_watermark=0)
     assert transactions.stable_offset(18) == 18
 
 
 def test_a_marker_counts_once_the_high_watermark_has_passed_it() -> None:
     transactions = PartitionTransactions()
     transactions.begin(1, 0)
-    transactions.end(1, 2, committed=True)
+    transactions.end(1, 2, committed=True, high_watermark=0)
     assert transactions.stable_offset(2) == 0
     assert transactions.stable_offset(3) == 3
 
 
+def test_a_replica_that_nobody_reads_forgets_what_has_ended() -> None:
+    transactions = PartitionTransactions()
+    for number in range(1_000):
+        transactions.begin(1, 2 * number)
+        transactions.end(1, 2 * number + 1, committed=True, high_watermark=max(0, 2 * number - 4))
+    assert len(transactions._ending) <= 4
+    assert transactions.stable_offset(1_995) == 1_994
+    assert transactions.stable_offset(2_000) == 2_000
+
+
 def test_a_marker_without_a_transaction_ends_nothing() -> None:
     transactions = PartitionTransactions()
-    transactions.end(1, 0, committed=False)
+    transactions.end(1, 0, committed=False, high_watermark=0)
     assert transactions.stable_offset(1) == 1
     assert transactions.aborted(0, 1) == []
 
@@ -45,12 +55,12 @@ def test_aborted_transactions_are_those_that_reach_into_the_range_by_first_offse
     transactions = PartitionTransactions()
     transactions.begin(1, 0)
     transactions.begin(2, 2)
-    transactions.end(2, 4, committed=False)
+    transactions.end(2, 4, committed=False, high_watermark=0)
     transactions.begin(3, 5)
-    transactions.end(1, 7, committed=False)
-    transactions.end(3, 8, committed=True)
+    transactions.end(1, 7, committed=False, high_watermark=0)
+    transactions.end(3, 8, committed=True, high_watermark=0)
     transactions.begin(4, 9)
-    transactions.end(4, 11, committed=False)
+    transactions.end(4, 11, committed=False, high_watermark=0)
     first, second, third = AbortedRange(1, 0, 7, 5), AbortedRange(2, 2, 4, 0), AbortedRange(4, 9, 11, 12)
     assert transactions.aborted(0, 12) == [first, second, third]
     assert transactions.aborted(0, 2) == [first]

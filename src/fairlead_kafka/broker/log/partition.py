@@ -114,7 +114,7 @@ class Partition:
         if marker is not None:
             self.producers.record_marker(producer_id, header.producer_epoch, marker.coordinator_epoch, base_offset, touched_ms)
             if self.transactions is not None:
-                self.transactions.end(producer_id, base_offset, marker.committed)
+                self.transactions.end(producer_id, base_offset, marker.committed, self.high_watermark)
             return
         self.producers.record(header, base_offset, timestamp_ms if header.timestamp_type else -1, touched_ms)
         if header.transactional:

@@ -69,8 +69,10 @@ class PartitionTransactions:
         """A transactional batch was appended; only the first of a transaction counts."""
         self.open.setdefault(producer_id, first_offset)
 
-    def end(self, producer_id: int, marker_offset: int, committed: bool) -> None:
+    def end(self, producer_id: int, marker_offset: int, committed: bool, high_watermark: int) -> None:
         """A marker was appended. One without a batch before it ends nothing."""
+        # Here too, for of a replica that follows nobody asks what is stable.
+        self._settle(high_watermark)
         first_offset = self.open.pop(producer_id, None)
         if first_offset is None:
             return
@@ -81,10 +83,14 @@ class PartitionTransactions:
 
     def stable_offset(self, high_watermark: int) -> int:
         """Where the oldest unsettled transaction begins; `high_watermark` if there is none below it."""
-        while self._ending and self._ending[0][0] < high_watermark:
-            self._ending.popleft()
+        self._settle(high_watermark)
         stable = min(high_watermark, next(iter(self.open.values()), high_watermark))
         return min(stable, min((first_offset for _marker, first_offset in self._ending), default=stable))
+
+    def _settle(self, high_watermark: int) -> None:
+        """Forget the ends that the high watermark has passed."""
+        while self._ending and self._ending[0][0] < high_watermark:
+            self._ending.popleft()
 
     def aborted(self, start: int, stop: int) -> list[AbortedRange]:
         """The aborted transactions with batches in `start` to `stop` (excluded), by first offset."""
