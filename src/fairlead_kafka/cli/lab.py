@@ -12,6 +12,7 @@ from fairlead_kafka.cli.lab_exactly_once import exactly_once
 from fairlead_kafka.cli.lab_killstorm import killstorm
 from fairlead_kafka.cli.lab_latency import kip480, kip794
 from fairlead_kafka.cli.lab_options import JsonFile, Peers, PlotFile, Profile, Target, chosen_all, chosen_profile, run_experiment
+from fairlead_kafka.cli.lab_soak import soak
 from fairlead_kafka.cli.lab_spark import bounded, spark
 from fairlead_kafka.cli.lab_transcript import transcript
 from fairlead_kafka.cli.terminal import output
@@ -134,5 +135,6 @@ app.command()(kip480)
 app.command()(kip794)
 app.command()(kip578)
 app.command()(replication)
+app.command()(soak)
 app.command()(spark)
 app.command()(transcript)

@@ -9,7 +9,7 @@ import typer
 
 from fairlead_kafka.base.errors import ConfigError
 from fairlead_kafka.cli.terminal import JsonFile, errors, output, progress, rows_table, write_json
-from fairlead_kafka.lab.experiment import EXPERIMENTS, report
+from fairlead_kafka.lab.experiment import EXPERIMENTS, Row, report
 from fairlead_kafka.lab.plotting import SUFFIXES, Unplottable, check_suffix
 
 __all__ = [
@@ -73,8 +73,8 @@ def chosen_profile(value: str) -> str:
     return chosen("--profile", value, PROFILES)
 
 
-def run_experiment(name: str, json_file: str | None, plot_file: str | None, **parameters: Any) -> None:
-    """Run it, print its rows unless the report goes to standard output, write the report and draw the plot.
+def run_experiment(name: str, json_file: str | None, plot_file: str | None, **parameters: Any) -> list[Row]:
+    """Run it, print its rows unless the report goes to standard output, write the report and draw the plot; the rows.
 
     A plot that cannot be drawn is said in a line and is no failure: the rows are what counts.
     """
@@ -93,6 +93,7 @@ def run_experiment(name: str, json_file: str | None, plot_file: str | None, **pa
             experiment.plot(rows, Path(plot_file))
         except Unplottable as error:
             errors.print(f"no plot: {error}", markup=False)
+    return rows
 
 
 def plot_beside(json_file: str | None) -> str | None:

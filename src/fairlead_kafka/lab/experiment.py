@@ -81,6 +81,11 @@ EXPERIMENTS: Mapping[str, Experiment] = {
             "Rows per second and latency through Spark: read, write, copy, beside Spark's own Kafka connector.",
             "fairlead_kafka.lab.spark",
         ),
+        Experiment(
+            "soak",
+            "Every kind of load on three brokers for a long time, a kill a minute: does anything rise, is anything lost?",
+            "fairlead_kafka.lab.soak",
+        ),
     )
 }
 

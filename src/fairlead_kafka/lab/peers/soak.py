@@ -1,0 +1,182 @@
+"""One client of a soak, in a process of its own: `python -m fairlead_kafka.lab.peers.soak JSON`, JSON being an `Errand`.
+
+Each line on standard input is answered by a line of JSON on standard output: what was done since the last one (`Ledger.report`). When
+standard input ends the client finishes what is under way, checks what is its to check, and says all of it in a last line. What a client
+keeps is bounded, however long it runs.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from fairlead_kafka.lab.soak_figures import Int64, Latencies, Tally
+
+AUDITOR = "auditor"
+"""Who reads everything; it is at work before anybody writes."""
+ROLES = {
+    "unkeyed": "fairlead_kafka.lab.peers.soak_producers",
+    "keyed": "fairlead_kafka.lab.peers.soak_producers",
+    "compacted": "fairlead_kafka.lab.peers.soak_producers",
+    "transactional": "fairlead_kafka.lab.peers.soak_producers",
+    "groups": "fairlead_kafka.lab.peers.soak_visitors",
+    "topics": "fairlead_kafka.lab.peers.soak_visitors",
+    AUDITOR: "fairlead_kafka.lab.peers.soak_auditor",
+}
+"""Each with the module whose function of that name does it."""
+UNKEYED, KEYED, COMPACTED, TRANSACTIONAL = "soak-unkeyed", "soak-keyed", "soak-compacted", "soak-transactional"
+PARTITIONS = 6
+KEYS = 2_000
+"""Different keys of KEYED and COMPACTED."""
+TOMBSTONE_EVERY = 50
+"""Of the records of COMPACTED, by number: they have no value."""
+TRANSACTION_RECORDS = 10
+ABORT_EVERY = 8
+"""Of the transactions, by number: they are aborted."""
+UNPACED_ROWS = 2_000
+"""Rows of a table where nothing paces the load."""
+NUMBER_BYTES = 8
+
+
+@dataclass(frozen=True)
+class Errand:
+    """What a client is to do: `rate` records a second, each of `value_bytes`; 0: as many as it can."""
+
+    role: str
+    bootstrap_servers: str
+    rate: float
+    value_bytes: int
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """What every client is given."""
+        return {"bootstrap.servers": self.bootstrap_servers, "client.id": f"soak-{self.role}"}
+
+    def to_json(self) -> str:
+        """As the command line takes it."""
+        return json.dumps(asdict(self))
+
+    def due(self, stopping: threading.Event, period_s: float, share: int = 1) -> Iterator[range]:
+        """The numbers that are due, every now and then, until `stopping`; `share` records are counted by one number.
+
+        A client that is held up finds all that became due meanwhile.
+        """
+        begun_s, sent = time.monotonic(), 0
+        while not stopping.wait(period_s if self.rate else 0):
+            due = int((time.monotonic() - begun_s) * self.rate / share) if self.rate else sent + UNPACED_ROWS // share
+            if due > sent:
+                yield range(sent, due)
+            sent = due
+
+
+@dataclass
+class Ledger:
+    """What a client did, told by any of its threads."""
+
+    tally: Tally = field(default_factory=Tally)
+    """Numbers that were acknowledged, or read."""
+    counts: Counter[str] = field(default_factory=Counter)
+    """Whatever else is counted, by name."""
+    told: dict[str, Any] = field(default_factory=dict)
+    """What is said in the last line alone."""
+    first_error: str = ""
+    records: int = 0
+    ready: threading.Event = field(default_factory=threading.Event)
+    """Set once the client is at work: before that nothing is answered."""
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    _latencies: Latencies = field(default_factory=Latencies)
+    _reported: int = 0
+
+    def settled(self, place: str, numbers: Int64, latency_ms: float | None = None) -> None:
+        """Records were acknowledged, or read, so long after they were handed over."""
+        with self.lock:
+            self.tally.add(place, numbers)
+            self.records += len(numbers)
+            if latency_ms is not None:
+                self._latencies.add(latency_ms, len(numbers))
+
+    def took(self, latency_ms: float, records: int) -> None:
+        """Records that no tally is kept of."""
+        with self.lock:
+            self.records += records
+            self._latencies.add(latency_ms, records)
+
+    def count(self, name: str, many: int = 1) -> None:
+        """So many more of something."""
+        with self.lock:
+            self.counts[name] += many
+
+    def failed(self, error: object, many: int = 1) -> None:
+        """Records were given up."""
+        with self.lock:
+            self.counts["failed"] += many
+            self.first_error = self.first_error or str(error)
+
+    def report(self) -> dict[str, Any]:
+        """{records, p50_ms, p99_ms} since the last report."""
+        with self.lock:
+            records, latencies, self._latencies = self.records - self._reported, self._latencies, Latencies()
+            self._reported = self.records
+        return {"records": records, "p50_ms": latencies.percentile(0.5), "p99_ms": latencies.percentile(0.99)}
+
+    def final(self) -> dict[str, Any]:
+        """The last line."""
+        with self.lock:
+            return {
+                "records": self.records,
+                "tally": self.tally.to_json(),
+                "counts": dict(self.counts),
+                "first_error": self.first_error,
+                **self.told,
+            }
+
+
+def values_of(numbers: Int64, value_bytes: int) -> pa.Array:
+    """A value for each number: the number, little-endian, and padding."""
+    cells = np.full((len(numbers), value_bytes), ord("."), np.uint8)
+    cells[:, :NUMBER_BYTES] = numbers.astype("<i8").view(np.uint8).reshape(-1, NUMBER_BYTES)
+    offsets = np.arange(len(numbers) + 1, dtype=np.int32) * value_bytes
+    return pa.BinaryArray.from_buffers(pa.binary(), len(numbers), [None, pa.py_buffer(offsets), pa.py_buffer(cells)])
+
+
+def numbers_of(values: pa.Array) -> Int64:
+    """The number in each value, none of which is null."""
+    if not len(values):
+        return np.zeros(0, np.int64)
+    _, offsets, data = values.buffers()
+    begins = np.frombuffer(offsets, np.int32)[values.offset : values.offset + len(values)]
+    cells = np.frombuffer(data, np.uint8)[begins[:, None] + np.arange(NUMBER_BYTES)]
+    return np.ascontiguousarray(cells).view("<i8").reshape(-1).astype(np.int64)
+
+
+def _answer(ledger: Ledger, stopping: threading.Event) -> None:
+    for _ in sys.stdin:
+        ledger.ready.wait()
+        print(json.dumps(ledger.report()), flush=True)
+    stopping.set()
+
+
+def main(text: str) -> None:
+    """Runs the client."""
+    errand, ledger, stopping = Errand(**json.loads(text)), Ledger(), threading.Event()
+    answering = threading.Thread(target=_answer, args=(ledger, stopping), daemon=True)
+    answering.start()
+    if errand.role != AUDITOR:
+        ledger.ready.set()
+    getattr(import_module(ROLES[errand.role]), errand.role)(errand, ledger, stopping)
+    answering.join()
+    print(json.dumps(ledger.final()), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,56 @@
+"""What a process holds just now: memory, descriptors, threads, processor time; from `/proc`, so on Linux alone. And a folder's size."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from fairlead_kafka.base.units import MIB
+
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Memory in 2**20 bytes. `rss_mb`: all that is resident, what is shared too; `pss_mb`: its part of what is shared; `private_mb`: what
+    nobody else has. A forked process shares with its parent what neither has written to since, and comes to own it with time."""
+
+    rss_mb: float
+    pss_mb: float
+    private_mb: float
+    descriptors: int
+    threads: int
+    cpu_s: float
+
+
+def usage(process_id: int) -> Usage | None:
+    """Of one process; None if it has ended."""
+    folder = Path(f"/proc/{process_id}")
+    try:
+        rollup = (folder / "smaps_rollup").read_text()
+        stat = (folder / "stat").read_text().rpartition(")")[2].split()
+        descriptors = len(os.listdir(folder / "fd"))
+    except OSError:
+        return None
+    sizes_kb = {words[0]: int(words[1]) for words in map(str.split, rollup.splitlines()[1:])}
+    return Usage(
+        rss_mb=round(sizes_kb["Rss:"] / 1024, 2),
+        pss_mb=round(sizes_kb["Pss:"] / 1024, 2),
+        private_mb=round((sizes_kb["Private_Clean:"] + sizes_kb["Private_Dirty:"]) / 1024, 2),
+        descriptors=descriptors,
+        threads=int(stat[17]),
+        cpu_s=(int(stat[11]) + int(stat[12])) / _TICKS_PER_S,
+    )
+
+
+def folder_mb(folder: Path) -> float:
+    """What the files in a folder and below take on the disk, in 2**20 bytes; files that go meanwhile do not count."""
+    taken = 0
+    for place, _, names in os.walk(folder):
+        for name in names:
+            try:
+                taken += os.stat(os.path.join(place, name)).st_blocks * 512
+            except OSError:
+                continue
+    return round(taken / MIB, 2)

@@ -1,0 +1,383 @@
+"""A cluster under a mixed load for as long as one likes: does anything rise that should not, and is everything there in the end?
+
+Three brokers as processes. Clients, each in a process of its own (`peers.soak`): one sends records one by one, one tables with keys, one
+to a compacted topic, one in transactions of which some are aborted; one has members join and leave a group, and groups come and go; one
+creates, fills, reads and deletes topics; one reads everything. Retention, compaction, checkpoints and new log files are set so that each
+happens all the time, and what is kept stays the same. Brokers 1 and 2 are killed in turn (`kill -9`) and started again; broker 0 lives
+through all of it, for what rises shows only in a process that lives.
+
+Rows, flat, of four tables. `minutes`: for each process and interval {minute, process, rss_mb, pss_mb, private_mb, descriptors, threads,
+cpu_share, disk_mb, records_per_s, p50_ms, p99_ms}, as far as it has them. Latencies run to the acknowledgement; of a transaction, to its
+commit; of the auditor, from a record's timestamp until it is read; of a topic, from its creation until its records are read back; of the
+groups, of a commit. The controller lives in the launcher's process. `load` sums what was acknowledged by all that produce. `slopes`: see
+`soak_figures.slope_rows`. `verdict`, one row: what was acknowledged and what was read. `failed`: why it came to no end.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fairlead_kafka.base.errors import FairleadError
+from fairlead_kafka.client import Admin, NewTopic
+from fairlead_kafka.lab import plotting
+from fairlead_kafka.lab.experiment import Row, Status
+from fairlead_kafka.lab.peers.soak import AUDITOR, COMPACTED, KEYED, PARTITIONS, ROLES, TRANSACTIONAL, UNKEYED, Errand
+from fairlead_kafka.lab.process_usage import Usage, folder_mb, usage
+from fairlead_kafka.lab.soak_figures import Tally, differences, slope_rows, throughput_ratio
+from fairlead_kafka.testing import Cluster
+
+BROKERS = 3
+MORTAL = (1, 2)
+"""Brokers that are killed, in turn."""
+SHARES = {"unkeyed": 0.36, "keyed": 0.45, "compacted": 0.15, "transactional": 0.04}
+"""Of the rate, by who produces."""
+VALUE_BYTES = 200
+ROWS_MIN, KILLS_MIN = 20, 5
+"""A soak that is shorter than so many minutes has them all the same, at shorter intervals."""
+MINUTE_S = 60.0
+DEAD_S = 1.0
+"""How long a killed broker lies dead."""
+RETENTION_MS = 60_000
+"""Whoever reads everything must not be further behind than that."""
+COMPACTION_LAG_MS = 30_000
+SYNC_TIMEOUT_S = 60.0
+DRAIN_S = 300.0
+"""A client gets so long to come to its end."""
+LOAD, CONTROLLER = "load", "controller"
+_CONFIG: Mapping[str, Any] = {
+    "default.replication.factor": BROKERS,
+    "min.insync.replicas": 2,
+    "auto.create.topics.enable": False,
+    "log.segment.bytes": 8 * 2**20,
+    "log.retention.ms": RETENTION_MS,
+    "log.retention.check.interval.ms": 2_000,
+    "log.cleaner.backoff.ms": 1_000,
+    "log.flush.offset.checkpoint.interval.ms": 10_000,
+    "offsets.topic.num.partitions": 6,
+    "offsets.retention.minutes": 1,
+    "offsets.retention.check.interval.ms": 5_000,
+    "transaction.state.log.num.partitions": 6,
+    "producer.id.expiration.ms": 120_000,
+    "leader.imbalance.check.interval.seconds": 10,
+}
+"""Brokers that clean up all the time. A group that left is forgotten after a minute: that is the shortest there is."""
+
+
+@dataclass(slots=True)
+class _Client:
+    """One client's process."""
+
+    role: str
+    process: subprocess.Popen[str]
+    complaints: Path
+
+    def report(self) -> Row:
+        """What it did since it was asked last. FairleadError if it has ended."""
+        assert self.process.stdin is not None
+        try:
+            self.process.stdin.write("\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            raise self.ended() from None
+        return self._line()
+
+    def stop(self) -> None:
+        """Have it come to its end."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.stdin = None  # or `communicate` would write to it
+
+    def final(self) -> Row:
+        """Its last line, once it has ended. FairleadError if it failed, or does not end."""
+        try:
+            said, _ = self.process.communicate(timeout=DRAIN_S)
+        except subprocess.TimeoutExpired:
+            raise FairleadError(f"the {self.role} client did not end within {DRAIN_S:g} s") from None
+        if self.process.returncode or not said.strip():
+            raise self.ended()
+        found: Row = json.loads(said.splitlines()[-1])
+        return found
+
+    def kill(self) -> None:
+        """Leave nothing of it."""
+        self.process.kill()
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe is not None:
+                with suppress(BrokenPipeError):
+                    pipe.close()
+
+    def ended(self) -> FairleadError:
+        """It did so by itself."""
+        self.process.wait()
+        return FairleadError(f"the {self.role} client ended by itself: {self.complaints.read_text().strip()[-1500:]}")
+
+    def _line(self) -> Row:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if not line:
+            raise self.ended()
+        found: Row = json.loads(line)
+        return found
+
+
+@dataclass(slots=True)
+class _Looks:
+    """Rows of `minutes`, and what the next ones need of the last."""
+
+    cluster: Cluster
+    clients: Sequence[_Client]
+    folder: Path
+    rows: list[Row] = field(default_factory=list)
+    begun_s: float = field(default_factory=time.monotonic)
+    _looked_s: float = field(default_factory=time.monotonic)
+    _cpu_s: dict[int, float] = field(default_factory=dict)
+
+    def look(self) -> None:
+        """A row for each process, and one for the load."""
+        now_s = time.monotonic()
+        seconds, minute = now_s - self._looked_s, round((now_s - self.begun_s) / MINUTE_S, 3)
+        self._looked_s = now_s
+        for broker in self.cluster.brokers:
+            self._row(minute, f"broker-{broker.node_id}", broker.pid, seconds, disk_mb=folder_mb(self.folder / f"broker-{broker.node_id}"))
+        self._row(minute, CONTROLLER, os.getpid(), seconds, disk_mb=round((self.folder / "metadata.log").stat().st_size / 2**20, 2))
+        acknowledged = 0
+        for client in self.clients:
+            report = client.report()
+            records = report.pop("records")
+            acknowledged += records if client.role in SHARES else 0
+            self._row(minute, client.role, client.process.pid, seconds, records_per_s=round(records / seconds, 1), **report)
+        of_load = {row["process"]: row["p99_ms"] for row in self.rows[-len(self.clients) :]}
+        slowest = max((p99_ms for role, p99_ms in of_load.items() if role in SHARES and p99_ms is not None), default=None)
+        load = {"records_per_s": round(acknowledged / seconds, 1), "p99_ms": slowest}
+        self.rows.append({"table": "minutes", "minute": minute, "process": LOAD, **load})
+
+    def _row(self, minute: float, process: str, process_id: int | None, seconds: float, **more: Any) -> None:
+        found = usage(process_id) if process_id is not None else None
+        self.rows.append({"table": "minutes", "minute": minute, "process": process, **self._held(process_id, found, seconds), **more})
+
+    def _held(self, process_id: int | None, found: Usage | None, seconds: float) -> Row:
+        if process_id is None or found is None:
+            return {}
+        before = self._cpu_s.get(process_id, 0.0)
+        self._cpu_s[process_id] = found.cpu_s
+        return {
+            "rss_mb": found.rss_mb,
+            "pss_mb": found.pss_mb,
+            "private_mb": found.private_mb,
+            "descriptors": found.descriptors,
+            "threads": found.threads,
+            "cpu_share": round((found.cpu_s - before) / seconds, 3),
+        }
+
+
+def run(status: Status, *, minutes: float, rate: int, kills: bool) -> list[Row]:
+    """One soak. `rate`: records a second of all that produce together, 0 for as many as they can; `kills`: whether brokers are killed."""
+    with tempfile.TemporaryDirectory(prefix="fairlead-soak-") as name:
+        folder = Path(name)
+        with Cluster(BROKERS, folder / "cluster", config=_CONFIG, processes=True) as cluster:
+            _make_topics(cluster.bootstrap_servers)
+            clients: list[_Client] = []
+            looks = _Looks(cluster, clients, folder / "cluster")
+            outcome: list[Row] = []
+            try:
+                for role in (AUDITOR, *(role for role in ROLES if role != AUDITOR)):
+                    clients.append(_launch(role, cluster.bootstrap_servers, rate, folder))
+                    clients[-1].report()
+                killed = _soak(status, looks, minutes, kills)
+                status("the clients finish, and all is read back")
+                outcome = [verdict(_finals(clients), killed, throughput_ratio(looks.rows, LOAD))]
+            except FairleadError as error:
+                outcome = [{"table": "failed", "failed": str(error)}]
+            finally:
+                for client in clients:
+                    client.kill()
+            return [*looks.rows, *slope_rows(looks.rows), *outcome]
+
+
+def _make_topics(bootstrap_servers: str) -> None:
+    lag_ms = str(COMPACTION_LAG_MS)
+    compact = {
+        "cleanup.policy": "compact",
+        "min.compaction.lag.ms": lag_ms,
+        "delete.retention.ms": lag_ms,
+        "min.cleanable.dirty.ratio": "0.2",
+    }
+    deleted = [NewTopic(name, PARTITIONS, BROKERS) for name in (UNKEYED, KEYED, TRANSACTIONAL)]
+    with Admin({"bootstrap.servers": bootstrap_servers}) as admin:
+        admin.create_topics([*deleted, NewTopic(COMPACTED, PARTITIONS, BROKERS, configs=compact)])
+
+
+def _launch(role: str, bootstrap_servers: str, rate: int, folder: Path) -> _Client:
+    errand = Errand(role, bootstrap_servers, rate * SHARES.get(role, 0.0), VALUE_BYTES)
+    complaints = folder / f"{role}.err"
+    with complaints.open("w") as err:
+        command = [sys.executable, "-m", "fairlead_kafka.lab.peers.soak", errand.to_json()]
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=err, text=True)
+    return _Client(role, process, complaints)
+
+
+def _soak(status: Status, looks: _Looks, minutes: float, kills: bool) -> int:
+    """Until time is up; how many brokers were killed."""
+    _await_all(looks.clients)
+    begun_s = looks.begun_s = looks._looked_s = time.monotonic()
+    end_s = begun_s + minutes * MINUTE_S
+    row_every_s, kill_every_s = min(MINUTE_S, minutes * MINUTE_S / ROWS_MIN), min(MINUTE_S, minutes * MINUTE_S / KILLS_MIN)
+    row_s, kill_s, killed = begun_s + row_every_s, begun_s + kill_every_s, 0
+    with Admin({"bootstrap.servers": looks.cluster.bootstrap_servers}) as admin:
+        while row_s <= end_s + 0.001:
+            time.sleep(max(0.0, row_s - time.monotonic()))
+            _check_alive(looks.cluster)
+            looks.look()
+            load = looks.rows[-1]
+            status(f"minute {load['minute']:.1f} of {minutes:g}: {load['records_per_s']:,.0f} records/s, {killed} kills")
+            row_s = max(row_s + row_every_s, time.monotonic())
+            if kills and row_s > kill_s and row_s <= end_s:
+                _await_in_sync(admin)
+                _strike(looks.cluster, MORTAL[killed % len(MORTAL)])
+                killed, kill_s = killed + 1, kill_s + kill_every_s
+        _await_in_sync(admin)
+        if kills and not killed:  # rows took longer than the whole was to last
+            _strike(looks.cluster, MORTAL[0])
+            killed = 1
+            _await_in_sync(admin)
+    return killed
+
+
+def _await_all(clients: Sequence[_Client]) -> None:
+    """Until each client has done something."""
+    deadline_s, idle = time.monotonic() + DRAIN_S, list(clients)
+    while idle:
+        if time.monotonic() > deadline_s:
+            raise FairleadError(f"the {', '.join(client.role for client in idle)} clients did nothing for {DRAIN_S:g} s")
+        time.sleep(0.1)
+        idle = [client for client in idle if not client.report()["records"]]
+
+
+def _check_alive(cluster: Cluster) -> None:
+    dead = [broker.node_id for broker in cluster.brokers if not broker.running]
+    if dead:
+        raise FairleadError(f"brokers {dead} ended by themselves")
+
+
+def _strike(cluster: Cluster, node_id: int) -> None:
+    """Kill a broker, and start it again."""
+    cluster.broker(node_id).kill()
+    time.sleep(DEAD_S)
+    cluster.broker(node_id).start()
+
+
+def _await_in_sync(admin: Admin) -> None:
+    """Until every replica of the topics that stay is in sync. FairleadError if that does not come about."""
+    deadline_s = time.monotonic() + SYNC_TIMEOUT_S
+    while True:
+        described = admin.describe_topics([UNKEYED, KEYED, COMPACTED, TRANSACTIONAL])
+        behind = [
+            f"{name}-{number}" for name, topic in described.items() for number, one in enumerate(topic.partitions) if len(one.isr) < BROKERS
+        ]
+        if not behind:
+            return
+        if time.monotonic() > deadline_s:
+            raise FairleadError(f"not in sync again {SYNC_TIMEOUT_S:g} s after a kill: {', '.join(behind)}")
+        time.sleep(0.1)
+
+
+def _finals(clients: Sequence[_Client]) -> dict[str, Row]:
+    """The last line of each: the auditor ends when all others have."""
+    others = [client for client in clients if client.role != AUDITOR]
+    for client in others:
+        client.stop()
+    found = {client.role: client.final() for client in others}
+    auditor = next(client for client in clients if client.role == AUDITOR)
+    auditor.stop()
+    return {**found, AUDITOR: auditor.final()}
+
+
+def verdict(finals: Mapping[str, Row], kills: int, ratio: float | None) -> Row:
+    """What the clients were told against what was read.
+
+    `lost`, `duplicated`, `differing`: see `soak_figures.differences`, of the topics that are not compacted. `disorder`: numbers read that
+    are not greater than the one before them. `failed`: records that were given up (0, or the counts are not exact). `torn`: transactions
+    read in part. `aborted_seen`: records read of transactions that were aborted. `compacted_wrong`: keys whose newest value is not the one
+    acknowledged last. `topics_wrong`, `offsets_wrong`: topics and committed offsets read back otherwise than they were written.
+    `throughput_ratio`: the last part to the first, after the warm-up.
+    """
+    audit = finals[AUDITOR]
+    acknowledged, counts = Tally(), Counter[str]()
+    for role, final in finals.items():
+        counts.update(final["counts"])
+        if role in SHARES and role != "compacted":
+            told = Tally.from_json(final["tally"])
+            acknowledged.counts.update(told.counts)
+            acknowledged.sums.update(told.sums)
+    read = Tally.from_json({place: each for place, each in audit["tally"].items() if not place.startswith(COMPACTED)})
+    newest, held = finals["compacted"]["newest"], audit["newest"]
+    return {
+        "table": "verdict",
+        "kills": kills,
+        "acknowledged": sum(finals[role]["records"] for role in SHARES),
+        **differences(acknowledged, read, counts["failed"]),
+        "disorder": audit["disorder"] + audit["ends_differ"],
+        "failed": counts["failed"],
+        "transactions": counts["committed"],
+        "torn": audit["transactions_torn"] + abs(audit["transactions_whole"] - counts["committed"]),
+        "aborted": counts["aborted"] + counts["aborted_by_faults"],
+        "aborted_seen": audit["aborted_seen"],
+        "compacted_wrong": sum(held.get(key, -1) != newest.get(key, -1) for key in newest.keys() | held.keys()),
+        "read_again": audit["read_again"],
+        "topics": counts["topics"],
+        "topics_wrong": counts["topics_wrong"],
+        "groups": counts["groups"],
+        "members": counts["members"],
+        "offsets_checked": counts["offsets_checked"],
+        "offsets_wrong": counts["offsets_wrong"],
+        "throughput_ratio": ratio,
+    }
+
+
+WRONG = ("lost", "duplicated", "differing", "disorder", "torn", "aborted_seen", "compacted_wrong", "topics_wrong", "offsets_wrong")
+"""Columns of the verdict that must be 0."""
+
+
+def sound(rows: Sequence[Row]) -> bool:
+    """Whether it came to its end and nothing was wrong; slopes are for people to judge."""
+    verdicts = [row for row in rows if row.get("table") == "verdict"]
+    return bool(verdicts) and not any(row[column] for row in verdicts for column in WRONG)
+
+
+def plot(rows: Sequence[Row], path: Path) -> None:
+    """Memory, descriptors, threads, disk, throughput and latency over time."""
+    looked = [row for row in rows if row.get("table") == "minutes"]
+    processes = list(dict.fromkeys(row["process"] for row in looked))
+    brokers = [each for each in processes if each.startswith("broker-")]
+    clients = [each for each in processes if each not in (*brokers, LOAD)]
+
+    def panel(title: str, names: Sequence[str], column: str, unit: str) -> plotting.Lines:
+        series = {}
+        for name in names:
+            own = [row for row in looked if row["process"] == name]
+            series[name] = ([row["minute"] for row in own], [row.get(column) for row in own])
+        return plotting.Lines(title, series, "minutes", unit)
+
+    panels = [
+        panel("Memory of the brokers", brokers, "rss_mb", "resident, MiB"),
+        panel("Memory of the clients and the controller", clients, "rss_mb", "resident, MiB"),
+        panel("Descriptors", brokers, "descriptors", "open"),
+        panel("Threads", [*brokers, *clients], "threads", "threads"),
+        panel("Disk", brokers, "disk_mb", "MiB"),
+        panel("Acknowledged", [LOAD], "records_per_s", "records/s"),
+        panel("Until it is acknowledged, or read", [*SHARES, "auditor"], "p99_ms", "p99, ms"),
+        panel("Processor time", [*brokers, *clients], "cpu_share", "of one core"),
+    ]
+    plotting.figure(path, panels, "A soak: what a cluster and its clients hold", columns=2)

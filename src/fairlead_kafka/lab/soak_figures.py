@@ -1,0 +1,176 @@
+"""The arithmetic of a soak: latencies in a fixed number of buckets, tallies of what was acknowledged and read, slopes over time.
+
+Nothing here grows with the time that a soak takes, but for its rows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import ceil, exp, isnan, log, nan, sqrt
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Row = dict[str, Any]
+Int64 = npt.NDArray[np.int64]
+
+WARM_UP_SHARE = 1 / 3
+"""Of a soak, at its begin: slopes and the throughput's ratio are of what comes after."""
+COMPARED_SHARE = 1 / 6
+"""Of what comes after the warm-up: its first and its last part, whose throughput is compared."""
+STEADY_ERRORS = 2.0
+"""A slope is zero within its noise if it is not further from zero than so many of its standard errors."""
+METRICS = ("rss_mb", "private_mb", "descriptors", "threads")
+"""Columns of rows whose slopes are told."""
+
+_BUCKETS_PER_E = 20
+_FIRST_MS = 0.01
+_BUCKETS = 400
+"""From 0.01 ms to more than an hour, each bucket 5 % wide."""
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+_HALF = np.uint64(32)
+_MASK = (1 << 64) - 1
+
+
+class Latencies:
+    """Counts by bucket: a percentile is 5 % too high at most."""
+
+    def __init__(self) -> None:
+        self._counts = [0] * _BUCKETS
+
+    def add(self, latency_ms: float, count: int = 1) -> None:
+        """So many records took so long."""
+        place = ceil(_BUCKETS_PER_E * log(max(latency_ms, _FIRST_MS) / _FIRST_MS))
+        self._counts[min(place, _BUCKETS - 1)] += count
+
+    def percentile(self, share: float) -> float | None:
+        """Within how many ms that share of the records was there; None if there are none."""
+        left = ceil(share * sum(self._counts))
+        for place, count in enumerate(self._counts):
+            left -= count
+            if count and left <= 0:
+                return round(_FIRST_MS * exp(place / _BUCKETS_PER_E), 2)
+        return None
+
+
+@dataclass
+class Tally:
+    """Numbers by topic and partition: how many there were, and the sum of what each is mixed to, so that other numbers are told apart."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    sums: Counter[str] = field(default_factory=Counter)
+
+    def add(self, place: str, numbers: Int64) -> None:
+        """So many more at a place, such as "topic-3"."""
+        mixed = numbers.astype(np.uint64) * _MIX
+        self.counts[place] += len(numbers)
+        self.sums[place] = (self.sums[place] + int((mixed ^ (mixed >> _HALF)).sum(dtype=np.uint64))) & _MASK
+
+    def to_json(self) -> dict[str, list[int]]:
+        """As it goes from process to process."""
+        return {place: [count, self.sums[place]] for place, count in self.counts.items()}
+
+    @classmethod
+    def from_json(cls, told: Mapping[str, Sequence[int]]) -> Tally:
+        """What `to_json` gave."""
+        return cls(
+            Counter({place: count for place, (count, _) in told.items()}), Counter({place: each for place, (_, each) in told.items()})
+        )
+
+
+def differences(acknowledged: Tally, read: Tally, failed: int) -> Row:
+    """{lost, duplicated, differing} of what was acknowledged and what was read, partition by partition.
+
+    A record that failed may be there all the same: so many more are no duplicates. `differing` counts partitions that hold as many as were
+    acknowledged, but others.
+    """
+    places = acknowledged.counts.keys() | read.counts.keys()
+    more = {place: read.counts[place] - acknowledged.counts[place] for place in places}
+    return {
+        "lost": -sum(each for each in more.values() if each < 0),
+        "duplicated": max(0, sum(each for each in more.values() if each > 0) - failed),
+        "differing": sum(not more[place] and acknowledged.sums[place] != read.sums[place] for place in places),
+    }
+
+
+@dataclass(frozen=True)
+class Slope:
+    """A straight line through points by least squares: what rises in a unit of x, and the standard error of that."""
+
+    slope: float
+    stderr: float
+
+    @property
+    def steady(self) -> bool:
+        """Whether the slope is zero within its noise."""
+        return abs(self.slope) <= STEADY_ERRORS * self.stderr
+
+
+def slope(xs: Sequence[float], ys: Sequence[float]) -> Slope:
+    """The slope, its standard error that of residuals which resemble their neighbours; both NaN for fewer than three points.
+
+    Memory goes in steps and stays: two looks in a row tell less than two independent ones. Residuals whose lag-1 autocorrelation is r are
+    worth n(1-r)/(1+r) independent ones (Santer et al. 2000, doi:10.1029/1999JD901105), three at least; r below 0 counts as 0.
+    """
+    count = len(xs)
+    if count < 3 or len(set(xs)) < 2:
+        return Slope(nan, nan)
+    x, y = np.asarray(xs, float), np.asarray(ys, float)
+    away = x - x.mean()
+    spread = float((away**2).sum())
+    rise = float((away * (y - y.mean())).sum()) / spread
+    residuals = y - y.mean() - rise * away
+    squares = float((residuals**2).sum())
+    alike = max(0.0, float((residuals[1:] * residuals[:-1]).sum()) / squares) if squares > 0 else 0.0
+    worth = max(3.0, count * (1 - alike) / (1 + alike))
+    return Slope(rise, sqrt(squares / (worth - 2) / spread))
+
+
+def warm(rows: Sequence[Row]) -> list[Row]:
+    """The rows after the warm-up."""
+    last = max((row["minute"] for row in rows), default=0.0)
+    return [row for row in rows if row["minute"] > last * WARM_UP_SHARE]
+
+
+def slope_rows(rows: Sequence[Row]) -> list[Row]:
+    """For each process and each of METRICS {process, metric, first, last, mean, per_hour, stderr, steady}, after the warm-up.
+
+    `first` and `last`: what the line through the points has there; `per_hour` and `stderr` of it, in the metric's unit.
+    """
+    found = []
+    for process in dict.fromkeys(row["process"] for row in rows):
+        own = [row for row in warm(rows) if row["process"] == process]
+        for metric in METRICS:
+            points = [(row["minute"], row[metric]) for row in own if row.get(metric) is not None]
+            minutes, values = [minute for minute, _ in points], [value for _, value in points]
+            line = slope(minutes, values)
+            if isnan(line.slope):
+                continue
+            mean, middle = float(np.mean(values)), float(np.mean(minutes))
+            found.append(
+                {
+                    "table": "slopes",
+                    "process": process,
+                    "metric": metric,
+                    "first": round(mean + line.slope * (minutes[0] - middle), 2),
+                    "last": round(mean + line.slope * (minutes[-1] - middle), 2),
+                    "mean": round(mean, 2),
+                    "per_hour": round(line.slope * 60, 3),
+                    "stderr": round(line.stderr * 60, 3),
+                    "steady": line.steady,
+                }
+            )
+    return found
+
+
+def throughput_ratio(rows: Sequence[Row], process: str) -> float | None:
+    """A process's records per second in the last part after the warm-up, to those in the first (COMPARED_SHARE); None without both."""
+    own = [row for row in warm(rows) if row["process"] == process and row.get("records_per_s") is not None]
+    count = ceil(len(own) * COMPARED_SHARE)
+    if len(own) < 2 * count or not count:
+        return None
+    first, last = (float(np.mean([row["records_per_s"] for row in part])) for part in (own[:count], own[-count:]))
+    return round(last / first, 4) if first else None

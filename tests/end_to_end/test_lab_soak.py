@@ -1,0 +1,51 @@
+"""`fairlead lab soak` for some seconds: brokers are killed, all that was acknowledged is read back, and each process has its rows."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from fairlead_kafka.lab import soak
+from fairlead_kafka.lab.peers.soak import ROLES
+from fairlead_kafka.lab.process_usage import folder_mb, usage
+from tests.support.command_line import Run
+
+
+def test_nothing_is_lost_in_a_short_soak_and_every_process_is_measured(run_at: Run, tmp_path: Path) -> None:
+    report, plot = tmp_path / "soak.json", tmp_path / "soak.svg"
+    ran = run_at("lab", "soak", "--minutes", "0.1", "--rate", "300", "--json", str(report), "--plot", str(plot))
+    rows = json.loads(report.read_text())["rows"]
+    assert ran.code == 0, (ran.err, rows[-1])
+    verdict = rows[-1]
+    assert verdict["table"] == "verdict"
+    assert not any(verdict[column] for column in (*soak.WRONG, "failed"))
+    assert all(verdict[column] > 0 for column in ("kills", "acknowledged", "transactions", "topics", "offsets_checked"))
+    processes = {row["process"] for row in rows if row["table"] == "minutes"}
+    assert processes == {"broker-0", "broker-1", "broker-2", soak.CONTROLLER, soak.LOAD, *ROLES}
+    assert {row["process"] for row in rows if row["table"] == "slopes"} <= processes - {soak.LOAD}
+    assert all(row["rss_mb"] >= row["private_mb"] > 0 for row in rows if row.get("process") == "broker-0" and row["table"] == "minutes")
+    assert plot.read_text().count("<svg") == 1
+
+
+def test_a_process_is_measured_while_it_lives() -> None:
+    program = "import sys; held = bytearray(50 << 20); held[::4096] = bytes([1]) * len(held[::4096]); print(flush=True); sys.stdin.read()"
+    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        found = usage(process.pid)
+        assert found is not None
+        assert found.rss_mb >= found.pss_mb >= found.private_mb >= 50
+        assert (found.threads, found.descriptors >= 3, found.cpu_s > 0) == (1, True, True)
+        assert process.stdin is not None
+        process.stdin.close()
+        process.wait()
+        assert usage(process.pid) is None
+
+
+def test_a_folder_is_measured_with_all_below_it(tmp_path: Path) -> None:
+    (tmp_path / "below").mkdir()
+    (tmp_path / "below" / "file").write_bytes(os.urandom(3 << 20))
+    assert 3 <= folder_mb(tmp_path) < 3.1
