@@ -242,13 +242,13 @@ def _well(visit: Tour, name: str) -> Iterator[Callable[[], bool]]:
     for number in range(3):
         yield written(name, number)
         yield read(name, number)
-    yield wraps(_committed)(partial(_committed, visit, name))
+    yield wraps(commits)(partial(commits, visit, name))
     yield wraps(_begun)(partial(_begun, visit, name))
     for node_id in cluster.brokers:
         yield lambda node_id=node_id: visit.ask(node_id, ApiKey.METADATA, topics=None) is not None
 
 
-def _committed(visit: Tour, group: str) -> bool:
+def commits(visit: Tour, group: str) -> bool:
     """a commit of a group"""
     rows = [Message(partition_index=0, committed_offset=1, committed_leader_epoch=-1, committed_metadata="")]
     fields = {"group_id": group, "generation_id_or_member_epoch": -1, "member_id": "", "group_instance_id": None}

@@ -17,7 +17,7 @@ from fairlead_kafka.broker.coordinator import CommittedOffset, GroupCoordinator,
 from fairlead_kafka.broker.guard import Guard
 from fairlead_kafka.broker.home import home_partition
 from fairlead_kafka.broker.internal import NO_PRODUCER, ProducerIdentity
-from fairlead_kafka.broker.timers import Timer, Timers
+from fairlead_kafka.broker.timers import Repeating, Timer, Timers
 from fairlead_kafka.core.effects import Buffer
 from fairlead_kafka.records import ControlType, RecordColumns, Slice, control_batch, encode
 from tests.support.controllers import make_controller
@@ -63,8 +63,11 @@ class MemoryBroker:
         self.guard = Guard("the rig")
         self.replication = Nobody()
 
-    def call_at(self, deadline_ns: int, function: Callable[[], None]) -> Timer:
+    def call_at(self, deadline_ns: int, function: Callable[[], None], owner: Any = None) -> Timer:
         return self.timers.call_at(deadline_ns, function)
+
+    def repeat(self, name: str, wait_ms: Callable[[], float], function: Callable[[], object]) -> Repeating:
+        return Repeating(self, name, wait_ms, function)
 
     def advance(self, milliseconds: float) -> None:
         """Move both clocks, timer by timer."""

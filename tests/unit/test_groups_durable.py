@@ -9,6 +9,7 @@ import pytest
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.broker.controller import OFFSETS_TOPIC, AlterOperation, ConfigAlteration
 from fairlead_kafka.wire import ApiKey, Message
+from tests.support.every_api import Tour, commits
 from tests.support.virtual_cluster import Asked, VirtualCluster
 
 GROUP, TOPIC = "readers", "events"
@@ -94,3 +95,25 @@ def test_the_offsets_alone_may_be_synced() -> None:
     commit(cluster, 7)
     lose(cluster, power=True)
     assert committed(cluster) == 7
+
+
+def test_a_shard_whose_work_raised_is_read_anew_and_its_groups_go_on(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("CRITICAL")
+    cluster = VirtualCluster(1, {"group.initial.rebalance.delay.ms": 0, "offsets.topic.num.partitions": 2})
+    cluster.topic("a")
+    tour = Tour(cluster)
+    assert commits(tour, "a")
+    broker = cluster.brokers[0]
+    shard = next(one for one in broker.coordinator._shards.loaded() if "a" in one.groups)
+    broker.call_later(0, lambda: 1 // 0, broker.coordinator._shards.owner(shard))
+    broker.wake()
+    cluster.host.advance(100)
+    assert broker.errors == 1
+    assert not broker.coordinator._shards.holds(shard)
+    cluster.host.advance(2_000)
+    again = next(one for one in broker.coordinator._shards.loaded() if "a" in one.groups)
+    assert again is not shard
+    assert again.groups["a"].offsets == shard.groups["a"].offsets
+    assert commits(tour, "a")
+    broker.check()
+    cluster.close()

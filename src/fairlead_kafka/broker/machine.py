@@ -149,6 +149,11 @@ class Broker:
         """Run `function` every so many milliseconds, each time counted from its end, whatever it raises."""
         return Repeating(self, name, wait_ms, function)
 
+    def check(self) -> None:
+        """What is kept twice agrees, between two steps; CheckFailed if not. For tests and the simulator."""
+        for part in (self.coordinator, self.transactions, self.fetch_sessions, self.purgatory, self.deadlines):
+            part.check()
+
     @property
     def errors(self) -> int:
         """How many exceptions of requests, partitions and tasks this broker outlived (the metric `broker.errors`)."""

@@ -23,9 +23,9 @@ from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.ids import NO_LEADER_EPOCH
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.broker.controller import Change, ClusterView, LeadersChanged, TopicCreated, TopicDeleted
-from fairlead_kafka.broker.guard import Guard
+from fairlead_kafka.broker.guard import Guard, Owner
 from fairlead_kafka.broker.home import home_partition
-from fairlead_kafka.broker.timers import Timer
+from fairlead_kafka.broker.timers import Repeating, Timer
 from fairlead_kafka.core.effects import Buffer
 
 CHUNK_MAX_BYTES = 256 * 1024
@@ -63,8 +63,11 @@ class ShardHost(Protocol):
     controller: ClusterView
     guard: Guard
 
-    def call_at(self, deadline_ns: int, function: Callable[[], None]) -> Timer:
-        """Run `function` at the deadline."""
+    def call_at(self, deadline_ns: int, function: Callable[[], None], owner: Owner | None = None) -> Timer:
+        """Run `function` at the deadline, in the name of `owner`."""
+
+    def repeat(self, name: str, wait_ms: Callable[[], float], function: Callable[[], object]) -> Repeating:
+        """Run `function` every so many milliseconds."""
 
     def read_internal(self, topic: str, partition: int, offset: int, done: Callable[[int, Sequence[Buffer], int], None]) -> None:
         """Read batches; done(error_code, batches, next_offset)."""
@@ -86,12 +89,26 @@ class ShardKeeper(Protocol[AnyShard]):
         """The partition is led by somebody else, or by nobody: whoever waits is to look elsewhere."""
 
 
+class _ShardOwner(Generic[AnyShard]):
+    __slots__ = ("_shard", "_shards")
+
+    def __init__(self, shards: Shards[AnyShard], shard: AnyShard) -> None:
+        self._shards = shards
+        self._shard = shard
+
+    def __str__(self) -> str:
+        return f"{self._shards.topic}-{self._shard.partition}"
+
+    def failed(self, _error: Exception) -> None:
+        self._shards.begin_anew(self._shard)
+
+
 class Shards(Generic[AnyShard]):
     """The shards of one broker for one internal topic; `what` names what is kept in it, for errors."""
 
     def __init__(self, host: ShardHost, topic: str, what: str, keeper: ShardKeeper[AnyShard]) -> None:
         self._host = host
-        self._topic = topic
+        self.topic = topic
         self._what = what
         self._keeper = keeper
         self._led: dict[int, AnyShard] = {}
@@ -112,7 +129,7 @@ class Shards(Generic[AnyShard]):
         self._follow(fresh=False)
 
     def __str__(self) -> str:
-        return f"the shards of {self._topic}"
+        return f"the shards of {self.topic}"
 
     def failed(self, _error: Exception) -> None:
         """Following the controller raised: what is led here is compared with what is kept, a little later."""
@@ -134,7 +151,7 @@ class Shards(Generic[AnyShard]):
 
     def of(self, key: str) -> AnyShard:
         """The shard that `key` is at home in. BrokerError: NOT_COORDINATOR, or COORDINATOR_LOAD_IN_PROGRESS while it is being read."""
-        topic = self._host.controller.image.topics.get(self._topic)
+        topic = self._host.controller.image.topics.get(self.topic)
         shard = None if topic is None else self._led.get(home_partition(key, len(topic.partitions)))
         if shard is None:
             raise BrokerError(ErrorCode.NOT_COORDINATOR, f"{self._what} {key!r} is not at home on broker {self._host.node_id}")
@@ -142,20 +159,30 @@ class Shards(Generic[AnyShard]):
             raise BrokerError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"what is known of {self._what} {key!r} is being read")
         return shard
 
+    def owner(self, shard: AnyShard) -> Owner:
+        """In whose name something is done for a shard: if it raises, the shard is read anew from its log (`guard`)."""
+        return _ShardOwner(self, shard)
+
+    def begin_anew(self, shard: AnyShard) -> None:
+        """What is known of a shard is in doubt: forget it, and read the log again, a little later."""
+        if self.holds(shard):
+            self._drop(shard.partition)
+            self._host.call_at(self._host.now_ns + ms_to_ns(_LOAD_RETRY_MS), lambda: self._follow(fresh=False))
+
     def check(self) -> None:
         """Each shard is of the partition and the reign that it is kept for; CheckFailed if not."""
-        same(f"{self._topic}: partitions led", set(self._led), set(self._reigns))
-        same(f"{self._topic}: shards", list(self._led), [shard.partition for shard in self._led.values()])
+        same(f"{self.topic}: partitions led", set(self._led), set(self._reigns))
+        same(f"{self.topic}: shards", list(self._led), [shard.partition for shard in self._led.values()])
 
     def _changed(self, change: Change) -> None:
         """Follow the controller. It calls in the step of the broker that asked for the change: files are for a step of our own."""
-        if isinstance(change, TopicCreated) and change.topic.name == self._topic:
+        if isinstance(change, TopicCreated) and change.topic.name == self.topic:
             self._follow(fresh=True)
-        elif _concerns(change, self._topic):
+        elif _concerns(change, self.topic):
             self._host.call_at(self._host.now_ns, lambda: self._follow(fresh=False))
 
     def _follow(self, fresh: bool) -> None:
-        topic = self._host.controller.image.topics.get(self._topic)
+        topic = self._host.controller.image.topics.get(self.topic)
         reigns: dict[int, tuple[UUID, int]] = {}
         if topic is not None:
             mine = ((number, one) for number, one in enumerate(topic.partitions) if one.leader == self._host.node_id)
@@ -168,7 +195,7 @@ class Shards(Generic[AnyShard]):
             if fresh:
                 shard.loaded = True
             else:
-                self._load(shard, 0)
+                self._host.guard.call(self.owner(shard), self._load, shard, 0)
 
     def _load(self, shard: AnyShard, offset: int) -> None:
         def read(error: int, batches: Sequence[Buffer], next_offset: int) -> None:
@@ -183,12 +210,12 @@ class Shards(Generic[AnyShard]):
                 shard.loaded = True
                 self._keeper.shard_loaded(shard)
 
-        self._host.read_internal(self._topic, shard.partition, offset, read)
+        self._host.read_internal(self.topic, shard.partition, offset, read)
 
     def _load_again(self, shard: AnyShard) -> None:
         if self.holds(shard):
             fresh = self._led[shard.partition] = self._keeper.new_shard(shard.partition)
-            self._load(fresh, 0)
+            self._host.guard.call(self.owner(fresh), self._load, fresh, 0)
 
     def _drop(self, partition: int) -> None:
         shard = self._led.pop(partition, None)

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.broker.coordinator.group import Group, Member
+from fairlead_kafka.broker.guard import Owner
 from fairlead_kafka.broker.timers import Timer
 
 
@@ -18,15 +19,20 @@ class AttendanceHost(Protocol):
 
     now_ns: int
 
-    def call_at(self, deadline_ns: int, function: Callable[[], None]) -> Timer:
-        """Run `function` at the deadline."""
+    def call_at(self, deadline_ns: int, function: Callable[[], None], owner: Owner | None = None) -> Timer:
+        """Run `function` at the deadline, in the name of `owner`."""
+
+
+OwnerOf = Callable[[Group], Owner]
+"""In whose name something is done for a group: its shard's (`guard`)."""
 
 
 class Attendance:
     """The sessions of all members of one broker's groups; `gone(group, member)` is called once for whoever's is over."""
 
-    def __init__(self, host: AttendanceHost, gone: Callable[[Group, Member], None]) -> None:
+    def __init__(self, host: AttendanceHost, gone: Callable[[Group, Member], None], owner_of: OwnerOf) -> None:
         self._host = host
+        self._owner_of = owner_of
         self._gone = gone
 
     def touch(self, group: Group, member: Member) -> None:
@@ -42,7 +48,7 @@ class Attendance:
         if member.timer is None or not member.timer.pending or member.timer.deadline_ns > member.deadline_ns:
             if member.timer is not None:
                 member.timer.cancel()
-            member.timer = self._host.call_at(member.deadline_ns, lambda: self._due(group, member))
+            member.timer = self._host.call_at(member.deadline_ns, lambda: self._due(group, member), self._owner_of(group))
 
     def _due(self, group: Group, member: Member) -> None:
         if group.members.get(member.member_id) is not member:

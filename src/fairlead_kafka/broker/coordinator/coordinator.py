@@ -8,7 +8,6 @@ from typing import Any, Protocol
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.ids import TopicPartition
-from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.broker.controller import OFFSETS_TOPIC, Change, TopicDeleted
 from fairlead_kafka.broker.coordinator.group import CONSUMER_PROTOCOL, CommittedOffset, Group, JoinOutcome, JoinRequest, Member, SyncOutcome
 from fairlead_kafka.broker.coordinator.group_records import GroupKey, GroupRecord
@@ -17,10 +16,10 @@ from fairlead_kafka.broker.coordinator.rebalance import Rebalancer
 from fairlead_kafka.broker.coordinator.shard import Entry, Key, Shard, apply_end, replay
 from fairlead_kafka.broker.coordinator.shard_log import ShardLog, expired, group_tombstone, tombstones
 from fairlead_kafka.broker.coordinator.states import COMMIT_ERRORS, GroupState
-from fairlead_kafka.broker.guard import Task
+from fairlead_kafka.broker.guard import Owner, Task
 from fairlead_kafka.broker.internal import NO_PRODUCER, ProducerIdentity
 from fairlead_kafka.broker.shards import ShardHost, Shards
-from fairlead_kafka.broker.timers import Timer
+from fairlead_kafka.broker.timers import Repeating
 from fairlead_kafka.core.machine import Dice
 from fairlead_kafka.records import RecordColumns
 
@@ -53,8 +52,8 @@ class GroupCoordinator:
         self._broker = broker
         self._shards: Shards[Shard] = Shards(broker, OFFSETS_TOPIC, "group", self)
         self._log = ShardLog(broker, broker.append_internal)
-        self._rebalancer = Rebalancer(broker, self._persist)
-        self._retention_timer: Timer | None = None
+        self._rebalancer = Rebalancer(broker, self._persist, self._owner_of)
+        self._retention: Repeating | None = None
         self._unsubscribe: Callable[[], None] = lambda: None
 
     # --- Which groups are here
@@ -63,13 +62,13 @@ class GroupCoordinator:
         """Begin: read the groups that are at home here."""
         self._unsubscribe = self._broker.controller.subscribe(self._broker.guard.bind(self._changed, Task("forgetting topics")))
         self._shards.start()
-        self._set_retention_timer()
+        self._retention = self._broker.repeat("retention of offsets", self._retention_wait_ms, self._expire)
 
     def stop(self) -> None:
         """End: whoever waits is sent to look for another coordinator."""
         self._unsubscribe()
-        if self._retention_timer is not None:
-            self._retention_timer.cancel()
+        if self._retention is not None:
+            self._retention.cancel()
         self._shards.stop()
 
     def _changed(self, change: Change) -> None:
@@ -79,7 +78,7 @@ class GroupCoordinator:
                 self._forget_topics_later(shard, change.topic.name)
 
     def _forget_topics_later(self, shard: Shard, topic: str) -> None:
-        self._broker.call_at(self._broker.now_ns, lambda: self._forget_topics(shard, {topic}))
+        self._broker.call_at(self._broker.now_ns, lambda: self._forget_topics(shard, {topic}), self._shards.owner(shard))
 
     def new_shard(self, partition: int) -> Shard:
         """An empty one."""
@@ -101,6 +100,12 @@ class GroupCoordinator:
         """Whoever waits is sent to look for another coordinator."""
         for group in shard.groups.values():
             self._rebalancer.dissolve(group, ErrorCode.NOT_COORDINATOR)
+
+    def _owner_of(self, group: Group) -> Owner:
+        try:
+            return self._shards.owner(self._shards.of(group.group_id))
+        except BrokerError:  # it is about to be dropped
+            return Task(f"group {group.group_id}")
 
     def _persist(self, group: Group, record: GroupRecord, done: Callable[[int], None]) -> None:
         """Write a generation of a group at home here; done(error code for a client, 0 if it stands)."""
@@ -329,24 +334,25 @@ class GroupCoordinator:
 
     # --- Retention
 
-    def _set_retention_timer(self) -> None:
-        wait_ms = self._broker.settings["offsets.retention.check.interval.ms"]
-        self._retention_timer = self._broker.call_at(self._broker.now_ns + ms_to_ns(wait_ms), self._expire)
+    def _retention_wait_ms(self) -> float:
+        return float(self._broker.settings["offsets.retention.check.interval.ms"])
 
     def _expire(self) -> None:
         """Take back what is past retention, and forget groups of which nothing is left."""
-        retention_ms = self._broker.settings["offsets.retention.minutes"] * _MS_PER_MINUTE
         for shard in self._shards.loaded():
-            groups = list(shard.groups.values())
-            entries = [entry for group in groups for entry in self._past(group, retention_ms)]
-            entries = [entry for entry in entries if entry[0] not in shard.in_flight]  # a commit under way is news of it
+            self._broker.guard.call(self._shards.owner(shard), self._expire_in, shard)
 
-            def written(_errors: dict[Key, int], shard: Shard = shard, groups: list[Group] = groups) -> None:
-                for group in groups:
-                    self._forget(shard, group)
+    def _expire_in(self, shard: Shard) -> None:
+        retention_ms = self._broker.settings["offsets.retention.minutes"] * _MS_PER_MINUTE
+        groups = list(shard.groups.values())
+        entries = [entry for group in groups for entry in self._past(group, retention_ms)]
+        entries = [entry for entry in entries if entry[0] not in shard.in_flight]  # a commit under way is news of it
 
-            self._log.write(shard, entries, written)
-        self._set_retention_timer()
+        def written(_errors: dict[Key, int]) -> None:
+            for group in groups:
+                self._forget(shard, group)
+
+        self._log.write(shard, entries, written)
 
     def _past(self, group: Group, retention_ms: int) -> list[Entry]:
         """What is to be taken back of a group: offsets past retention, and with the last one, if nobody is there, itself."""

@@ -13,10 +13,11 @@ from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.broker.coordinator.answers import Answers
-from fairlead_kafka.broker.coordinator.attendance import Attendance, AttendanceHost
+from fairlead_kafka.broker.coordinator.attendance import Attendance, AttendanceHost, OwnerOf
 from fairlead_kafka.broker.coordinator.group import CONSUMER_PROTOCOL, Group, JoinOutcome, JoinRequest, Member, SyncOutcome, member_id_of
 from fairlead_kafka.broker.coordinator.group_records import GroupRecord
 from fairlead_kafka.broker.coordinator.states import HEARTBEAT_ERRORS, SYNC_ERRORS, GroupState
+from fairlead_kafka.broker.timers import Timer
 from fairlead_kafka.core.machine import Dice
 
 NEW_MEMBER_TIMEOUT_MS = 300_000
@@ -38,11 +39,12 @@ Persist = Callable[[Group, GroupRecord, Callable[[int], None]], None]
 class Rebalancer:
     """Membership of all groups of one broker."""
 
-    def __init__(self, host: RebalancerHost, persist: Persist) -> None:
+    def __init__(self, host: RebalancerHost, persist: Persist, owner_of: OwnerOf) -> None:
         self._host = host
+        self._owner_of = owner_of
         self._persist = persist
         self._answers = Answers()
-        self._attendance = Attendance(host, self._gone)
+        self._attendance = Attendance(host, self._gone, owner_of)
 
     # --- Join
 
@@ -63,10 +65,7 @@ class Rebalancer:
         self._check_room(group)
         member_id = self._new_member_id(request)
         if request.asks_for_id and request.instance_id is None:
-            deadline_ns = self._host.now_ns + ms_to_ns(request.session_timeout_ms)
-            group.pending[member_id] = self._host.call_at(
-                deadline_ns, self._answers.within(lambda: self._pending_expired(group, member_id))
-            )
+            group.pending[member_id] = self._later(group, request.session_timeout_ms, lambda: self._pending_expired(group, member_id))
             self._answers.give(reply, JoinOutcome(ErrorCode.MEMBER_ID_REQUIRED, member_id))
             return
         self._add_member(group, member_id, request, reply)
@@ -389,7 +388,11 @@ class Rebalancer:
         self._complete_if_all_joined(group)
 
     def _set_rebalance_timer(self, group: Group, wait_ms: int, function: Callable[[], None]) -> None:
-        group.rebalance_timer = self._host.call_at(self._host.now_ns + ms_to_ns(wait_ms), self._answers.within(function))
+        group.rebalance_timer = self._later(group, wait_ms, function)
+
+    def _later(self, group: Group, wait_ms: int, function: Callable[[], None]) -> Timer:
+        deadline_ns = self._host.now_ns + ms_to_ns(wait_ms)
+        return self._host.call_at(deadline_ns, self._answers.within(function), self._owner_of(group))
 
     def _stop_rebalance_timer(self, group: Group) -> None:
         if group.rebalance_timer is not None:

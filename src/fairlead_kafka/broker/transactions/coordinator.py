@@ -12,7 +12,7 @@ from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.broker.controller import TRANSACTIONS_TOPIC
 from fairlead_kafka.broker.internal import NO_PRODUCER, Marker, ProducerIdentity
 from fairlead_kafka.broker.shards import Shards, epoch_of
-from fairlead_kafka.broker.timers import Timer
+from fairlead_kafka.broker.timers import Repeating
 from fairlead_kafka.broker.transactions.image import TransactionImage
 from fairlead_kafka.broker.transactions.log import Transaction, TransactionLog, TransactionShard, replay
 from fairlead_kafka.broker.transactions.markers import RETRY_MS, Ending, Markers
@@ -39,29 +39,24 @@ class TransactionCoordinator:
         self._shards: Shards[TransactionShard] = Shards(broker, TRANSACTIONS_TOPIC, "transactional id", self)
         self._log = TransactionLog(broker.append_internal)
         self._markers = Markers(broker)
-        self._timers: dict[str, Timer] = {}
+        self._tasks: list[Repeating] = []
 
     # --- Which transactions are here
 
     def start(self) -> None:
         """Begin: read the transactional ids that are at home here."""
         self._shards.start()
-        self._repeat(ABORT_INTERVAL, self._abort_overdue)
-        self._repeat(EXPIRY_INTERVAL, self._expire)
+        broker = self._broker
+        self._tasks = [
+            broker.repeat("aborting overdue transactions", lambda: broker.settings[ABORT_INTERVAL], self._abort_overdue),
+            broker.repeat("forgetting unused transactional ids", lambda: broker.settings[EXPIRY_INTERVAL], self._expire),
+        ]
 
     def stop(self) -> None:
         """End: transactions that are ending are ended by whoever reads the log next."""
-        for timer in self._timers.values():
-            timer.cancel()
+        for task in self._tasks:
+            task.cancel()
         self._shards.stop()
-
-    def _repeat(self, interval_key: str, function: Callable[[], None]) -> None:
-        def due() -> None:
-            function()
-            self._repeat(interval_key, function)
-
-        wait_ns = ms_to_ns(self._broker.settings[interval_key])
-        self._timers[interval_key] = self._broker.call_at(self._broker.now_ns + wait_ns, due)
 
     def new_shard(self, partition: int) -> TransactionShard:
         """An empty one."""
@@ -283,7 +278,7 @@ class TransactionCoordinator:
                 image = transaction.image
                 overdue = image.state is TransactionState.ONGOING and image.start_ms + image.timeout_ms < self._broker.wall_ms
                 if overdue and transaction.pending is None:
-                    self._fence(shard, transaction, lambda _error: None)
+                    self._broker.guard.call(self._shards.owner(shard), self._fence, shard, transaction, lambda _error: None)
 
     def _expire(self) -> None:
         """Forget transactional ids that nobody used for `transactional.id.expiration.ms`."""
@@ -295,7 +290,7 @@ class TransactionCoordinator:
                 if one.pending is None and one.position >= 0 and one.image.state in EXPIRING and one.image.updated_ms <= before_ms
             ]
             if past:
-                self._log.forget(shard, past)
+                self._broker.guard.call(self._shards.owner(shard), self._log.forget, shard, past)
 
 
 def _being_changed(transaction: Transaction) -> str:
