@@ -149,8 +149,8 @@ def test_flush_messages_reaches_the_disk_before_the_answer(tmp_path: Path) -> No
 
 
 def test_a_damaged_folder_is_refused_and_left_alone(tmp_path: Path) -> None:
-    with Cluster(brokers=1, data_dir=tmp_path) as cluster:
-        for _ in range(3):
+    with Cluster(brokers=1, data_dir=tmp_path, config={"log.flush.interval.messages": 1}) as cluster:
+        for _ in range(4):
             write(cluster, "events", b"a")
         cluster.broker(0).kill()  # after a stop in good order nothing is looked through again
     log = tmp_path / "broker-0" / "log" / "000000000001.log"

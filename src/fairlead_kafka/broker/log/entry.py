@@ -56,6 +56,8 @@ class NoteKind(IntEnum):
     """A pass of compaction came to `offset` at the time `argument` (milliseconds since 1970)."""
     removed = 5
     """The batches from `offset` to `argument` (last offset) hold nothing any more."""
+    synced = 6
+    """About no partition: everything before byte `offset` of file `argument` was synced when this was written."""
 
 
 class EntryHeader(NamedTuple):
@@ -85,6 +87,11 @@ def pack_entry(
     size_bytes = len(batch)
     checked = CHECKED.pack(topic_id, partition, base_offset, size_bytes, base_offset, size_bytes - 12, leader_epoch)
     return b"".join((HEAD.pack(magic, _crc32(checked)), checked, batch[STAMP_BYTES:]))
+
+
+def pack_synced(file: int, position: int) -> bytes:
+    """The note that everything before byte `position` of a file was synced."""
+    return pack_note(bytes(16), 0, NoteKind.synced, position, file)
 
 
 def pack_note(topic_id: bytes, partition: int, kind: NoteKind, offset: int, argument: int = 0) -> bytes:

@@ -5,9 +5,11 @@
 There are two checkpoint files, written in turn; the newer sound one counts. Without one everything is scanned, which tells all only if no
 file was ever deleted: else recovery refuses, for records that were deleted would come back.
 
-A write that was cut short can only be the last one: it leaves a torn entry at the end of the last file, of which nothing was
-acknowledged, and which is cut. Damage with sound entries behind it is something else, and so is a file that is shorter than the checkpoint
-saw it synced: guessing would lose acknowledged records. Recovery then refuses, and says where, what is lost, and what can be done.
+What was synced was promised, and is never given up. A checkpoint tells of it (all before its place), so does a later file (each is begun
+once the one before is synced), and so do notes that the writer leaves after a sync. What was not synced a power cut may take in any order
+of pages: a torn entry at the end, or a hole with sound entries behind it, of which nobody was promised anything. There the log is cut, with
+a warning. Damage in what was synced is something else, and so is a file that is shorter than the checkpoint saw it synced: guessing would
+lose acknowledged records. Recovery then refuses, and says where, what is lost, and what can be done.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from fairlead_kafka.base.units import MIB
 from fairlead_kafka.broker.files import Files
 from fairlead_kafka.broker.log.checkpoint import Checkpoint, Place
 from fairlead_kafka.broker.log.entry import Note
-from fairlead_kafka.broker.log.scan import Found, next_sound_entry, scan_entries
+from fairlead_kafka.broker.log.scan import Found, look_behind, scan_entries
 from fairlead_kafka.broker.log.segments import SegmentFiles
 
 CHUNK_BYTES = 4 * MIB
@@ -197,7 +199,7 @@ class Recovery:
     # --- Damage
 
     def _damaged(self, place: int) -> None:
-        """The entry at `_rest_position` is not sound: read all that follows it, to see whether anything there is."""
+        """The entry at `_rest_position` is not sound: read all that follows it, to see whether it was synced."""
         position = self._rest_position
         self._files.read(self._segments.path(self._numbers[place]), position, -1, lambda data, error: self._tail_read(place, data, error))
 
@@ -207,12 +209,23 @@ class Recovery:
         if error is not None or data is None:
             self._refuse(f"{path}: cannot be read at byte {position}: {error}")
             return
-        sound = next_sound_entry(data)
-        if sound is not None or place + 1 < len(self._numbers):
-            self._refuse(self._damage_text(place, sound, len(data)))
+        behind = look_behind(data)
+        if place + 1 < len(self._numbers) or behind.synced > (number, position):
+            self._refuse(self._damage_text(place, behind.sound, len(data)))
             return
         self._result.cut_bytes = len(data)
-        _logger.warning("%s: the last write was cut short; the %d bytes from byte %d on are dropped", path, len(data), position)
+        if behind.sound is None:
+            _logger.warning("%s: the last write was cut short; the %d bytes from byte %d on are dropped", path, len(data), position)
+        else:
+            _logger.warning(
+                "%s: a hole at byte %d, with sound records behind it from byte %d on, as a power cut leaves where nothing is synced "
+                "(flush.messages); the %d bytes from byte %d on, which were never known to be synced, are dropped",
+                path,
+                position,
+                position + behind.sound,
+                len(data),
+                position,
+            )
         self._sizes[number] = position
         self._files.truncate(path, position, lambda _value, wrong: self._truncated(place, wrong))
 
@@ -232,7 +245,7 @@ class Recovery:
         else:
             extent = f"for {sound} bytes, with sound records behind them from byte {position + sound} on"
         return (
-            f"{path}: damaged at byte {position} {extent}, so this is no write cut short: records that were acknowledged are lost there. "
+            f"{path}: damaged at byte {position} {extent}, and it was synced, so this is no write cut short: records that were acknowledged are lost there. "
             f"Restore the file from a copy; or, to give up all that was written to this broker since, cut it to {position} bytes and "
             f"delete the log files with higher numbers"
         )

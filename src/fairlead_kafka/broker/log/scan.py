@@ -21,7 +21,9 @@ from fairlead_kafka.broker.log.entry import (
     MOVED,
     NOTE,
     NOTE_BYTES,
+    EntryHeader,
     Note,
+    NoteKind,
     parse_entry,
 )
 from fairlead_kafka.records import BatchHeader
@@ -103,17 +105,37 @@ def sound_entry(data: bytes, array: npt.NDArray[np.uint8], start: int, stop: int
     return sound_batch(data, array, start + ENTRY_HEADER_BYTES, stop) is not None
 
 
-def next_sound_entry(data: bytes) -> int | None:
-    """Where, behind the first byte, a whole and sound entry begins; None if there is none."""
+class Behind(NamedTuple):
+    """What lies behind damage: where the first sound entry begins (None: there is none), and how far notes there say the log was synced."""
+
+    sound: int | None
+    synced: tuple[int, int]
+
+
+def look_behind(data: bytes) -> Behind:
+    """Look for sound entries in `data`, which begins with one that is not; `synced` is (file, position), (0, 0) if nothing is said."""
     array = np.frombuffer(data, np.uint8)
-    position = data.find(MAGIC_PREFIX, 1)
+    sound, synced = None, (0, 0)
+    torn = parse_entry(data, 0) if len(data) >= ENTRY_CHECKED_BYTES else None
+    # If its header holds, what looks like entries within its length are records that somebody made of them.
+    position = data.find(MAGIC_PREFIX, ENTRY_HEADER_BYTES + torn.size_bytes if isinstance(torn, EntryHeader) else 1)
     while position >= 0:
-        entry = parse_entry(data, position) if position + ENTRY_CHECKED_BYTES <= len(data) else None
-        if isinstance(entry, Note):
-            return position
-        if entry is not None:
-            start = position + ENTRY_HEADER_BYTES
-            if start + entry.size_bytes <= len(data) and sound_batch(data, array, start, start + entry.size_bytes) is not None:
-                return position
-        position = data.find(MAGIC_PREFIX, position + 1)
-    return None
+        size_bytes, entry = _entry_at(data, array, position)
+        if size_bytes and sound is None:
+            sound = position
+        if isinstance(entry, Note) and entry.kind is NoteKind.synced:
+            synced = max(synced, (entry.argument, entry.offset))
+        position = data.find(MAGIC_PREFIX, position + max(size_bytes, 1))
+    return Behind(sound, synced)
+
+
+def _entry_at(data: bytes, array: npt.NDArray[np.uint8], position: int) -> tuple[int, EntryHeader | Note | None]:
+    """The whole and sound entry that begins at `position`, and its size in bytes; 0: there is none."""
+    entry = parse_entry(data, position) if position + ENTRY_CHECKED_BYTES <= len(data) else None
+    if isinstance(entry, Note):
+        return NOTE_BYTES, entry
+    if entry is None:
+        return 0, None
+    start = position + ENTRY_HEADER_BYTES
+    stop = start + entry.size_bytes
+    return (stop - position, entry) if sound_batch(data, array, start, stop) is not None else (0, None)

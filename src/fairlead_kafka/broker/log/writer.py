@@ -8,6 +8,9 @@ One group is gathered while the one before is being written; several may wait fo
 written when it began (group commit). Groups complete in order, so that what a partition calls written never passes a batch that
 still waits for its sync.
 
+After a sync the next group says in a note how far it went: where a power cut loses a page and keeps a later one, recovery then knows
+whether that page was one that somebody had been promised.
+
 A failed write or sync loses its group and those behind it: nobody is told that they are written, their partitions go back to where
 they ended before, and appends are refused. Every second the log is then mended: what the lost groups left in the files is cut off, and
 once that, a sync and a file of about their size have worked, appends are taken again. So a full disk, a read-only folder or a fault of
@@ -21,7 +24,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 
 from fairlead_kafka.broker.files import Files
-from fairlead_kafka.broker.log.entry import NoteKind, pack_note
+from fairlead_kafka.broker.log.entry import NoteKind, pack_note, pack_synced
 from fairlead_kafka.broker.log.partition import Partition
 from fairlead_kafka.broker.log.segments import SegmentFiles
 from fairlead_kafka.core.effects import Buffer
@@ -35,6 +38,7 @@ PROBE_MIN_BYTES, PROBE_MAX_BYTES = 1 << 12, 1 << 20
 NOBODYS_NOTE = pack_note(bytes(16), 0, NoteKind.start_moved, 0)
 """It is about no topic, and recovery passes over it: a new file begins with it, so that there is a file."""
 _NO_LIMIT = 1 << 62
+_NOWHERE = (0, 0)
 
 _logger = logging.getLogger("fairlead_kafka.broker")
 
@@ -89,6 +93,10 @@ class Writer:
         self._unsynced_since = False
         self._last_file = 0
         """The file that was last written to; 0: none yet."""
+        self._written_to = self._syncing_to = self._synced_to = _NOWHERE
+        """(file, position): how far the log is written, will be synced by the sync that is under way, and is synced. By this Writer."""
+        self._told_synced = _NOWHERE
+        """How far the log itself says that it is synced."""
         self._idle: list[Callable[[], None]] = []
         self._doomed: list[int] = []
         """Files begun by lost groups, to be deleted."""
@@ -199,6 +207,9 @@ class Writer:
         """Begin to write the gathered group, unless another is being written. Called at the end of each step."""
         if self._writing is not None or not self._open.parts or self.error is not None:
             return
+        if self._told_synced != self._synced_to:
+            self._told_synced = self._synced_to
+            self._take(pack_synced(*self._synced_to), _NO_LIMIT)
         self._writing, self._open = self._open, _Group()
         self._write_part(0)
 
@@ -236,7 +247,8 @@ class Writer:
 
     def _group_written(self, group: _Group) -> None:
         self._writing = None
-        self._last_file = group.parts[-1][0]
+        self._last_file, buffers, position = group.parts[-1]
+        self._written_to = self._last_file, position + sum(map(len, buffers))
         self._unsynced.append(group)
         if not self._syncing:
             self._complete_or_sync()
@@ -247,7 +259,7 @@ class Writer:
         while self._unsynced and not self._unsynced[0].wants_sync:
             self._complete(self._unsynced.popleft())
         if self._unsynced:
-            self._syncing = len(self._unsynced)
+            self._syncing, self._syncing_to = len(self._unsynced), self._written_to
             self._files.sync(self._segments.path(self._last_file or self._segments.active), self._synced)
 
     def _synced(self, _value: object, error: OSError | None) -> None:
@@ -257,6 +269,7 @@ class Writer:
             self._unsynced.clear()
             self._fail(error, lost)
             return
+        self._synced_to = self._syncing_to
         for _ in range(covered):
             self._complete(self._unsynced.popleft())
         self._complete_or_sync()
@@ -276,6 +289,7 @@ class Writer:
         """Groups that are not complete are lost: those given, the one being written, the one being gathered."""
         lost = [*lost, *([self._writing] if self._writing is not None else []), self._open]
         self._writing, self._open = None, _Group()
+        self._told_synced = _NOWHERE  # the note may be among what is lost
         self._failures += 1
         failing, self.error = self.error is not None, error
         lost_bytes = sum(len(buffer) for group in lost for _file, buffers, _position in group.parts for buffer in buffers)
