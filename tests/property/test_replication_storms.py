@@ -47,6 +47,7 @@ class Storm:
         rig.host.advance(dice.choice(PAUSES_MS))
         self.take_answers()
         self.watch_mark()
+        rig.check()
 
     def produce(self, count: int) -> None:
         for _ in range(count):

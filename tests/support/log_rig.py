@@ -19,6 +19,8 @@ from fairlead_kafka.runtime.virtual_disk import VirtualDisk
 WALL_MS = 1_700_000_000_000
 FOLDER = "/log"
 TOPIC = uuid.UUID(int=7)
+CHECKED_MAX = 50
+"""Logs of more partitions are not checked all the time."""
 
 
 def limits(**configs: Any) -> TopicLimits:
@@ -78,6 +80,8 @@ class LogRig:
         """Until nothing more happens at this time."""
         while self.step():
             pass
+        if self.effects_left is None and len(self.logs.hosted()) <= CHECKED_MAX and self.results and self.results[-1].refused is None:
+            self.logs.check()
 
     def step(self) -> bool:
         """What is asked of the disk, and the first thing that is due; False if there was nothing, or the power went."""

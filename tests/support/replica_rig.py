@@ -100,6 +100,12 @@ class ReplicaRig(VirtualCluster):
         """Where each running broker's log ends."""
         return {node_id: self.replica(node_id).log_end for node_id in sorted(self.brokers)}
 
+    def check(self) -> None:
+        """Everything that brokers keep twice is the same."""
+        for broker in self.brokers.values():
+            broker.logs.check()
+            broker.replication.check()
+
     def level(self) -> bool:
         """All brokers run, are in sync, and have the same."""
         return self.sync() == set(self.brokers) and len(set(self.ends().values())) == 1

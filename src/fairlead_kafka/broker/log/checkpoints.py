@@ -13,6 +13,7 @@ import logging
 from collections.abc import Callable, Iterable
 from itertools import islice
 
+from fairlead_kafka.base.checks import holds
 from fairlead_kafka.broker.files import Files
 from fairlead_kafka.broker.log.checkpoint import Encoder, Place
 from fairlead_kafka.broker.log.partition import Partition
@@ -179,3 +180,8 @@ class Checkpoints:
     def _deleted(self, _value: object, error: OSError | None) -> None:
         if error is not None:
             _logger.warning("%s: a dead log file could not be deleted: %s", self._segments.folder, error)
+
+    def check(self) -> None:
+        """CheckFailed if anything is left of a checkpoint while none is being written."""
+        holds("no checkpoint is written, so none waits for a partition", self._busy or not (self.taking or self._more or self._closing))
+        holds("entries since the last checkpoint are counted upward", self.new_entries >= 0)

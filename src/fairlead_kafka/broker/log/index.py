@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from fairlead_kafka.base.checks import holds, same
 from fairlead_kafka.records import BatchHeader, EndMarker
 
 LOG_APPEND_TIME, TRANSACTIONAL, CONTROL = 0x08, 0x10, 0x20
@@ -167,6 +168,14 @@ class BatchIndex:
         self.rows[begin + FILE : begin + TIMESTAMP + 1] = array("q", (*to, max_timestamp_ms))
         return was
 
+    def check(self) -> None:
+        """CheckFailed unless the rows are whole, in order, and do not overlap."""
+        same("numbers in the index beyond whole rows", len(self.rows) % WIDTH, 0)
+        bases, lasts = self.column(BASE), self.column(LAST)
+        holds("each batch ends where it begins or later", bool((bases <= lasts).all()))
+        holds("each batch begins behind the one before", bool((bases[1:] > lasts[:-1]).all()))
+        holds("each batch has bytes", bool((self.column(SIZE) > 0).all()))
+
 
 EMPTY_INDEX = BatchIndex()
 """Shared by all partitions without a batch, and never changed."""
@@ -220,3 +229,10 @@ class LeaderEpochs:
             # An epoch older than all that is kept ends where the log begins.
             return epoch, self._starts[0]
         return self._epochs[number - 1], self._starts[number]
+
+    def check(self, log_end: int) -> None:
+        """CheckFailed unless epochs and starts rise, and none begins at the end of the log or behind it."""
+        same("the latest leader epoch", self.latest, self._epochs[-1] if self._epochs else -1)
+        for what, numbers in (("leader epochs", self._epochs), ("starts of leader epochs", self._starts)):
+            same(what, list(numbers), sorted(set(numbers)))
+        holds("each leader epoch begins before the log ends", all(start < log_end for start in self._starts))

@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
+from fairlead_kafka.base.checks import same
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError, DecodeError
 from fairlead_kafka.base.limits import TAIL_CACHE_MAX_BYTES
@@ -15,8 +16,8 @@ from fairlead_kafka.broker.log.by_time import Found, first_at, newest
 from fairlead_kafka.broker.log.cache import TailCache
 from fairlead_kafka.broker.log.checkpoints import Checkpoints
 from fairlead_kafka.broker.log.cleaner import Cleaner
-from fairlead_kafka.broker.log.entry import ENTRY_HEADER_BYTES, NoteKind, pack_entry, pack_note
-from fairlead_kafka.broker.log.index import Location
+from fairlead_kafka.broker.log.entry import ENTRY_HEADER_BYTES, EntryHeader, NoteKind, pack_entry, pack_note, parse_entry
+from fairlead_kafka.broker.log.index import FILE, SIZE, Location
 from fairlead_kafka.broker.log.limits import TopicLimits
 from fairlead_kafka.broker.log.moving import Mover
 from fairlead_kafka.broker.log.partition import Partition
@@ -75,11 +76,12 @@ class Logs:
         self._reader = Reader(files, self._cache, self._segments.path)
         self._partitions = PartitionTable()
         self._checkpoints = Checkpoints(files, self._segments, self._writer, self._partitions, host.call_later)
+        self._mover = Mover(self._writer, self._segments, self._checkpoints)
         self._cleaner = Cleaner(
             self._partitions,
             self._segments,
             self._reader,
-            Mover(self._writer, self._segments, self._checkpoints),
+            self._mover,
             self._soon,
             lambda: host.wall_ms,
         )
@@ -319,3 +321,30 @@ class Logs:
     def _clean_now_and_then(self) -> None:
         self._cleaner.look(self._settings)
         self._host.call_later(self._settings.cleaner_interval_ms, self._clean_now_and_then)
+
+    def check(self) -> None:
+        """CheckFailed unless all that the log keeps twice is the same: see the `check` of each of its parts."""
+        live_bytes: dict[int, int] = {}
+        for partition in self._partitions:
+            partition.check()
+            self._check_cached(partition)
+            for file, size_bytes in zip(partition.index.column(FILE).tolist(), partition.index.column(SIZE).tolist(), strict=True):
+                live_bytes[file] = live_bytes.get(file, 0) + size_bytes
+        for place in self._mover.under_way():
+            live_bytes[place.file] = live_bytes.get(place.file, 0) + place.size_bytes
+        self._segments.check(live_bytes)
+        self._partitions.check()
+        self._cache.check()
+        self._writer.check(self._partitions)
+        self._checkpoints.check()
+
+    def _check_cached(self, partition: Partition) -> None:
+        """CheckFailed if the cache has something else where a batch of the partition lies."""
+        index = partition.index
+        for number in range(len(index)):
+            location = index.location(number)
+            entry = self._cache.entry(location)
+            if entry is not None:
+                header = EntryHeader(partition.topic_id, partition.partition, index.base_offset(number), location.size_bytes)
+                same(f"{partition}: what the cache has at {location}", parse_entry(entry, 0), header)
+                same(f"{partition}: its bytes", len(entry), ENTRY_HEADER_BYTES + location.size_bytes)

@@ -43,6 +43,7 @@ class Mover:
         self._writer = writer
         self._segments = segments
         self._checkpoints = checkpoints
+        self._under_way: list[list[_Place]] = []
 
     def roll(self) -> None:
         """Have the log go on in a new file: what is left in this one can then be moved, and the file deleted."""
@@ -80,9 +81,11 @@ class Mover:
         if passed is not None:
             self._writer.append_moved(passed, file_limit_bytes)
         self._checkpoints.new_entries += len(places)
+        self._under_way.append(places)
         self._writer.when_written(lambda success: self._written(places, success, done))
 
     def _written(self, places: list[_Place], success: bool, done: Callable[[bool], None]) -> None:
+        self._under_way.remove(places)
         released: list[tuple[int, int]] = []
         for one, was, place in places:
             partition, base_offset, last_offset = one.partition, one.header.base_offset, one.header.last_offset
@@ -100,3 +103,7 @@ class Mover:
             self._segments.release(released)
             self._checkpoints.released()
         done(success)
+
+    def under_way(self) -> list[Location]:
+        """The new places of batches that are not there yet: they count as alive beside the old ones."""
+        return [place.place for places in self._under_way for place in places if place.place is not None]

@@ -6,6 +6,7 @@ import uuid
 
 import numpy as np
 
+from fairlead_kafka.base.checks import holds, same
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.hooks import hook
@@ -195,9 +196,9 @@ class Partition:
     def check_producer(self, header: BatchHeader) -> KnownBatch | None:
         """None if a batch with a producer id may be appended; the batch written before if this one is its duplicate.
 
-        Raises BrokerError: see `ProducerStates.check`; INVALID_TXN_STATE for a batch outside the transaction that its producer has open.
+        Raises BrokerError: see `ProducerStates.admit`; INVALID_TXN_STATE for a batch outside the transaction that its producer has open.
         """
-        duplicate = self.producers.check(header)
+        duplicate = self.producers.admit(header)
         if duplicate is None and not header.transactional and self.in_transaction(header.producer_id):
             raise BrokerError(ErrorCode.INVALID_TXN_STATE, f"{self}: producer {header.producer_id} has a transaction open here")
         return duplicate
@@ -316,3 +317,18 @@ class Partition:
         if number == 0:
             return self.log_start
         return max(self.log_start, index.last_offset(number - 1) + 1)
+
+    def check(self) -> None:
+        """CheckFailed unless offsets are in order and all that is kept beside the index is what the index says."""
+        index, offsets = self.index, (self.log_start, self.high_watermark, self.written_end, self.log_end)
+        holds(f"{self}: start, high watermark, written end and end {offsets} are in order", list(offsets) == sorted(offsets))
+        same("the index that all empty partitions share", len(EMPTY_INDEX), 0)
+        index.check()
+        if len(index):
+            holds(f"{self}: the first batch reaches the log's start", index.last_offset(0) >= self.log_start)
+            holds(f"{self}: the last batch lies before the log's end", index.last_offset(len(index) - 1) < self.log_end)
+        same(f"{self}: bytes", self.size_bytes, int(index.column(SIZE).sum()))
+        same(f"{self}: passes of compaction", list(self.passes), sorted(self.passes))
+        self.epochs.check(self.log_end)
+        self.producers.check(index, self.log_end)
+        (self.transactions or PartitionTransactions()).check(index, self.high_watermark)

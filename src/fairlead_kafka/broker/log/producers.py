@@ -11,9 +11,13 @@ from collections.abc import Container
 from itertools import islice
 from typing import NamedTuple
 
+import numpy as np
+
+from fairlead_kafka.base.checks import holds, same
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.limits import BROKER_BATCH_WINDOW, SEQUENCE_MAX
+from fairlead_kafka.broker.log.index import BASE, CONTROL, LAST, MARK, PRODUCER, BatchIndex, unpack_mark
 from fairlead_kafka.records import BatchHeader
 
 
@@ -120,7 +124,7 @@ class ProducerStates:
                 f"but one of epoch {entry.coordinator_epoch} was seen here",
             )
 
-    def check(self, header: BatchHeader) -> KnownBatch | None:
+    def admit(self, header: BatchHeader) -> KnownBatch | None:
         """None if the batch may be appended; the batch written before if this one is its duplicate.
 
         Raises BrokerError: INVALID_PRODUCER_EPOCH (an older epoch than one seen) or OUT_OF_ORDER_SEQUENCE_NUMBER.
@@ -192,3 +196,32 @@ class ProducerStates:
         past = [key for key, entry in self._all().items() if entry.touched_ms < before_ms and key not in open_ids]
         for producer_id in past:
             del self._all()[producer_id]
+
+    def check(self, index: BatchIndex, log_end: int) -> None:
+        """CheckFailed unless what is remembered of each producer is what `index` has of it, as far as that goes back."""
+        if self._packed:  # a copy is looked at: this one stays packed until somebody asks
+            other = ProducerStates()
+            other.restore(self._packed)
+            other._all()
+            other.check(index, log_end)
+            return
+        bases, lasts, marks, producers = (index.column(column) for column in (BASE, LAST, MARK, PRODUCER))
+        for producer_id, entry in self._all().items():
+            what = f"producer {producer_id}"
+            ends = [batch.last_offset for batch in entry.batches]
+            holds(f"{what}: its batches are in order, {BROKER_BATCH_WINDOW} at most", ends == sorted(set(ends))[-BROKER_BATCH_WINDOW:])
+            holds(f"{what}: its last offset {entry.last_offset} is its last batch's or later", entry.last_offset >= max(ends, default=0))
+            holds(f"{what}: its last offset {entry.last_offset} lies before the log's end {log_end}", entry.last_offset < log_end)
+            known = {batch.last_offset: batch for batch in entry.batches}
+            newest = -1
+            for number in np.flatnonzero(producers == producer_id).tolist():
+                mark = unpack_mark(int(marks[number]))
+                if mark.attributes & CONTROL or mark.epoch != entry.epoch:
+                    continue
+                newest = int(lasts[number])
+                batch = known.get(newest)
+                if batch is not None:
+                    kept = batch.base_offset, batch.base_sequence
+                    same(f"{what}: base offset and sequence of the batch to {newest}", kept, (int(bases[number]), mark.sequence))
+            if newest >= 0:
+                same(f"{what}: where its newest batch ends", max(ends, default=-1), newest)

@@ -245,7 +245,8 @@ class Recovery:
         else:
             extent = f"for {sound} bytes, with sound records behind them from byte {position + sound} on"
         return (
-            f"{path}: damaged at byte {position} {extent}, and it was synced, so this is no write cut short: records that were acknowledged are lost there. "
+            f"{path}: damaged at byte {position} {extent}, and it was synced, so this is no write cut short: "
+            f"records that were acknowledged are lost there. "
             f"Restore the file from a copy; or, to give up all that was written to this broker since, cut it to {position} bytes and "
             f"delete the log files with higher numbers"
         )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+
+from fairlead_kafka.base.checks import holds, same
 
 _SUFFIX = ".log"
 
@@ -92,3 +94,10 @@ class SegmentFiles:
         """File `number` is being deleted."""
         self._closed.pop(number, None)
         self._live_bytes.pop(number, None)
+
+    def check(self, live_bytes: Mapping[int, int]) -> None:
+        """CheckFailed unless `live_bytes` (file → bytes that the partitions have there, or are about to) is what is counted here."""
+        same("live bytes by file", {file: size for file, size in self._live_bytes.items() if size}, dict(live_bytes))
+        holds("no closed file is written to", all(number < self.active for number in self._closed))
+        for number, size_bytes in (*self._closed.items(), (self.active, self.active_size_bytes)):
+            holds(f"file {number} has room for its live bytes", self._live_bytes.get(number, 0) <= size_bytes)

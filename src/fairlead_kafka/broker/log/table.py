@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from uuid import UUID
 
+from fairlead_kafka.base.checks import same
 from fairlead_kafka.broker.log.partition import Partition
 
 _NOTHING: Mapping[int, Partition] = MappingProxyType({})
@@ -47,3 +48,10 @@ class PartitionTable:
     def forget_topic(self, topic_id: UUID) -> list[Partition]:
         """Let go of a topic's partitions; which those are."""
         return list(self._topics.pop(topic_id, _NOTHING).values())
+
+    def check(self) -> None:
+        """CheckFailed unless each partition is entered as what it is."""
+        for topic_id, partitions in self._topics.items():
+            for number, partition in partitions.items():
+                same(f"{partition} is entered as", (topic_id, number), (partition.topic_id, partition.partition))
+                same(f"{partition}: bytes of its topic's id", partition.topic_id_bytes, topic_id.bytes)

@@ -23,6 +23,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterable
 
+from fairlead_kafka.base.checks import holds, same
 from fairlead_kafka.broker.files import Files
 from fairlead_kafka.broker.log.entry import NoteKind, pack_note, pack_synced
 from fairlead_kafka.broker.log.partition import Partition
@@ -369,3 +370,23 @@ class Writer:
             self._files.sync(self._segments.path(self._segments.active), synced)
         else:
             synced(None, None)
+
+    def check(self, partitions: Iterable[Partition]) -> None:
+        """CheckFailed unless what is on its way lies in the files without a gap, and a partition of which nothing is has all written."""
+        groups, on_its_way = self._groups(), set[Partition]()
+        end: tuple[int, int] | None = None
+        for group in groups:
+            on_its_way.update(group.ends)
+            same("partitions of a group that begin and end", group.starts.keys(), group.ends.keys())
+            for partition, start in group.starts.items():
+                holds(f"{partition}: a group's part is within the log", start <= group.ends[partition] <= partition.log_end)
+            for file, buffers, position in group.parts:
+                if end is not None:
+                    same("where a part of a group begins", (file, position), end if file == end[0] else (end[0] + 1, 0))
+                end = file, position + sum(map(len, buffers))
+        if end is not None:
+            same("where the last group ends", (self._segments.active, self._segments.active_size_bytes), end)
+        holds("no more groups are being synced than wait for it", self._syncing <= len(self._unsynced))
+        for partition in partitions:
+            if partition not in on_its_way:
+                same(f"{partition}: written end, with nothing on its way", partition.written_end, partition.log_end)

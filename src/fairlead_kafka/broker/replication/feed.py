@@ -18,6 +18,7 @@ from collections.abc import Container, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
+from fairlead_kafka.base.checks import holds, same
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.broker.controller import PartitionImage, TopicImage
@@ -381,3 +382,14 @@ class Feed:
         self._aside.pop(led, None)
         if not self._ended and self.met.get(led.key) is not None:
             self.grown(led)
+
+    def check(self, led_by_key: Mapping[Key, Led]) -> None:
+        """CheckFailed unless each partition that is followed here is led, and in line if there is more of it than was sent."""
+        for key, follower in self.met.items():
+            if follower is None:
+                continue
+            led = led_by_key[key]
+            same(f"{led.partition}: its follower on broker {self.node_id}", led.followers.get(self.node_id), follower)
+            index = led.partition.index
+            more = index.first_reaching(follower.sent) < index.below(led.partition.written_end)
+            holds(f"{led.partition}: what broker {self.node_id} lacks is in line", not more or led in self._fresh or led in self._aside)

@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from fairlead_kafka.base.checks import holds, same
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError, DecodeError
 from fairlead_kafka.base.units import ms_to_ns
@@ -337,3 +338,10 @@ class Fetcher:
                 self._ask()
 
         self._broker.call_at(self._broker.now_ns + ms_to_ns(self._broker.settings["replica.fetch.backoff.ms"]), again)
+
+    def check(self, following: Sequence[Key]) -> None:
+        """CheckFailed unless what is followed is `following`, and what is to be met is among it."""
+        same(f"what broker {self._broker.node_id} follows at broker {self._leader}", set(self._followed), set(following))
+        for key, followed in (*self._unmet.items(), *self._meeting.items()):
+            holds("what is to be met is followed, or was until now", self._followed.get(key, followed) is followed)
+        holds("what is to be met is not to be dropped", not (self._unmet.keys() & self._dropped.keys()))

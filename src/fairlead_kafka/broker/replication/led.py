@@ -6,6 +6,7 @@ from bisect import insort
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
+from fairlead_kafka.base.checks import holds, same
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.broker.controller import PartitionImage, TopicImage
@@ -170,6 +171,17 @@ class Led:
     def replicated_code(self) -> int:
         """What is told when the high watermark has passed (Kafka's `Partition.checkEnoughReplicasReachOffset`)."""
         return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND if self.below_min_isr else ErrorCode.NONE
+
+    def check(self, now_ns: int) -> None:
+        """CheckFailed unless the high watermark is where the replicas' ends allow it to be, and all whom it passed were told."""
+        partition, offsets = self.partition, [offset for offset, _done in self.waiting]
+        same(f"{partition}: who waits for the high watermark", offsets, sorted(offsets))
+        holds(f"{partition}: nobody waits for what is replicated", all(offset > partition.high_watermark for offset in offsets))
+        # Whom it waited for too long is for the next look to say, so nobody is too late here.
+        same(f"{partition}: high watermark", partition.high_watermark, self.reachable_mark(now_ns, 1 << 62))
+        for node_id, follower in self.followers.items():
+            same(f"{partition}: a follower is entered as", node_id, follower.node_id)
+            holds(f"{partition}: broker {node_id} has written no more than was sent to it", follower.end <= follower.sent)
 
 
 def _offset(waiting: tuple[int, Replicated]) -> int:

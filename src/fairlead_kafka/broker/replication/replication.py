@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from fairlead_kafka.base.checks import same
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.ids import NO_LEADER
@@ -381,6 +382,19 @@ class Replication:
                 self._leave(key, leader)
             for feed in self._feeds.values():
                 feed.forget(key)
+
+    def check(self) -> None:
+        """CheckFailed unless what is kept of leading and following is the same on both sides: see the `check` of each part."""
+        now_ns = self._broker.now_ns
+        for partition, led in self._led.items():
+            same("what is led is entered as", partition, led.partition)
+            led.check(now_ns)
+        led_by_key = {led.key: led for led in self._led.values()}
+        for node_id, feed in self._feeds.items():
+            same("a follower's stream is entered as", node_id, feed.node_id)
+            feed.check(led_by_key)
+        for leader, fetcher in self._fetchers.items():
+            fetcher.check([key for key, at in self._following.items() if at == leader])
 
     def _advance_all(self) -> None:
         for led in list(self._led.values()):
