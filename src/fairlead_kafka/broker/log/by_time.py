@@ -8,6 +8,7 @@ and `UnifiedLog.fetchOffsetByTimestamp`).
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -44,7 +45,7 @@ Found = Callable[[int, TimedRecord | None], None]
 """Called once: with an error code (CORRUPT_MESSAGE or KAFKA_STORAGE_ERROR), or 0 and the record, None if there is none."""
 
 
-class _Search:
+class _Search(ABC):
     """One search among the records from the log's start to `end` (excluded). `later(function)` has a function called in another step."""
 
     def __init__(self, partition: Partition, end: int, read: Read, later: Later, done: Found) -> None:
@@ -64,13 +65,13 @@ class _Search:
         self._stepping = False
         """It is being asked for, so that it may be answered within the call."""
 
+    @abstractmethod
     def next_number(self) -> int | None:
         """Which batch of those that were there at the beginning is to be looked into next; None: no other."""
-        raise NotImplementedError
 
+    @abstractmethod
     def look(self, offsets: Int64, stamps: Int64) -> int | None:
         """Which of a batch's records is the one, as far as this batch goes."""
-        raise NotImplementedError
 
     def go_on(self) -> None:
         """Look into batches until the search is over, or one has to be waited for."""
