@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import subprocess
 import sys
 import tempfile
@@ -125,6 +126,8 @@ class _Client:
 
     def _line(self) -> Row:
         assert self.process.stdout is not None
+        if not select.select([self.process.stdout], [], [], DRAIN_S)[0]:
+            raise FairleadError(f"the {self.role} client says nothing for {DRAIN_S:g} s")
         line = self.process.stdout.readline()
         if not line:
             raise self.ended()
