@@ -6,6 +6,7 @@ import pytest
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.ids import Node
+from fairlead_kafka.base.limits import INFLATED_BATCH_MAX_BYTES
 from fairlead_kafka.records import assign, decode, restamp, scan
 from fairlead_kafka.wire import ApiKey
 from tests.support.broker_driver import WALL_MS, Client, Driver, batch, fetch, produce, produce_fields
@@ -49,6 +50,14 @@ def test_the_stored_batch_carries_the_leader_epoch_and_keeps_its_crc(driver: Dri
     assert header.partition_leader_epoch == driver.controller.image.partition("events", 0).leader_epoch
     assert header.base_offset == 1
     assert stored[16:] == sent[16:]
+
+
+def test_a_batch_that_inflates_to_more_than_is_held_at_once_is_too_large_so_that_its_producer_splits_it(client: Client) -> None:
+    half = bytes(INFLATED_BATCH_MAX_BYTES // 2)
+    sent = batch([half, half], codec="zstd")
+    assert len(sent) < 100_000
+    assert produce(client, sent).error_code == ErrorCode.MESSAGE_TOO_LARGE
+    assert produce(client, batch([half], codec="zstd")).base_offset == 0
 
 
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])

@@ -177,10 +177,10 @@ def test_compressed_batches_are_taken_up_to_the_limit_and_the_rest_is_left(monke
     assert seen == [[0, 1, 2], [3, 4, 5], [6, 7, 8]]
 
 
-def test_a_batch_that_inflates_beyond_the_limit_is_refused() -> None:
+def test_a_record_that_is_larger_than_what_is_inflated_at_once_is_refused() -> None:
     bomb = encoded([Sample(value=bytes(limits.INFLATED_BATCH_MAX_BYTES))], compression=Compression.zstd)
     assert bomb.size_bytes < 100_000
-    with pytest.raises(DecodeError, match="over the limit") as caught:
+    with pytest.raises(DecodeError, match="a record takes more than 134217728 bytes") as caught:
         decode(bomb.buffer)
     assert caught.value.offset == 61
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairlead_kafka.base.units import KIB, MIB
+from fairlead_kafka.base.units import GIB, KIB, MIB
 
 FRAME_SIZE_MAX_BYTES = 100 * MIB
 """Largest frame accepted from a peer; Kafka's `socket.request.max.bytes` is 100 MiB."""
@@ -11,7 +11,12 @@ BATCH_OVERHEAD_BYTES = 61
 LOG_OVERHEAD_BYTES = 12
 """Base offset and length, the part of the batch header that the length does not count."""
 INFLATED_BATCH_MAX_BYTES = 128 * MIB
-"""Largest batch after decompression: a compression bomb is refused here, before memory is taken for it."""
+"""What is inflated of a batch at once. Brokers take no batch that is larger after decompression (MESSAGE_TOO_LARGE, upon which producers
+split it), so that checking, compacting and compressing anew need no more memory than this. A reader goes through a larger one in parts, for
+Apache Kafka bounds only the compressed size; a single record must fit."""
+INFLATED_IN_PARTS_MAX_BYTES = 2 * GIB
+"""Largest batch that a reader goes through in parts. Java holds no more in one array, so no Java client makes a larger batch in its memory;
+what inflates further is a compression bomb, and would cost time without end."""
 RECORD_OVERHEAD_MAX_BYTES = 21
 """Upper bound of a record's length, attributes, deltas and lengths (Kafka's `DefaultRecord.MAX_RECORD_OVERHEAD`)."""
 HEADERS_PER_RECORD_MAX = 100_000
@@ -44,4 +49,5 @@ ERROR_TEXT_MAX_LENGTH = 2000
 """Characters of an error's words in a broker's answer, far below what a string can hold in UTF-8 (32,767 bytes)."""
 
 assert FRAME_SIZE_MAX_BYTES <= INFLATED_BATCH_MAX_BYTES, "an uncompressed batch that fits a frame must decode"
+assert INFLATED_BATCH_MAX_BYTES < INFLATED_IN_PARTS_MAX_BYTES
 assert BATCH_OVERHEAD_BYTES > LOG_OVERHEAD_BYTES

@@ -13,7 +13,7 @@ from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError, DecodeError
 from fairlead_kafka.broker.log import Partition
 from fairlead_kafka.core.effects import Buffer
-from fairlead_kafka.records import BatchHeader, Compression, TimestampType, check_produced, scan, verify
+from fairlead_kafka.records import BatchHeader, Compression, InflatesTooFar, TimestampType, check_produced, scan, verify
 from fairlead_kafka.records.layout import BATCH_LENGTH, LAST_OFFSET_DELTA, LENGTH_PREFIX_BYTES, RECORD_COUNT
 
 _MAGIC_POSITION = 16
@@ -42,6 +42,8 @@ def check_batch(partition: Partition, records: Buffer | None, version: int) -> B
         raise BrokerError(ErrorCode.CORRUPT_MESSAGE, f"{partition}: {error}") from None
     try:
         check_produced(records, header)
+    except InflatesTooFar as error:  # a producer that has several records in it splits it
+        raise BrokerError(ErrorCode.MESSAGE_TOO_LARGE, f"{partition}: {error}") from None
     except DecodeError as error:
         raise BrokerError(ErrorCode.INVALID_RECORD, f"{partition}: {error}") from None
     return header

@@ -18,10 +18,11 @@ wants them. Headers are counted in that walk and gathered in a second one, only 
 Kernels and twins. What touches every record is a kernel (`encode_kernels`, `decode_kernels`) with a plain twin
 (`encode_plain`, `decode_plain`), which serves until the kernel is compiled; importing this package does not import Numba.
 
-Garbage. Bytes from a peer may say anything. Kernels check every length against the bytes that are left before they use
-it and return a fault with its position, which becomes a `DecodeError` that names the byte. Memory taken follows
-from bytes received, never from a count or a size that they claim; a batch that inflates beyond `INFLATED_BATCH_MAX_BYTES`
-is refused. A last batch that is cut short is no garbage: brokers cut fetch answers anywhere, so it is left out.
+Garbage. Bytes from a peer may say anything. Kernels check every length against the bytes that are left before they use it and
+return a fault with its position, which becomes a `DecodeError` that names the byte. Memory taken follows from bytes received,
+never from a count or a size that they claim; a batch that inflates beyond `INFLATED_BATCH_MAX_BYTES` is decoded in parts
+(`parts`), and beyond `INFLATED_IN_PARTS_MAX_BYTES` refused. A last batch that is cut short is no garbage: brokers cut fetch
+answers anywhere, so it is left out.
 
 Sources: KIP-98 and Kafka's `DefaultRecordBatch` (layout), KIP-32 (timestamp types), `CompletedFetch` (which batches a
 consumer sees), xerial's `SnappyOutputStream`, Kafka's `Lz4BlockOutputStream`.
@@ -35,6 +36,7 @@ from fairlead_kafka.records.control import ControlType, EndMarker, control_batch
 from fairlead_kafka.records.crc import crc32c
 from fairlead_kafka.records.decoder import DecodedRecords, decode
 from fairlead_kafka.records.encoder import bounds_of, cut, encode, encode_many
+from fairlead_kafka.records.faults import InflatesTooFar
 from fairlead_kafka.records.gather import gather
 from fairlead_kafka.records.headers import HEADER_SCHEMA, headers_of
 from fairlead_kafka.records.layout import AbortedTransaction, BatchHeader, Compression, Data, EncodedBatch, TimestampType
@@ -53,6 +55,7 @@ __all__ = [
     "EncodedBatch",
     "EndMarker",
     "HeaderColumns",
+    "InflatesTooFar",
     "RecordColumns",
     "Slice",
     "TimestampType",

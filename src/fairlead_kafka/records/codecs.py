@@ -18,6 +18,7 @@ import numpy as np
 from fairlead_kafka.base.errors import ConfigError, DecodeError
 from fairlead_kafka.base.limits import INFLATED_BATCH_MAX_BYTES
 from fairlead_kafka.records import xerial
+from fairlead_kafka.records.faults import InflatesTooFar
 from fairlead_kafka.records.layout import Compression, Data, as_view
 
 _GZIP_WINDOW_BITS = 31
@@ -104,7 +105,7 @@ def _inflate(
     A stream may consist of several frames, so the declared size is only where to begin.
     """
     if declared is not None and declared > limit_bytes:
-        raise DecodeError(f"{codec.name} data claim to inflate to {declared} bytes, over the limit of {limit_bytes}", 0)
+        raise InflatesTooFar(f"{codec.name} data claim to inflate to {declared} bytes, over the limit of {limit_bytes}", 0)
     guess = max(len(view) * _FIRST_GUESS_RATIO, _FIRST_GUESS_MIN_BYTES) if declared is None else declared
     problem = ""
     for size in (min(guess, limit_bytes), limit_bytes):
@@ -114,7 +115,7 @@ def _inflate(
         except cramjam.DecompressionError as error:
             problem = str(error)
     if _BUFFER_FULL in problem:
-        raise DecodeError(f"{codec.name} data inflate to more than the limit of {limit_bytes} bytes", 0)
+        raise InflatesTooFar(f"{codec.name} data inflate to more than the limit of {limit_bytes} bytes", 0)
     raise DecodeError(f"not {codec.name}: {problem}", 0)
 
 

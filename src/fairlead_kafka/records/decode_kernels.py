@@ -184,6 +184,23 @@ def check_records(source: Bytes, start: int, stop: int, count: int) -> tuple[int
     return 0, position
 
 
+@kernel(signature("UniTuple(int64, 4)", READ_BYTES, "int64", "int64"), plain=decode_plain.whole_records)
+def whole_records(source: Bytes, stop: int, most: int) -> tuple[int, int, int, int]:
+    """Assumes 0 <= stop <= source.size. The sound records from the start of `source` on, `most` of them at most, that end by `stop`:
+    (how many, the position after them, the offset delta of the last or -1, the fault of what follows or 0)."""
+    position = 0
+    count = 0
+    last_delta = -1
+    while count < most and position < stop:
+        after, fault, _, offset_delta, _, _, _, _, _, _, _, _ = _read_record(source, position, stop)
+        if fault != 0:
+            return count, position, last_delta, fault
+        count += 1
+        last_delta = offset_delta
+        position = after
+    return count, position, last_delta, 0
+
+
 @kernel(signature(_FAULT_AND_POSITION, READ_BYTES, "int64", "int64", READ_BOOL, WRITE_BYTES), plain=decode_plain.keep_records)
 def keep_records(source: Bytes, start: int, stop: int, keep: Bools, target: Bytes) -> tuple[int, int]:
     """Assumes 0 <= start <= stop <= source.size and target.size >= stop - start. Copies those of the first keep.size records that

@@ -115,6 +115,19 @@ def check_records(source: Bytes, start: int, stop: int, count: int) -> tuple[int
     return (faults.BATCH_REST if reader.position != stop else faults.NONE), reader.position
 
 
+def whole_records(source: Bytes, stop: int, most: int) -> tuple[int, int, int, int]:
+    """Twin of `decode_kernels.whole_records`."""
+    reader = _Reader(source[:stop].tobytes(), 0, stop)
+    count, last_delta, position = 0, -1, 0
+    while count < most and position < stop:
+        try:
+            last_delta = reader.record().offset_delta
+        except _Fault as fault:
+            return count, position, last_delta, fault.code
+        count, position = count + 1, reader.position
+    return count, position, last_delta, faults.NONE
+
+
 def keep_records(source: Bytes, start: int, stop: int, keep: Bools, target: Bytes) -> tuple[int, int]:
     """Twin of `decode_kernels.keep_records`."""
     reader = _Reader(source[:stop].tobytes(), start, stop)

@@ -30,6 +30,7 @@ from fairlead_kafka.records.layout import (
     BatchHeader,
     Data,
 )
+from fairlead_kafka.records.parts import part_of
 
 _POSITION, _SIZE, _BASE_OFFSET, _CRC, _ATTRIBUTES, _LAST_DELTA, _PRODUCER_ID, _COUNT = 0, 1, 2, 4, 5, 6, 9, 12
 _FIELDS = len(BatchHeader._fields)
@@ -105,8 +106,9 @@ def decode(
 
     Batches of the transactions in `aborted` ((producer id, first offset), as a Fetch answer lists them for
     `read_committed`) and control batches are skipped; a last batch that is cut short is ignored. Raises DecodeError for
-    garbage. Compressed batches are taken until they have inflated to `INFLATED_BATCH_MAX_BYTES`, at least one;
-    `next_offset` then points at the first that was not. Source: Kafka's `CompletedFetch`.
+    garbage. Compressed batches are taken until they have inflated to `INFLATED_BATCH_MAX_BYTES`, at least one, or of one
+    that inflates to more as many records as fit; `next_offset` then points at the first that was not taken. Source: Kafka's
+    `CompletedFetch`.
     """
     array = read_only(np.frombuffer(data, np.uint8)) if len(data) else read_only(np.empty(0, np.uint8))
     rows = scanned = scan_rows(array)
@@ -122,6 +124,12 @@ def decode(
         # All rows are looked at: the marker that ends an aborted transaction may lie before the first one wanted.
         kept = rows[_wanted(array, scanned, aborted)[-len(rows) :]]
     runs, taken = _runs(array, kept, attributes)
+    if len(kept) and not taken:
+        row = kept[:1].copy()
+        part = part_of(array, _header(row, 0), from_offset, INFLATED_BATCH_MAX_BYTES)
+        row[0, _COUNT] = part.records
+        runs = [_Run(part.source, 0, 1, len(part.source))]
+        return _Decoder(row, runs, from_offset, want_keys, want_values, want_headers).decode(part.next_offset)
     next_row = rows[-1] if taken == len(kept) else kept[taken - 1]
     next_offset = int(next_row[_BASE_OFFSET] + next_row[_LAST_DELTA]) + 1
     if not runs:
@@ -177,7 +185,10 @@ def _wanted(array: Bytes, rows: Table, aborted: Sequence[_Aborted | tuple[int, i
 
 
 def _runs(array: Bytes, rows: Table, any_attributes: int) -> tuple[list[_Run], int]:
-    """The rows as runs that one kernel call each decodes, and how many rows were taken (compressed ones are inflated)."""
+    """The rows as runs that one kernel call each decodes, and how many rows were taken (compressed ones are inflated).
+
+    The first one that inflates beyond what is taken at once is left for another call, which gets none and takes it in parts.
+    """
     if not any_attributes & COMPRESSION_MASK:
         return ([_Run(array, 0, len(rows), _NOT_INFLATED)] if len(rows) else []), len(rows)
     runs: list[_Run] = []
@@ -192,7 +203,10 @@ def _runs(array: Bytes, rows: Table, any_attributes: int) -> tuple[list[_Run], i
         if inflated_bytes >= INFLATED_BATCH_MAX_BYTES:
             return runs, row
         header = _header(rows, row)
-        source, _, size = records_of(array, header)
+        try:
+            source, _, size = records_of(array, header, INFLATED_BATCH_MAX_BYTES)
+        except faults.InflatesTooFar:
+            return runs, row
         if header.count * RECORD_MIN_SIZE_BYTES > size:
             raise DecodeError(faults.MESSAGES[faults.COUNT], header.position + RECORD_COUNT)
         inflated_bytes += size

@@ -5,6 +5,11 @@ from __future__ import annotations
 from fairlead_kafka.base.errors import DecodeError
 from fairlead_kafka.records.layout import HEADER_SIZE_BYTES, BatchHeader
 
+
+class InflatesTooFar(DecodeError):
+    """A batch inflates to more than is taken at once; nothing else is known to be wrong with it."""
+
+
 NONE = 0
 TRUNCATED = 1
 VARINT = 2
@@ -55,7 +60,7 @@ def crc(stated: int, found: int) -> str:
 
 def moved(error: DecodeError, by_bytes: int) -> DecodeError:
     """An error whose offset counted from a part of the buffer, now counted from the buffer's start."""
-    return DecodeError(str(error.args[0]).removesuffix(f" (at byte {error.offset})"), error.offset + by_bytes)
+    return type(error)(str(error.args[0]).removesuffix(f" (at byte {error.offset})"), error.offset + by_bytes)
 
 
 def in_records(fault: int, position: int, header: BatchHeader) -> DecodeError:

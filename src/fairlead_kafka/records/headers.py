@@ -14,6 +14,7 @@ from fairlead_kafka.base.kernel import read_only
 from fairlead_kafka.records.batch import records_of
 from fairlead_kafka.records.columns import Table
 from fairlead_kafka.records.decoder import scan_rows, verify_rows
+from fairlead_kafka.records.faults import InflatesTooFar
 from fairlead_kafka.records.layout import (
     COMPRESSION_MASK,
     CONTROL_MASK,
@@ -25,6 +26,7 @@ from fairlead_kafka.records.layout import (
     Compression,
     Data,
 )
+from fairlead_kafka.records.parts import inflated_bytes
 
 HEADER_SCHEMA = pa.schema(
     [
@@ -103,8 +105,12 @@ def _uncompressed(array: npt.NDArray[np.uint8], rows: Table, codecs: npt.NDArray
     if not measure:
         return pa.array(sizes, mask=compressed)
     for row in np.flatnonzero(compressed).tolist():
-        _, start, stop = records_of(array, BatchHeader._make(rows[row].tolist()))
-        sizes[row] = HEADER_SIZE_BYTES + stop - start
+        header = BatchHeader._make(rows[row].tolist())
+        try:
+            _, start, stop = records_of(array, header)
+            sizes[row] = HEADER_SIZE_BYTES + stop - start
+        except InflatesTooFar:
+            sizes[row] = HEADER_SIZE_BYTES + inflated_bytes(array, header)
     return pa.array(sizes)
 
 

@@ -8,10 +8,12 @@ kafka-python issue 2414), so they are not looked at. A stream without the magic 
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 
 import cramjam
 
 from fairlead_kafka.base.errors import DecodeError
+from fairlead_kafka.records.faults import InflatesTooFar
 
 MAGIC = b"\x82SNAPPY\x00"
 HEADER = MAGIC + struct.pack(">ii", 1, 1)
@@ -31,13 +33,27 @@ def compress(data: memoryview) -> bytes:
 
 def decompress(data: memoryview, limit_bytes: int) -> bytearray:
     """The bytes in a xerial stream or a raw block; DecodeError for garbage or for more than `limit_bytes`."""
-    if data[: len(MAGIC)] != MAGIC:
+    inflated = bytearray()
+    for start, stop in blocks(data):
+        _append_block(inflated, data, start, stop, limit_bytes)
+    return inflated
+
+
+def pieces(data: memoryview, limit_bytes: int) -> Iterator[bytearray]:
+    """The same block by block, each of `limit_bytes` at most."""
+    for start, stop in blocks(data):
         inflated = bytearray()
-        _append_block(inflated, data, 0, len(data), limit_bytes)
-        return inflated
+        _append_block(inflated, data, start, stop, limit_bytes)
+        yield inflated
+
+
+def blocks(data: memoryview) -> Iterator[tuple[int, int]]:
+    """Where each raw block starts and stops."""
+    if data[: len(MAGIC)] != MAGIC:
+        yield 0, len(data)
+        return
     if len(data) < len(HEADER):
         raise DecodeError("a snappy stream ends within its header", len(data))
-    inflated = bytearray()
     position = len(HEADER)
     while position < len(data):
         if len(data) - position < _LENGTH.size:
@@ -46,9 +62,8 @@ def decompress(data: memoryview, limit_bytes: int) -> bytearray:
         begin = position + _LENGTH.size
         if not 0 < size <= len(data) - begin:
             raise DecodeError(f"a snappy chunk of {size} bytes does not fit the {len(data) - begin} that are left", position)
-        _append_block(inflated, data, begin, begin + size, limit_bytes)
+        yield begin, begin + size
         position = begin + size
-    return inflated
 
 
 def _append_block(inflated: bytearray, data: memoryview, start: int, stop: int, limit_bytes: int) -> None:
@@ -60,7 +75,7 @@ def _append_block(inflated: bytearray, data: memoryview, start: int, stop: int, 
         raise DecodeError(f"not snappy: {error}", start) from None
     have = len(inflated)
     if have + size > limit_bytes:
-        raise DecodeError(f"snappy data inflate to {have + size} bytes or more, over the limit of {limit_bytes}", start)
+        raise InflatesTooFar(f"snappy data inflate to {have + size} bytes or more, over the limit of {limit_bytes}", start)
     if size > _RATIO_MAX * len(block) + _RATIO_SLACK_BYTES:
         raise DecodeError(f"a snappy block of {len(block)} bytes cannot hold the {size} it claims", start)
     inflated.extend(bytes(size))
