@@ -56,8 +56,10 @@ def act(rig: Rig, producer: Any, sent: Sent, kind: int, size: int) -> None:
 
 def settle(rig: Rig, producer: Any) -> None:
     """Flush, and see that nothing is left behind."""
+    producer._core.check()
     producer.flush()
     rig.host.advance(0)
+    producer._core.check()
     machine = rig.machine(producer)
     assert machine.records_open == 0
     assert not machine._accumulator.late
@@ -107,6 +109,7 @@ def test_every_record_is_written_once_and_in_order_per_key(
         producer, sent = rig.producer({**LATE, **config}), Sent()
         for kind, size in todo:
             act(rig, producer, sent, kind, size)
+            producer._core.check()
         settle(rig, producer)
         written = rig.cluster.values("t")
         for ack, value in sent.singles:
@@ -153,6 +156,7 @@ def test_everything_is_settled_once_whatever_happens(
                 if when == number:
                     rig.cluster.move("t", partition, leader)
             act(rig, producer, sent, kind, size)
+            producer._core.check()
         settle(rig, producer)
         written = {value for partition in rig.cluster.values("t") for value in partition}
         for ack, value in sent.singles:

@@ -42,9 +42,12 @@ def run(rig: Rig, faults: list[Fault], records: list[tuple[int, int]], config: d
         acks.append(producer.send("t", value, partition=partition, on_delivery=lambda *_, number=number: calls.append(number)))
         if number % 7 == 3:
             rig.host.advance(pause_ms)
+        producer._core.check()
     table = producer.send_table("t", pa.table({"value": [b"table %d" % i for i in range(40)], "key": [b"%d" % (i % 5) for i in range(40)]}))
+    producer._core.check()
     producer.flush()
     rig.host.advance(0)
+    producer._core.check()
     assert all(ack.done() for ack in acks)
     assert table.done()
     assert sorted(calls) == list(range(len(records)))

@@ -66,6 +66,7 @@ def run(
                 sent = [waiting.popleft() for _ in range(min(len(waiting), BATCH_RECORDS))]
                 policy.placed(broker, RECORD_BYTES * len(sent))
             policy.end_turns()
+            policy.account.check()
             if broker < 0:
                 return
             placed = policy.account.placed_bytes
@@ -83,6 +84,7 @@ def run(
             flight[broker] -= 1
             took += [now - at for at in sent]
             windows[broker].answered(int((now - since) * 1e9), depth, RECORD_BYTES * len(sent), pressed=pressed[broker])
+            windows[broker].check()
             pressed[broker] = False
         else:
             now = next_record

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairlead_kafka.producer.sequences import follows, last_sequence, sequence_after
+from fairlead_kafka.producer.sequences import follows, last_sequence, lies_behind, sequence_after
 
 MAX = 2**31 - 1
 
@@ -31,3 +31,19 @@ def test_a_batch_follows_what_was_acknowledged_also_over_the_wrap() -> None:
     assert not follows(4, 4)
     assert not follows(4, 6)
     assert follows(MAX, 0)
+
+
+@pytest.mark.parametrize(
+    ("base", "count", "sequence", "behind"),
+    [
+        (0, 3, 3, True),
+        (0, 3, 2, False),
+        (0, 3, 9, True),
+        (5, 1, 5, False),
+        (5, 1, 4, False),
+        (2**31 - 2, 3, 1, True),
+        (2**31 - 2, 3, 0, False),
+    ],
+)
+def test_later_sequences_are_those_behind_all_records_of_a_batch(base: int, count: int, sequence: int, behind: bool) -> None:
+    assert lies_behind(base, count, sequence) is behind

@@ -14,6 +14,7 @@ from weakref import WeakSet
 
 import numpy as np
 
+from fairlead_kafka.base.checks import holds
 from fairlead_kafka.base.config import INT_MAX, LONG_MAX
 from fairlead_kafka.base.errors import InvalidRecord, RecordTooLarge, UsageError
 from fairlead_kafka.base.ids import NO_PARTITION, NO_TIMESTAMP
@@ -272,6 +273,13 @@ class Intake(Generic[H]):
         """Records handed over and not taken yet."""
         with self._memory.lock:
             return sum(len(item.values) if isinstance(item, Chunk) else item.rows for item in self._items)
+
+    def held_bytes(self) -> int:
+        """What these hold of buffer.memory. CheckFailed if a chunk is open that the machine would not take."""
+        with self._memory.lock:
+            taken = [id(item) for item in self._items]
+            holds("a chunk is open that nobody takes", all(id(chunk) in taken for chunk in self._open.values()))
+            return sum(item.size_bytes if isinstance(item, Chunk) else item.reserved_bytes for item in self._items)
 
     def close(self, error: Exception) -> None:
         """Refuse what comes from now on with `error`, and fail those who wait for memory."""

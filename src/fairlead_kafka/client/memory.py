@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from threading import Lock
 
+from fairlead_kafka.base.checks import holds, same
 from fairlead_kafka.runtime import Completion
 
 
@@ -55,6 +56,13 @@ class MemoryPool:
     def waiting(self) -> bool:
         """True if a caller is in line."""
         return bool(self.waiters)
+
+    def check(self, held_bytes: int) -> None:
+        """What is taken is `held_bytes`, and nobody waits who could have what he waits for; CheckFailed if not. Between two calls."""
+        with self.lock:
+            same("bytes of buffer.memory taken", self.total_bytes - self.free_bytes, held_bytes)
+            fits = bool(self.waiters) and self.waiters[0][0] <= self.free_bytes
+            holds(f"{self.waiters[0][0] if fits else 0} bytes are waited for, and {self.free_bytes} are free", not fits)
 
     def close(self, error: Exception) -> None:
         """Fail everyone in line."""

@@ -62,6 +62,11 @@ class ProducerCore(Generic[H]):
         self.transactions = TransactionSteps(self._hosted, self._intake, settings, self._check_outside, self.timed)
         _cores.add(self)
 
+    def check(self) -> None:
+        """Every byte of buffer.memory is held by a record; CheckFailed if not. For tests in one thread, between two calls."""
+        self._hosted.machine.check()
+        self._memory.check(self._intake.held_bytes() + self._hosted.machine.held_bytes())
+
     def offer_steps(self, size_bytes: int, record: Record) -> Steps[H]:
         """Hand one record over that found no room (`Intake.offering`): wait for it first."""
         yield from self._reserve(size_bytes, 1, f"a record of {size_bytes} bytes for topic {record.topic!r}")

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from fairlead_kafka.base.checks import holds, same
 from fairlead_kafka.base.errors import UsageError
 from fairlead_kafka.base.ids import NO_OFFSET, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
-from fairlead_kafka.producer.sequences import EPOCH_MAX, follows, last_sequence, sequence_after
+from fairlead_kafka.producer.sequences import EPOCH_MAX, follows, last_sequence, lies_behind, sequence_after
 from fairlead_kafka.records import restamp
 
 if TYPE_CHECKING:
@@ -212,13 +211,10 @@ class PartitionSequences:
         same(f"{what}: batches outstanding", set(self.outstanding), set(numbered))
         serials = [batch.serial for batch in self.outstanding]
         holds(f"{what}: outstanding batches are out of order: {serials}", serials == sorted(serials))
-        batches = self.outstanding
-        for first, second in pairwise(batches):
-            follow = sequence_after(first.base_sequence, first.count) == second.base_sequence
-            holds(f"{what}: {second.base_sequence} follows {first} at {first.base_sequence}", follow or self.rewrite or self.unresolved)
-        if batches and not self.rewrite:
-            last = batches[-1]
-            same(f"{what}: next sequence", self.next_sequence, sequence_after(last.base_sequence, last.count))
+        # There may be gaps: a batch behind one that has to be repeated is acknowledged where both were written.
+        bases = [*(batch.base_sequence for batch in self.outstanding), self.next_sequence]
+        for batch, following in zip(self.outstanding, bases[1:], strict=True):
+            holds(f"{what}: {following} follows {batch} at {batch.base_sequence}", lies_behind(batch.base_sequence, batch.count, following))
 
     def resolve(self, identity: Identity, in_flight: int) -> None:
         """If all answers are in, decide what became of a batch that was given up (`TransactionManager.maybeResolveSequences`)."""

@@ -44,6 +44,10 @@ class Ledger:
             self._open[handover.serial] = handover
             self._recorder.entered(handover)
 
+    def held_bytes(self) -> int:
+        """What they hold of buffer.memory."""
+        return sum(handover.reserved_bytes for handover in self._open.values())
+
     def open_handovers(self) -> Iterable[Handover]:
         """Those of which not every row is settled."""
         return self._open.values()

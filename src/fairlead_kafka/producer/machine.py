@@ -158,6 +158,10 @@ class ProducerMachine:
                 self._ledger.fail_rows(handover, None, failure)
         return self._ledger.take_effects()
 
+    def held_bytes(self) -> int:
+        """What the records taken in hold of buffer.memory."""
+        return self._ledger.held_bytes()
+
     def check(self) -> None:
         """What is kept twice agrees, between two steps; CheckFailed if not. For tests and the simulator."""
         if not self._stopped:
