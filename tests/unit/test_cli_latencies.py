@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import threading
 
 import pytest
 
 from fairlead_kafka.cli.latencies import SAMPLES_MAX, Latencies, pause_s, percentile
+from tests.support.waiting import PATIENCE_S
 
 
 class Clock:
@@ -111,3 +113,31 @@ def test_a_reader_that_left_is_noticed_and_told_no_more() -> None:
         clock.now_s += 2
         latencies.record(clock.now_s, 1, None)
     assert latencies.reader_left
+
+
+def test_no_line_comes_once_it_is_quiet_though_one_is_just_being_said() -> None:
+    clock, told = Clock(), []
+    saying, go_on = threading.Event(), threading.Event()
+
+    def say(line: str) -> None:
+        saying.set()
+        assert go_on.wait(PATIENCE_S)
+        told.append(line)
+
+    def be_quiet() -> None:
+        latencies.be_quiet()
+        told.append("quiet")
+
+    latencies = Latencies(2, say, interval_s=1, clock=clock)
+    clock.now_s += 2
+    threads = [threading.Thread(target=latencies.record, args=(clock.now_s, 1, None)), threading.Thread(target=be_quiet)]
+    threads[0].start()
+    assert saying.wait(PATIENCE_S)
+    threads[1].start()
+    threads[1].join(0.05)  # long enough for it to say "quiet" too early
+    go_on.set()
+    for thread in threads:
+        thread.join(PATIENCE_S)
+    clock.now_s += 2
+    latencies.record(clock.now_s, 1, None)
+    assert [line.split()[0] for line in told] == ["1", "quiet"]

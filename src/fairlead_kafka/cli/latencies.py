@@ -6,6 +6,7 @@ count. Percentiles are taken without interpolation from a sample of at most 500,
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 
@@ -51,6 +52,7 @@ class Latencies:
         self._interval_s = interval_s
         self._kind = kind
         self._clock = clock
+        self._saying = threading.Lock()
         self._first_window = True
         self.begun = False
         self.reader_left = False
@@ -68,8 +70,9 @@ class Latencies:
         self._started_s = self._window_s = self._clock()
 
     def be_quiet(self) -> None:
-        """Go on counting, without a line every few seconds."""
-        self._say = None
+        """Go on counting, without a line every few seconds: none comes once this has returned, though reports come on another thread."""
+        with self._saying:
+            self._say = None
 
     def record(self, sent_s: float, size_bytes: int, error: Exception | None) -> None:
         """A delivery report of a record that was sent at `sent_s` by the clock."""
@@ -96,18 +99,19 @@ class Latencies:
     def _end_window(self, now_s: float) -> None:
         (records, size_bytes, total_ms, most_ms), elapsed_s = self._window, now_s - self._window_s
         self._window, self._window_s = [0, 0, 0, 0], now_s
-        if self._say is None:
-            return
-        try:
-            if self._first_window and self._kind:
-                self._say("In steady state.")
-            self._say(
-                f"{records} records sent, {records / elapsed_s:.1f} records/sec ({size_bytes / elapsed_s / MIB:.2f} MB/sec), "
-                f"{total_ms / records:.1f} ms avg latency, {most_ms:.1f} ms max latency."
-            )
-        except BrokenPipeError:
-            self.reader_left, self._say = True, None
-        self._first_window = False
+        with self._saying:
+            if self._say is None:
+                return
+            try:
+                if self._first_window and self._kind:
+                    self._say("In steady state.")
+                self._say(
+                    f"{records} records sent, {records / elapsed_s:.1f} records/sec ({size_bytes / elapsed_s / MIB:.2f} MB/sec), "
+                    f"{total_ms / records:.1f} ms avg latency, {most_ms:.1f} ms max latency."
+                )
+            except BrokenPipeError:
+                self.reader_left, self._say = True, None
+            self._first_window = False
 
     def summary(self) -> str:
         """The last line: everything since the start."""

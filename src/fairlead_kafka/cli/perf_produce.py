@@ -96,6 +96,9 @@ def produce(
             _send(producer, topic, values, dice, num_records, warmup_records, throughput, everything, steady, transactions)
             producer.flush()
         finally:
+            everything.be_quiet()  # after Ctrl-C records are still delivered, and the summary is the last to be said
+            if steady is not None:
+                steady.be_quiet()
             say(everything.summary())
             if steady is not None and steady.begun:
                 say(steady.summary())
