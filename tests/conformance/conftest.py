@@ -11,17 +11,14 @@ import pytest
 import fairlead_kafka
 from fairlead_kafka.lab.apache_kafka import ApacheKafka, Unavailable, jars
 from fairlead_kafka.lab.transcript.run import CONFIG
+from tests.support.java_tools import JavaTools
 
 
 @pytest.fixture(scope="session")
-def apache_kafka() -> Iterator[str]:
-    """`bootstrap.servers` of an Apache Kafka; skips with the reason where Java or Maven is missing."""
-    try:
-        configs: dict[str, Any] = {key.replace(".", "_"): value for key, value in CONFIG.items()}
-        kafka = ApacheKafka(heap="512m", **configs)
-    except Unavailable as error:
-        pytest.skip(str(error))
-    with kafka:
+def apache_kafka(kafka_jars: str) -> Iterator[str]:
+    """`bootstrap.servers` of an Apache Kafka; skips with the reason where Java or Maven is missing. One that does not start is an error."""
+    configs: dict[str, Any] = {key.replace(".", "_"): value for key, value in CONFIG.items()}
+    with ApacheKafka(heap="512m", **configs) as kafka:
         yield kafka.bootstrap_servers
 
 
@@ -32,6 +29,13 @@ def kafka_jars() -> str:
         return str(jars())
     except Unavailable as error:
         pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def tools(kafka_jars: str) -> Iterator[JavaTools]:
+    """Kafka's own tools, all in one Java."""
+    with JavaTools() as running:
+        yield running
 
 
 @pytest.fixture(scope="session")

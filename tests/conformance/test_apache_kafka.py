@@ -12,6 +12,7 @@ from confluent_kafka import TopicPartition as ConfluentPartition
 
 import fairlead_kafka
 from fairlead_kafka import TopicPartition
+from tests.support.waiting import PATIENCE_S
 
 NewTopic = Callable[..., str]
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -47,7 +48,7 @@ def test_single_records_arrive_as_they_were_sent(apache_kafka: str, new_topic: N
     ]
     with fairlead_kafka.Producer({"bootstrap.servers": apache_kafka, "compression.type": codec}) as producer:
         acks = [producer.send(topic, value, key=key, headers=headers, timestamp_ms=TIMESTAMP_MS) for key, value, headers in cases]
-        placed = [ack.result(timeout_s=30) for ack in acks]
+        placed = [ack.result(timeout_s=PATIENCE_S) for ack in acks]
     found = {(partition, offset): rest for partition, offset, *rest in _read_with_confluent(apache_kafka, topic, len(cases))}
     for metadata, (key, value, headers) in zip(placed, cases, strict=True):
         assert found[metadata.partition, metadata.offset] == [key, value, headers or None, (1, TIMESTAMP_MS)]
@@ -59,7 +60,7 @@ def test_tables_arrive_whole_and_in_order(apache_kafka: str, new_topic: NewTopic
     keys = pa.array([None if number % 7 == 0 else b"key-%d" % (number % 50) for number in range(rows)], pa.binary())
     table = pa.table({"key": keys, "value": pa.array([b"%06d" % number for number in range(rows)], pa.binary())})
     with fairlead_kafka.Producer({"bootstrap.servers": apache_kafka, "compression.type": codec}) as producer:
-        results = producer.send_table(topic, table).result(timeout_s=60)
+        results = producer.send_table(topic, table).result(timeout_s=PATIENCE_S)
     assert results.num_rows == rows
     found = _read_with_confluent(apache_kafka, topic, rows)
     assert sorted(value for _, _, _, value, _, _ in found) == table["value"].to_pylist()
@@ -103,7 +104,7 @@ def test_our_consumer_reads_what_librdkafka_wrote(apache_kafka: str, new_topic: 
         consumer.seek_to_beginning(partitions)
         rows = []
         while len(rows) < count:
-            table = consumer.poll_table(timeout_s=20)
+            table = consumer.poll_table(timeout_s=PATIENCE_S)
             assert table.num_rows, f"only {len(rows)} of {count} records came"
             rows += table.to_pylist()
     for row in rows:
@@ -123,7 +124,7 @@ def test_every_acks_level_delivers(apache_kafka: str, new_topic: NewTopic, acks:
     with fairlead_kafka.Producer({"bootstrap.servers": apache_kafka, "acks": acks}) as producer:
         sent = [producer.send(topic, b"%d" % number) for number in range(500)]
         producer.flush()
-        offsets = [ack.result(timeout_s=10).offset for ack in sent]
+        offsets = [ack.result(timeout_s=PATIENCE_S).offset for ack in sent]
     assert all((offset == -1) == (acks == "0") for offset in offsets)
     assert len(_read_with_confluent(apache_kafka, topic, 503)) == 503
 
@@ -136,8 +137,8 @@ def test_a_record_the_broker_calls_too_large_fails_alone_and_says_so(apache_kafk
         more = [producer.send(topic, b"s" * 500) for _ in range(20)]
         producer.flush()
         with pytest.raises(fairlead_kafka.RecordTooLarge):
-            large.result(timeout_s=10)
-        assert sorted(ack.result(timeout_s=10).offset for ack in small + more) == list(range(40))
+            large.result(timeout_s=PATIENCE_S)
+        assert sorted(ack.result(timeout_s=PATIENCE_S).offset for ack in small + more) == list(range(40))
 
 
 def test_admin_round_trip(apache_kafka: str, new_topic: NewTopic) -> None:

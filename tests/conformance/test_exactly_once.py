@@ -15,6 +15,7 @@ from fairlead_kafka.spark.exactly_once.errors import NotCommitted
 from fairlead_kafka.spark.exactly_once.parts import Part, Writing
 from fairlead_kafka.spark.exactly_once.settings import Guarantee
 from fairlead_kafka.spark.exactly_once.task import prepare
+from tests.support.waiting import PATIENCE_S, until_transactions_are_over
 
 NewTopic = Callable[..., str]
 TASKS = 2
@@ -44,11 +45,12 @@ def written(*batches: int) -> list[bytes]:
 
 
 def visible(client: dict[str, str], topic: str) -> list[bytes]:
+    until_transactions_are_over(client["bootstrap.servers"])
     found: list[bytes] = []
     partitions = [TopicPartition(topic, number) for number in range(3)]
     with fairlead_kafka.Consumer({**client, "isolation.level": "read_committed"}) as consumer:
         for of, end in consumer.end_offsets(partitions).items():
-            for table in consumer.read_range(of, 0, end, timeout_s=60):
+            for table in consumer.read_range(of, 0, end, timeout_s=PATIENCE_S):
                 found += table["value"].to_pylist()
     return sorted(found)
 

@@ -71,7 +71,7 @@ class Confluent:
             "group.id": group,
             "partition.assignment.strategy": strategy,
             "heartbeat.interval.ms": 100,
-            "session.timeout.ms": 6_000,
+            "session.timeout.ms": 30_000,
         }
         self.consumer = confluent_kafka.Consumer(config)
         self.consumer.subscribe([topic])

@@ -10,9 +10,10 @@ import pytest
 import fairlead_kafka
 from fairlead_kafka import TopicPartition
 from fairlead_kafka.lab.apache_kafka import java_command
+from tests.support.java_tools import JavaTools
 
 NewTopic = Callable[..., str]
-JAVA_TIMEOUT_S = 90
+JAVA_TIMEOUT_S = 300
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
@@ -51,20 +52,19 @@ def test_the_java_consumer_with_a_group_reads_what_we_wrote_and_resumes(embedded
         with fairlead_kafka.Producer({"bootstrap.servers": embedded, "compression.type": codec}) as producer:
             for number in range(first, 1_000, len(CODECS)):
                 producer.send(topic, b"value-%d" % number, key=b"key-%d" % number)
-    arguments = ("--bootstrap-server", embedded, "--topic", topic, "--group", f"java-{topic}", "--from-beginning", "--timeout-ms", "20000")
+    arguments = ("--bootstrap-server", embedded, "--topic", topic, "--group", f"java-{topic}", "--from-beginning", "--timeout-ms", "100000")
     first = _java("org.apache.kafka.tools.consumer.ConsoleConsumer", *arguments, "--max-messages", "600")
     second = _java("org.apache.kafka.tools.consumer.ConsoleConsumer", *arguments, "--max-messages", "400")
     assert sorted(first.split() + second.split()) == sorted(f"value-{number}" for number in range(1_000))
 
 
-@pytest.mark.usefixtures("kafka_jars")
-def test_javas_topic_command_creates_describes_and_deletes(embedded: str) -> None:
-    command = ("org.apache.kafka.tools.TopicCommand", "--bootstrap-server", embedded)
-    _java(*command, "--create", "--topic", "from-java", "--partitions", "5", "--config", "retention.ms=60000")
-    described = _java(*command, "--describe", "--topic", "from-java")
+def test_javas_topic_command_creates_describes_and_deletes(embedded: str, tools: JavaTools) -> None:
+    command = ("topics", "--bootstrap-server", embedded)
+    tools.run(*command, "--create", "--topic", "from-java", "--partitions", "5", "--config", "retention.ms=60000")
+    described = tools.run(*command, "--describe", "--topic", "from-java")
     assert "PartitionCount: 5" in described
     assert "retention.ms=60000" in described
-    _java(*command, "--alter", "--topic", "from-java", "--partitions", "6")
-    assert "PartitionCount: 6" in _java(*command, "--describe", "--topic", "from-java")
-    _java(*command, "--delete", "--topic", "from-java")
-    assert "from-java" not in _java(*command, "--list").split()
+    tools.run(*command, "--alter", "--topic", "from-java", "--partitions", "6")
+    assert "PartitionCount: 6" in tools.run(*command, "--describe", "--topic", "from-java")
+    tools.run(*command, "--delete", "--topic", "from-java")
+    assert "from-java" not in tools.run(*command, "--list").split()

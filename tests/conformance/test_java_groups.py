@@ -11,14 +11,13 @@ import pytest
 
 import fairlead_kafka
 from fairlead_kafka.lab.apache_kafka import java_command
-from tests.conformance.test_java_clients import JAVA_TIMEOUT_S, _java
-from tests.support.java_tools import formatted
+from tests.conformance.test_java_clients import JAVA_TIMEOUT_S
+from tests.support.java_tools import JavaTools, formatted
 from tests.support.stock_clients import until
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
 
 NewTopic = Callable[..., str]
-COMMAND = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 OFFSETS = "__consumer_offsets"
 CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 
@@ -57,27 +56,24 @@ def test_kafkas_formatters_read_our_log_of_groups(embedded: str, new_topic: NewT
         assert (one["memberId"], one["clientId"], one["sessionTimeout"]) == (data["leader"], "reader", 45_000)
 
 
-def rows_of(said: str) -> list[list[str]]:
-    """The lines of a table of Kafka's, without its head."""
-    lines = [line.split() for line in said.splitlines() if line.strip()]
-    return [line for line in lines if line[0] != "GROUP"]
+def test_kafkas_group_command_describes_resets_and_deletes(embedded: str, new_topic: NewTopic, tools: JavaTools) -> None:
+    topic = new_topic(embedded, partitions=2)  # which gives the group its name
 
+    def tool(*arguments: str) -> list[list[str]]:
+        """The words of each line about the group."""
+        lines = [line.split() for line in tools.run("groups", "--bootstrap-server", embedded, *arguments).splitlines() if line.strip()]
+        return [line for line in lines if line[0] == topic]
 
-def test_kafkas_group_command_describes_resets_and_deletes(embedded: str, new_topic: NewTopic) -> None:
-    topic = new_topic(embedded, partitions=2)
-    tool = (COMMAND, "--bootstrap-server", embedded)
     with member(embedded, topic, topic):
-        listed = _java(*tool, "--list", "--state")
-        assert any(row[0] == topic and row[-1] == "Stable" for row in rows_of(listed))
-        described = rows_of(_java(*tool, "--describe", "--group", topic))
+        assert [row[-1] for row in tool("--list", "--state")] == ["Stable"]
+        described = tool("--describe", "--group", topic)
         assert [row[:6] for row in described] == [[topic, topic, "0", "5", "5", "0"], [topic, topic, "1", "5", "5", "0"]]
-        assert "reader" in _java(*tool, "--describe", "--group", topic, "--members", "--verbose")
-    reset = (*tool, "--reset-offsets", "--group", topic, "--topic", f"{topic}:0", "--to-earliest")
-    assert rows_of(_java(*reset, "--execute")) == [[topic, topic, "0", "0"]]
-    _java(*tool, "--delete-offsets", "--group", topic, "--topic", f"{topic}:1")
+        assert ["reader" in row for row in tool("--describe", "--group", topic, "--members", "--verbose")] == [True]
+    assert tool("--reset-offsets", "--group", topic, "--topic", f"{topic}:0", "--to-earliest", "--execute") == [[topic, topic, "0", "0"]]
+    tool("--delete-offsets", "--group", topic, "--topic", f"{topic}:1")
     with fairlead_kafka.Admin({"bootstrap.servers": embedded}) as admin:
         assert admin.list_group_offsets([topic])[topic] == {fairlead_kafka.TopicPartition(topic, 0): fairlead_kafka.OffsetAndMetadata(0)}
-        _java(*tool, "--delete", "--group", topic)
+        tool("--delete", "--group", topic)
         assert topic not in admin.list_groups()
 
 

@@ -18,8 +18,8 @@ from fairlead_kafka import TopicPartition
 from fairlead_kafka.lab.apache_kafka import java_command
 from fairlead_kafka.testing import Cluster
 from tests.support.java_tools import JavaTools
+from tests.support.waiting import PATIENCE_S
 
-PATIENCE_S = 60
 VERIFIABLE = 1_500
 
 pytestmark = pytest.mark.usefixtures("kafka_jars")
@@ -29,12 +29,6 @@ _numbers = itertools.count()
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
     with Cluster(brokers=3, config={"offsets.topic.num.partitions": 3}) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def tools(kafka_jars: str) -> Iterator[JavaTools]:
-    with JavaTools() as running:
         yield running
 
 
@@ -137,7 +131,7 @@ def test_reassign_partitions_command_moves_replicas(tool: Tool, topic: str, tmp_
 def test_performance_tools_and_the_group_command(tool: Tool, topic: str) -> None:
     assert "2000 records sent" in tool.produce(topic, 2000)
     group = f"group-of-{topic}"
-    said = tool("consume", "--topic", topic, "--num-records", "2000", "--group", group, "--timeout", "30000", "--hide-header")
+    said = tool("consume", "--topic", topic, "--num-records", "2000", "--group", group, "--timeout", "100000", "--hide-header")
     figures = [part.strip() for line in said.splitlines() if line.count(",") > 6 for part in line.split(",")]
     assert figures[4] == "2000"
     assert "300 records sent" in tool.produce(topic, 300)
@@ -172,7 +166,7 @@ def _send_verifiably(servers: str, topic: str) -> str:
     """In a Java of its own: it tells the rest when that ends."""
     load = ("--topic", topic, "--max-messages", str(VERIFIABLE), "--throughput", "1000", "--acks", "-1")
     command = java_command("org.apache.kafka.tools.VerifiableProducer", "--bootstrap-server", servers, *load)
-    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=True).stdout
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=True).stdout
 
 
 def test_verifiable_producer_loses_nothing_when_a_leader_is_killed(cluster: Cluster, tool: Tool, topic: str) -> None:

@@ -12,6 +12,7 @@ from fairlead_kafka.lab.apache_kafka import Unavailable, jars
 from fairlead_kafka.lab.faulty_targets import FaultyTarget, fault, faulty_target
 from fairlead_kafka.lab.held import held
 from fairlead_kafka.lab.paced import make_topics
+from tests.support.waiting import PATIENCE_S
 
 TOPIC = "led-by-both"
 
@@ -36,7 +37,7 @@ def target() -> Iterator[FaultyTarget]:
 def test_records_pass_a_slow_proxy_and_are_counted_behind_it(target: FaultyTarget) -> None:
     with fault(target, "serial", 5), fairlead_kafka.Producer({"bootstrap.servers": target.bootstrap_servers}) as producer:
         for partition in (0, 0, 1):
-            producer.send(TOPIC, b"x" * 100, partition=partition).result(timeout_s=30)
+            producer.send(TOPIC, b"x" * 100, partition=partition).result(timeout_s=PATIENCE_S)
     found = held(target.bootstrap_servers, TOPIC)
     assert [(one.leader, one.records, one.batches) for one in found] == [(0, 2, 2), (1, 1, 1)]
     assert found[0].size_bytes == 2 * found[1].size_bytes > 2 * (BATCH_OVERHEAD_BYTES + 100)

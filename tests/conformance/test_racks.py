@@ -12,8 +12,8 @@ import pytest
 import fairlead_kafka
 from fairlead_kafka.testing import Cluster
 from tests.conformance.test_java_clients import _java
+from tests.support.waiting import PATIENCE_S
 
-PATIENCE_S = 60
 TOPIC = "events"
 RECORDS = 200
 
@@ -62,6 +62,6 @@ def test_the_java_consumer_reads_whole_from_its_rack(cluster: Cluster) -> None:
     said = _java(
         "org.apache.kafka.tools.consumer.ConsoleConsumer",
         "--bootstrap-server", cluster.bootstrap_servers, "--topic", TOPIC, "--from-beginning", "--max-messages", str(RECORDS),
-        "--timeout-ms", "20000", "--command-property", "client.rack=b",
+        "--timeout-ms", "100000", "--command-property", "client.rack=b",
     )  # fmt: skip
     assert sorted(map(int, said.split())) == list(range(RECORDS))

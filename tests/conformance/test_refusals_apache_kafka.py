@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 import fairlead_kafka
+from tests.support.waiting import PATIENCE_S
 
 
 def test_records_without_key_are_refused_by_a_compacted_topic_and_the_others_may_be_sent_again(
@@ -29,6 +30,6 @@ def test_a_record_that_apache_kafka_finds_too_large_names_the_limit(apache_kafka
     with fairlead_kafka.Producer({"bootstrap.servers": apache_kafka}) as producer:
         ack = producer.send(topic, b"x" * 2000, partition=0)
         with pytest.raises(fairlead_kafka.RecordTooLarge, match=r"a batch of 20\d\d bytes.*raise max.message.bytes"):
-            ack.result(timeout_s=30)
+            ack.result(timeout_s=PATIENCE_S)
         parts = [producer.send(topic, b"x" * 300, partition=0) for _ in range(20)]
-        assert [ack.result(timeout_s=30).offset for ack in parts] == list(range(20))
+        assert [ack.result(timeout_s=PATIENCE_S).offset for ack in parts] == list(range(20))

@@ -11,13 +11,14 @@ from typing import Any
 
 import pytest
 
+from tests.support.waiting import PATIENCE_S
+
 confluent_kafka = pytest.importorskip("confluent_kafka")
 kafka = pytest.importorskip("kafka")
 aiokafka = pytest.importorskip("aiokafka")
 confluent_admin = pytest.importorskip("confluent_kafka.admin")
 kafka_admin = pytest.importorskip("kafka.admin")
 
-PATIENCE_S = 30
 VALUES = [b"value %d" % number for number in range(500)]
 _numbers = itertools.count()
 

@@ -16,6 +16,7 @@ from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.wire import ApiKey
 from tests.support.cutting_proxy import CUTS, Fault
 from tests.support.transaction_verdict import PARTITIONS, STEPS, Pipeline, committed_offset, confluent_values, read_committed, run
+from tests.support.waiting import PATIENCE_S
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
 
@@ -78,17 +79,17 @@ def test_another_clients_transactions_are_read_record_by_record_and_as_tables(se
         other.begin_transaction()
         for row in range(3):
             other.produce(topic, b"%d-%d" % (number, row), partition=0)
-        other.flush(30)
+        other.flush(PATIENCE_S)
         (other.abort_transaction if number in (0, 2) else other.commit_transaction)(30)
     expected = [b"%d-%d" % (number, row) for number in (1, 3) for row in range(3)]
     assert read_committed(servers, topic, 1) == expected
     with reader(servers, topic) as consumer:
         found: list[bytes | None] = []
         while len(found) < len(expected):
-            found += [record.value for record in consumer.poll(5, max_records=2)]
+            found += [record.value for record in consumer.poll(PATIENCE_S, max_records=2)]
         assert found == expected
         consumer.seek_to_beginning()
-        table = pa.concat_tables([consumer.poll_table(5) for _ in range(1)])
+        table = pa.concat_tables([consumer.poll_table(PATIENCE_S) for _ in range(1)])
         assert table.column("value").to_pylist() == expected[: table.num_rows]
         assert table.num_rows
 
@@ -99,7 +100,7 @@ def test_a_reader_of_committed_data_stops_before_an_open_transaction(servers: st
     with producer(servers, topic) as sender, reader(servers, topic) as consumer:
         with sender.transaction():
             sender.send(topic, b"first")
-        assert [record.value for record in consumer.poll(20)] == [b"first"]
+        assert [record.value for record in consumer.poll(PATIENCE_S)] == [b"first"]
         sender.begin_transaction()
         sender.send(topic, b"second")
         sender.flush()
@@ -109,27 +110,27 @@ def test_a_reader_of_committed_data_stops_before_an_open_transaction(servers: st
         assert consumer.position(partition) == 2, "the position is behind the marker"
         assert consumer.metrics()["lag"] == {partition: 0}
         sender.commit_transaction()
-        assert [record.value for record in consumer.poll(20)] == [b"second"]
+        assert [record.value for record in consumer.poll(PATIENCE_S)] == [b"second"]
         sender.begin_transaction()
         sender.send(topic, b"third")
         sender.flush()
         consumer.seek_to_end()
         assert consumer.position(partition) == 4, "latest is the last stable offset"
         sender.commit_transaction()
-        assert [record.value for record in consumer.poll(20)] == [b"third"]
+        assert [record.value for record in consumer.poll(PATIENCE_S)] == [b"third"]
 
 
 def test_a_second_producer_of_the_same_id_fences_the_first_and_ends_its_transaction(servers: str, new_topic: NewTopic) -> None:
     topic = new_topic(servers, partitions=PARTITIONS)
     with producer(servers, topic) as first:
         first.begin_transaction()
-        first.send(topic, b"lost").result(20)
+        first.send(topic, b"lost").result(PATIENCE_S)
         with producer(servers, topic) as second:
             late = first.send(topic, b"late")
             with pytest.raises((ProducerFenced, TransactionFailed)):
                 first.commit_transaction()
             with pytest.raises((ProducerFenced, TransactionFailed, BrokerError)):
-                late.result(20)
+                late.result(PATIENCE_S)
             with pytest.raises(ProducerFenced):
                 first.abort_transaction()
             with pytest.raises(ProducerFenced):
@@ -181,7 +182,7 @@ def test_a_refused_batch_fails_the_transaction_and_the_next_one_has_a_new_epoch(
         with pytest.raises(TransactionFailed, match=r"max\.message\.bytes"):
             sender.commit_transaction()
         with pytest.raises(fairlead_kafka.RecordTooLarge):
-            too_large.result(20)
+            too_large.result(PATIENCE_S)
         sender.abort_transaction()
         assert ack.done()
         for value in (b"one", b"two"):
@@ -197,7 +198,7 @@ def test_closing_aborts_what_is_open(servers: str, new_topic: NewTopic) -> None:
         with sender.transaction():
             sender.send(topic, b"kept")
         sender.begin_transaction()
-        sender.send(topic, b"lost").result(20)
+        sender.send(topic, b"lost").result(PATIENCE_S)
     assert read_committed(servers, topic) == [b"kept"]
 
 

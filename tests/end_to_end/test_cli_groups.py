@@ -15,7 +15,6 @@ from tests.support.command_line import Run
 confluent_kafka = pytest.importorskip("confluent_kafka")
 GROUP, TOPIC = "readers", "read"
 PARTITIONS = [TopicPartition(TOPIC, number) for number in range(2)]
-PATIENCE_S = 30
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -12,6 +12,7 @@ from fairlead_kafka import Consumer, TopicPartition
 from fairlead_kafka.testing import Cluster
 from tests.support.command_line import Run, start
 from tests.support.transaction_verdict import settled_ends
+from tests.support.waiting import PATIENCE_S
 
 WINDOW = re.compile(r"\d+ records sent, \d+\.\d records/sec \(\d+\.\d\d MB/sec\), \d+\.\d ms avg latency, \d+\.\d ms max latency\.")
 TOTAL = re.compile(
@@ -29,7 +30,7 @@ def filled(cluster: Cluster) -> str:
         *("perf", "produce", "--topic", "filled", "--num-records", "5000", "--record-size", "100", "--throughput", "-1"),
         bootstrap_servers=cluster.bootstrap_servers,
     ) as process:
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0, err
     assert TOTAL.fullmatch(out.splitlines()[-1])
     return "filled"
@@ -180,7 +181,7 @@ def test_ctrl_c_sums_up_what_was_sent(cluster: Cluster) -> None:
         assert process.stdout is not None
         assert WINDOW.fullmatch(process.stdout.readline().strip())
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130
     assert TOTAL.fullmatch(out.splitlines()[-1])
     assert err.splitlines()[-1] == "interrupted"
@@ -196,4 +197,4 @@ def test_a_reader_that_leaves_ends_it(cluster: Cluster) -> None:
         assert process.stdout is not None
         process.stdout.readline()
         process.stdout.close()
-        assert process.wait(30) == 0
+        assert process.wait(PATIENCE_S) == 0

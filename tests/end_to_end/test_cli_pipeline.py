@@ -80,5 +80,5 @@ def test_a_check_loads_neither_spark_nor_arrow_nor_a_client(cluster: Cluster, ru
         "print(sorted({'pyspark', 'pyarrow', 'numpy', 'numba', 'pandas', 'hypothesis', 'fairlead_kafka.client'} & set(sys.modules)), code)"
     )
     command = [sys.executable, "-c", program, "pipeline", "check", str(tmp_path / "shop"), "-b", cluster.bootstrap_servers]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
     assert ran.stdout.splitlines()[-1] == "[] 0"

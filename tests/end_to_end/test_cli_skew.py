@@ -13,6 +13,7 @@ from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.lab import plotting
 from fairlead_kafka.testing import Cluster
 from tests.support.command_line import Run
+from tests.support.waiting import until_transactions_are_over
 
 
 @pytest.fixture(scope="module")
@@ -31,6 +32,7 @@ def topic(cluster: Cluster) -> str:
         producer.begin_transaction()
         producer.send("skewed", b"unkeyed", partition=1)
         producer.commit_transaction()
+    until_transactions_are_over(cluster.bootstrap_servers)
     return "skewed"
 
 

@@ -14,6 +14,7 @@ import pytest
 from fairlead_kafka.lab.experiment import EXPERIMENTS, TRIALS
 from fairlead_kafka.testing import Cluster
 from tests.support.command_line import Run, start
+from tests.support.waiting import PATIENCE_S
 
 
 def _consumed(run: Run, topic: str, *options: str) -> bytes:
@@ -157,7 +158,7 @@ def test_a_reader_that_leaves_ends_it_quietly(cluster: Cluster, run: Run) -> Non
         assert process.stdout is not None
         assert process.stdout.readline() == "0123456789\n"
         process.stdout.close()
-        assert process.wait(30) == 0
+        assert process.wait(PATIENCE_S) == 0
         assert process.stderr is not None
         assert re.fullmatch(r"(waiting for [^\n]*\n)?[\d,]+ records?\n", process.stderr.read())
 
@@ -169,7 +170,7 @@ def test_ctrl_c_ends_consume_cleanly(cluster: Cluster, run: Run) -> None:
         assert process.stdout is not None
         assert process.stdout.readline() == "a\n"
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, out) == (0, "")
     assert re.fullmatch(r"(waiting for [^\n]*\n)?\d records?\n", err)
 
@@ -184,7 +185,7 @@ def test_ctrl_c_lets_produce_deliver_what_it_read(cluster: Cluster, run: Run) ->
         process.send_signal(signal.SIGINT)
         assert process.stderr is not None
         err = process.stderr.read()
-        assert process.wait(30) == 0
+        assert process.wait(PATIENCE_S) == 0
     assert err.splitlines() == ["interrupted; sending what was read", "2 records acknowledged"]
 
 
@@ -214,7 +215,7 @@ def test_ctrl_c_while_waiting_for_a_cluster_ends_with_130() -> None:
         assert process.stderr.readline().startswith("waiting for 127.0.0.1:1")
         process.send_signal(signal.SIGINT)
         err = process.stderr.read()
-        assert process.wait(30) == 130
+        assert process.wait(PATIENCE_S) == 130
     assert err == "interrupted\n"
 
 
@@ -225,7 +226,7 @@ def test_sigterm_ends_with_143(cluster: Cluster, run: Run) -> None:
         assert process.stdout is not None
         assert process.stdout.readline() == "a\n"
         process.terminate()
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 143
     assert "Traceback" not in err
 
@@ -239,6 +240,6 @@ def test_help_and_version(run: Run) -> None:
 
 def test_no_table_is_cut_or_wrapped_where_there_is_no_terminal() -> None:
     with start("lab", "list") as process:
-        out, _ = process.communicate(timeout=30)
+        out, _ = process.communicate(timeout=PATIENCE_S)
     assert [line.split()[0] for line in out.splitlines()] == ["experiment", *EXPERIMENTS, *TRIALS]
     assert "…" not in out

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.command_line import Run, start
+from tests.support.waiting import PATIENCE_S
 
 
 @contextmanager
@@ -42,12 +43,12 @@ def test_data_is_kept_from_one_cluster_to_the_next(run_at: Run, tmp_path: Path) 
         assert process.stdout is not None
         assert process.stderr is not None
         out, err = process.stdout.read(), process.stderr.read()
-        assert (process.wait(30), err) == (0, "")
+        assert (process.wait(PATIENCE_S), err) == (0, "")
         assert out.splitlines() == [f"data in {folder}", "Ctrl-C stops it", "stopping"]
     with _up("--data-dir", folder) as (process, servers):
         assert run_at("consume", "kept", "--from-beginning", "--until-end", "-b", servers).out == "a\nb\n"
         process.terminate()
-        assert process.wait(30) == 0
+        assert process.wait(PATIENCE_S) == 0
 
 
 def test_a_temporary_folder_goes_with_the_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,7 +56,7 @@ def test_a_temporary_folder_goes_with_the_cluster(tmp_path: Path, monkeypatch: p
     with _up("--brokers", "2") as (process, _):
         assert list(tmp_path.iterdir())
         process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 0
+        assert process.wait(PATIENCE_S) == 0
     assert not list(tmp_path.iterdir())
 
 

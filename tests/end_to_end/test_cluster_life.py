@@ -14,6 +14,7 @@ import pytest
 from fairlead_kafka.base.errors import ConfigError, ConnectionFailed, FairleadError, UsageError
 from fairlead_kafka.testing import Cluster
 from fairlead_kafka.wire import ApiKey, Message
+from tests.support.waiting import PATIENCE_S
 from tests.support.wire_client import Wire, addresses, append, create, read, write
 
 
@@ -181,9 +182,9 @@ def test_what_was_acknowledged_before_a_broker_ended_under_load_is_there_afterwa
 
         producer = threading.Thread(target=produce)
         producer.start()
-        assert enough.wait(30)
+        assert enough.wait(PATIENCE_S)
         getattr(cluster.broker(0), end)()
-        producer.join(30)
+        producer.join(PATIENCE_S)
         cluster.broker(0).start()
         values = read(cluster, "events")
         assert len(values) - len(acknowledged) in (0, 1), "at most one was written and not acknowledged"
@@ -228,7 +229,7 @@ print(cluster._folder)
 
 
 def test_a_cluster_that_nobody_closes_ends_with_its_process_and_no_forked_child_ends_it() -> None:
-    ran = subprocess.run([sys.executable, "-W", "ignore", "-c", _FORGETFUL], capture_output=True, text=True, timeout=60, check=False)
+    ran = subprocess.run([sys.executable, "-W", "ignore", "-c", _FORGETFUL], capture_output=True, text=True, timeout=300, check=False)
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout
     assert not Path(ran.stdout.strip()).exists()

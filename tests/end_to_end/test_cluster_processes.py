@@ -63,7 +63,19 @@ def topic_led_by(cluster: Cluster, node_id: int, name: str) -> str:
     with Wire(addresses(cluster)[0]) as wire:
         answer = wire.ask(ApiKey.CREATE_TOPICS, 5, topics=[Message(**topic, assignments=assigned)], timeout_ms=1_000, validate_only=False)
     assert answer.topics[0].error_code == 0, answer
+    await_leader(cluster, name, node_id)
     return name
+
+
+def await_leader(cluster: Cluster, topic: str, node_id: int) -> None:
+    """Wait until every broker has heard that `node_id` leads partition 0."""
+
+    def leader(ask: int) -> int:
+        with Wire(addresses(cluster)[ask]) as wire:
+            topics = wire.ask(ApiKey.METADATA, 8, topics=[Message(name=topic)], allow_auto_topic_creation=False).topics
+        return int(topics[0].partitions[0].leader_id) if topics[0].partitions else -1
+
+    until(lambda: [leader(ask) for ask in range(3)] == [node_id] * 3)
 
 
 def produce(cluster: Cluster, node_id: int, topic: str) -> int:
@@ -93,6 +105,7 @@ def test_kill_9_from_outside_is_noticed_and_what_was_acknowledged_is_kept(cluste
     await_alive(cluster, {0, 1})
     until(lambda: not broker.running)
     broker.start()
+    await_leader(cluster, topic, 2)
     assert read(cluster, topic) == [b"a"]
     assert write(cluster, topic, b"b") == 1
 
@@ -106,12 +119,13 @@ def test_a_broker_that_stops_in_good_order_ends_its_process(cluster: Cluster) ->
     assert gone(pid)
     await_alive(cluster, {0, 2})
     cluster.broker(1).start()
+    await_leader(cluster, topic, 1)
     assert read(cluster, topic) == [b"a"]
 
 
 def test_a_full_disk_is_told_and_over_when_it_is_healed(cluster: Cluster) -> None:
     topic = topic_led_by(cluster, 1, "full")
-    until(lambda: produce(cluster, 1, topic) == 0)  # it may still have to hear of the topic
+    assert produce(cluster, 1, topic) == 0
     cluster.broker(1).fill_disk()
     assert produce(cluster, 1, topic) == ErrorCode.KAFKA_STORAGE_ERROR
     cluster.broker(1).heal()

@@ -159,7 +159,7 @@ def test_another_subscription_replaces_the_first_and_none_ends_it(cluster: Clust
 
 
 def test_who_does_not_poll_loses_its_partitions_and_hears_of_it(cluster: Cluster, topic: str, members: list[Member]) -> None:
-    members.append(Member(cluster.bootstrap_servers, topic, [topic], max_poll_interval_ms=600, enable_auto_commit=False))
+    members.append(Member(cluster.bootstrap_servers, topic, [topic], max_poll_interval_ms=1_500, enable_auto_commit=False))
     idle = members[0]
     settled(members, PARTITIONS)
     busy = Member(cluster.bootstrap_servers, topic, [topic], enable_auto_commit=False)

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.waiting import PATIENCE_S
+
 LINES = (
     b'10.0.0.1 - - [01/Nov/2026:00:00:00 +0000] "GET / HTTP/1.1" 200 100 "-" "curl"\n' * 70
     + b'10.0.0.2 - - [01/Nov/2026:00:00:01 +0000] "GET \\"x\\" HTTP/1.1" 500 - "-" "curl"\n' * 30
@@ -20,7 +22,7 @@ LINES = (
 
 def _demo(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "fairlead_kafka.cli.main", "demo", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=110, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=500, check=False)
 
 
 def test_every_line_of_a_log_is_accounted_for(tmp_path: Path) -> None:
@@ -60,7 +62,7 @@ def test_ctrl_c_leaves_no_process_and_no_folder(tmp_path: Path, moment: str) -> 
             if line.startswith(moment):
                 break
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130, err
     assert err.splitlines()[-1] == "interrupted"
     assert "Traceback" not in err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pyarrow as pa
 import pytest
@@ -11,6 +12,7 @@ import pytest
 import fairlead_kafka
 from fairlead_kafka import TopicPartition
 from tests.support.delivery_verdict import PARTITIONS, QUICK
+from tests.support.waiting import PATIENCE_S, until
 
 ROWS = 6_000
 
@@ -29,7 +31,7 @@ def fill(servers: str, topic: str, rows: int, count: int = PARTITIONS) -> None:
     """Row n goes to partition n % count, in small batches."""
     numbers = pa.array([row % count for row in range(rows)], pa.int32())
     with fairlead_kafka.Producer({"bootstrap.servers": servers, "batch.size": 1_000}) as producer:
-        producer.send_table(topic, pa.table({"value": [b"%06d" % row for row in range(rows)], "partition": numbers})).result(30)
+        producer.send_table(topic, pa.table({"value": [b"%06d" % row for row in range(rows)], "partition": numbers})).result(PATIENCE_S)
 
 
 def consumer(servers: str, **config: object) -> fairlead_kafka.Consumer:
@@ -38,9 +40,8 @@ def consumer(servers: str, **config: object) -> fairlead_kafka.Consumer:
 
 
 def poll_often(reader: fairlead_kafka.Consumer) -> None:
-    """Poll until it raises, ten seconds at most."""
-    for _ in range(20):
-        assert not reader.poll(0.5)
+    """Poll until it raises."""
+    until(lambda: reader.poll(0.5))
 
 
 class Tracker:
@@ -98,7 +99,7 @@ def test_seeks_pauses_and_assignments_at_any_moment_skip_and_repeat_nothing(serv
         reader.seek_to_beginning()
         track = Tracker(numbers)
         while track.seen < ROWS:
-            table = reader.poll_table(10)
+            table = reader.poll_table(PATIENCE_S)
             assert table.num_rows
             track.take(topic, list(zip(table["partition"].to_pylist(), table["offset"].to_pylist(), strict=True)))
 
@@ -113,11 +114,11 @@ def test_a_partition_added_while_reading_is_read_once_assigned(servers: str) -> 
         reader.assign(partitions("growing"))
         count = 0
         while count < 30:
-            count += len(reader.poll(10))
+            count += len(reader.poll(PATIENCE_S))
         admin.create_partitions({"growing": fairlead_kafka.NewPartitions(5)})
         reader.assign(partitions("growing", 5))
-        assert producer.send("growing", b"new", partition=4).result(10).offset == 0
-        found = reader.poll(10)
+        assert producer.send("growing", b"new", partition=4).result(PATIENCE_S).offset == 0
+        found = reader.poll(PATIENCE_S)
         assert [(record.partition, record.value) for record in found] == [(4, b"new")]
 
 
@@ -127,7 +128,7 @@ def test_a_topic_deleted_while_reading_is_told_and_read_anew_once_it_is_there_ag
         reader.assign(partitions("passing"))
         count = 0
         while count < 30:
-            count += len(reader.poll(10))
+            count += len(reader.poll(PATIENCE_S))
         admin.delete_topics(["passing"])
         with pytest.raises(fairlead_kafka.BrokerError, match=r"UNKNOWN_TOPIC.*passing"):
             poll_often(reader)
@@ -135,13 +136,13 @@ def test_a_topic_deleted_while_reading_is_told_and_read_anew_once_it_is_there_ag
         fill(servers, "passing", 9)
         reader.seek_to_beginning()
         values: list[bytes | None] = []
-        for _ in range(20):
-            try:
-                values += [record.value for record in reader.poll(0.5)]
-            except fairlead_kafka.BrokerError:
-                continue  # not heard of the new one yet
-            if len(values) == 9:
-                break
+
+        def all_are_here() -> bool:
+            with suppress(fairlead_kafka.BrokerError):  # it has not heard of the new one yet
+                values.extend(record.value for record in reader.poll(0.5))
+            return len(values) >= 9
+
+        until(all_are_here)
         assert sorted(value or b"" for value in values) == [b"%06d" % row for row in range(9)]
 
 
@@ -158,22 +159,25 @@ def test_an_offset_out_of_range_resets_or_is_told_and_other_partitions_go_on(ser
         errors: list[fairlead_kafka.FairleadError] = []
         expected = {"earliest": 100, "latest": 1, "none": 0}[reset]
         sent = False
-        for _ in range(40):
+
+        def told() -> bool:
+            nonlocal sent
             try:
                 for record in reader.poll(0.25):
                     found[record.partition].append(record.offset)
             except fairlead_kafka.BrokerError as error:
                 errors.append(error)
             if reset == "latest" and not sent and reader.position(far) == 100:
-                sent = producer.send(topic, b"late", partition=0).result(10).offset == 100
-            if len(found[1]) == 10 and len(found[0]) == expected and (errors or reset != "none"):
-                break
+                sent = producer.send(topic, b"late", partition=0).result(PATIENCE_S).offset == 100
+            return len(found[1]) == 10 and len(found[0]) == expected and (bool(errors) or reset != "none")
+
+        until(told)
         assert found[1] == list(range(90, 100))
         assert found[0] == {"earliest": list(range(100)), "latest": [100], "none": []}[reset]
         if reset == "none":
             assert "offset 5000 of range-none-0" in str(errors[0])
             reader.seek(far, 40)
-            assert reader.poll(10)[0].offset == 40
+            assert reader.poll(PATIENCE_S)[0].offset == 40
 
 
 def test_records_larger_than_the_fetch_sizes_come_one_by_one(servers: str) -> None:
@@ -184,7 +188,7 @@ def test_records_larger_than_the_fetch_sizes_come_one_by_one(servers: str) -> No
         reader.assign(partitions("broad"))
         records: list[fairlead_kafka.Record] = []
         while len(records) < 5:
-            more = reader.poll(10)
+            more = reader.poll(PATIENCE_S)
             assert more
             records += more
     assert [record.value for record in records] == [bytes([number]) * 300_000 for number in range(5)]
@@ -192,10 +196,10 @@ def test_records_larger_than_the_fetch_sizes_come_one_by_one(servers: str) -> No
 
 def test_empty_partitions_give_nothing_and_hold_up_nobody(servers: str) -> None:
     with fairlead_kafka.Producer({"bootstrap.servers": servers}) as producer:
-        producer.send("sparse", b"one", partition=1).result(10)
+        producer.send("sparse", b"one", partition=1).result(PATIENCE_S)
     with consumer(servers) as reader:
         reader.assign(partitions("sparse"))
-        assert [(record.partition, record.offset) for record in reader.poll(10)] == [(1, 0)]
+        assert [(record.partition, record.offset) for record in reader.poll(PATIENCE_S)] == [(1, 0)]
         assert reader.poll(0.05) == []
         assert reader.poll_table(0.05).num_rows == 0
         assert reader.beginning_offsets(partitions("sparse")) == dict.fromkeys(partitions("sparse"), 0)
@@ -210,7 +214,7 @@ def test_a_thousand_partitions_are_written_and_read_whole(servers: str) -> None:
         reader.assign(partitions("wide", 1_000))
         values: list[bytes] = []
         while len(values) < 5_000:
-            table = reader.poll_table(10)
+            table = reader.poll_table(PATIENCE_S)
             assert table.num_rows
             values += table["value"].to_pylist()
     assert sorted(values) == [b"%06d" % row for row in range(5_000)]

@@ -14,6 +14,7 @@ import fairlead_kafka
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.wire import ApiKey, Message, encode_request
 from tests.support.broker_driver import batch, produce_fields
+from tests.support.waiting import PATIENCE_S
 from tests.support.wire_client import Wire, addresses, create
 
 DICE = random.Random(11)
@@ -46,7 +47,7 @@ def neighbour(cluster: fairlead_kafka.Cluster) -> Iterator[Wire]:
 
 
 def connect(cluster: fairlead_kafka.Cluster) -> socket.socket:
-    return socket.create_connection((cluster.broker(0).host, cluster.broker(0).port), timeout=10)
+    return socket.create_connection((cluster.broker(0).host, cluster.broker(0).port), timeout=PATIENCE_S)
 
 
 def ended(sock: socket.socket) -> bool:

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import fairlead_kafka
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs POSIX signals and fork")
 _HEAD = """
@@ -25,6 +26,10 @@ TABLE = pa.table({"value": [b"x" * 100] * 100})
 PARTITION = fairlead_kafka.TopicPartition("t", 0)
 def ready():
     print("ready", flush=True)
+"""
+_LEAVING = """
+import fairlead_kafka.client.producer_core as core
+core.EXIT_S = 0.2  # nobody takes the records, however long they get
 """
 _BLOCKED = {
     "send": "p = fairlead_kafka.Producer({**NOBODY, 'buffer.memory': 1000})\np.send('t', b'x' * 800)\nready()\np.send('t', b'x' * 800)",
@@ -42,8 +47,10 @@ _BLOCKED = {
         "        ready()\n        await a\nasyncio.run(main())"
     ),
 }
-_LEAVE_S = 30.0
-"""Far below the time-outs that the waits have (60 s and more), far above what leaving takes."""
+_LEAVE_S = 50.0
+"""Below the time-outs that the waits have (60 s and more), far above what leaving takes."""
+_WHOLE_S = 300.0
+"""Far above what a process takes from its start to its end."""
 
 
 def child(code: str) -> subprocess.Popen[str]:
@@ -53,7 +60,7 @@ def child(code: str) -> subprocess.Popen[str]:
 
 @pytest.mark.parametrize("what", _BLOCKED)
 def test_ctrl_c_ends_a_wait_and_the_process(what: str) -> None:
-    with child(_BLOCKED[what]) as process:  # which closes its pipes, whatever happens: else another test finds them
+    with child(_LEAVING + _BLOCKED[what]) as process:  # which closes its pipes, whatever happens: else another test finds them
         try:
             assert process.stdout is not None
             assert process.stdout.readline() == "ready\n"
@@ -84,7 +91,7 @@ def test_a_process_that_closes_nothing_ends_quietly_and_leaves_nothing(what: str
     head = "c = fairlead_kafka.Cluster(brokers=2)\nprint(c._folder)\nSERVERS = {'bootstrap.servers': c.bootstrap_servers}\n"
     process = child(head + _UNCLOSED[what])
     try:
-        told, said = process.communicate(timeout=_LEAVE_S)
+        told, said = process.communicate(timeout=_WHOLE_S)
     finally:
         process.kill()
         process.wait()
@@ -107,20 +114,20 @@ with fairlead_kafka.Cluster(brokers=1) as c:
     producer_servers = {"bootstrap.servers": c.bootstrap_servers}
     with fairlead_kafka.Producer(producer_servers) as p, fairlead_kafka.Consumer(servers) as k, fairlead_kafka.Admin(producer_servers) as a:
         k.assign([fairlead_kafka.TopicPartition("t", 0)])
-        p.send("t", b"0").result(10)
+        p.send("t", b"0").result(30)
         p.send("t", b"1")
         if not (pid := os.fork()):
-            signal.alarm(10)
+            signal.alarm(100)
             calls = [lambda: p.send("t", b"x"), p.flush, lambda: k.poll(1), a.list_topics, p.close, k.close, a.close, c.close]
             print([outcome(call) for call in calls], flush=True)
             with fairlead_kafka.Producer(producer_servers) as own:
-                print(own.send("t", b"2").result(10).offset > 0, flush=True)
+                print(own.send("t", b"2").result(30).offset > 0, flush=True)
             sys.exit(0)
         print(os.waitpid(pid, 0)[1])
-        p.send("t", b"3").result(10)
+        p.send("t", b"3").result(30)
         found = []
         while len(found) < 4:
-            found += k.poll(10)
+            found += k.poll(30)
         print(sorted(record.value for record in found))
 """
 
@@ -128,7 +135,7 @@ with fairlead_kafka.Cluster(brokers=1) as c:
 def test_a_forked_child_is_told_to_make_its_own_and_its_parent_goes_on() -> None:
     process = child(_FORK)
     try:
-        told, said = process.communicate(timeout=_LEAVE_S)
+        told, said = process.communicate(timeout=_WHOLE_S)
     finally:
         process.kill()
         process.wait()
@@ -161,7 +168,7 @@ print(os.waitpid(pid, 0)[1])
 def test_a_fork_waits_for_the_kernel_that_is_being_compiled_so_that_no_child_inherits_the_compilers_lock() -> None:
     process = child(_FORK_WHILE_COMPILING)
     try:
-        told, said = process.communicate(timeout=_LEAVE_S)
+        told, said = process.communicate(timeout=_WHOLE_S)
     finally:
         process.kill()
         process.wait()
@@ -182,10 +189,10 @@ def test_opening_and_closing_again_and_again_leaks_neither_threads_nor_sockets_n
                 fairlead_kafka.Consumer(servers) as consumer,
                 fairlead_kafka.Admin(servers) as admin,
             ):
-                producer.send("t", b"x").result(10)
+                producer.send("t", b"x").result(30)
                 consumer.assign([fairlead_kafka.TopicPartition("t", 0)])
                 consumer.seek_to_beginning()
-                assert len(consumer.poll(10)) == 1
+                assert len(consumer.poll(30)) == 1
                 assert admin.list_topics()
             folders.append(cluster._folder)
 
@@ -194,6 +201,8 @@ def test_opening_and_closing_again_and_again_leaks_neither_threads_nor_sockets_n
     threads, open_files = threading.active_count(), descriptors()
     for _ in range(15):
         cycle()
-    assert (threading.active_count(), descriptors()) == (threads, open_files)
+    # Fewer may be left than there were: a thread that loads kernels ends, and what an earlier test forgot is collected.
+    until(lambda: threading.active_count() <= threads)
+    assert descriptors() <= open_files
     assert not any(folder.exists() for folder in folders)
     assert all(folder.parent == Path(tempfile.gettempdir()) for folder in folders)

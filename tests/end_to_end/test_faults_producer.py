@@ -11,8 +11,10 @@ import pytest
 
 import fairlead_kafka
 from fairlead_kafka.client.handles import Ack
+from tests.support.cutting_proxy import CuttingProxy
 from tests.support.delivery_verdict import PARTITIONS, Place, enter, judge, read_back
 from tests.support.metrics import metric
+from tests.support.waiting import PATIENCE_S, until
 
 NOBODY = {"bootstrap.servers": "127.0.0.1:1", "reconnect.backoff.ms": 1000}
 
@@ -32,7 +34,7 @@ def whole(producer: fairlead_kafka.Producer) -> bool:
 def test_a_table_far_larger_than_the_buffer_goes_through_it(servers: str) -> None:
     table = pa.table({"value": [b"%06d" % number for number in range(50_000)], "key": [b"k%d" % (number % 9) for number in range(50_000)]})
     with fairlead_kafka.Producer({"bootstrap.servers": servers, "buffer.memory": 20_000}) as producer:
-        result = producer.send_table("large", table).result(60).to_pydict()
+        result = producer.send_table("large", table).result(PATIENCE_S).to_pydict()
         assert whole(producer)
     placed: dict[Place, bytes] = {}
     for value, partition, offset in zip(table["value"].to_pylist(), result["partition"], result["offset"], strict=True):
@@ -49,28 +51,31 @@ def test_a_table_far_larger_than_the_buffer_goes_through_it(servers: str) -> Non
     ids=["record", "table"],
 )
 def test_memory_that_does_not_come_back_in_time_is_told(send: Callable[[fairlead_kafka.Producer], object]) -> None:
-    with fairlead_kafka.Cluster(brokers=1) as cluster:
-        config = {"bootstrap.servers": cluster.bootstrap_servers, "buffer.memory": 1_000, "max.block.ms": 100}
+    with fairlead_kafka.Cluster(brokers=1) as cluster, CuttingProxy(cluster.bootstrap_servers, lambda _: None) as proxy:
+        with fairlead_kafka.Producer({"bootstrap.servers": cluster.bootstrap_servers}) as patient:
+            patient.send("t", b"first").result(PATIENCE_S)
+        config = {"bootstrap.servers": proxy.bootstrap_servers, "buffer.memory": 1_000, "max.block.ms": 100}
         with fairlead_kafka.Producer(config) as producer:
-            producer.send("t", b"first").result(10)
-            cluster.broker(0).slow(latency_ms=800)
+            producer.partitions_for("t", PATIENCE_S)
+            proxy.hold(cluster.broker(0).address)
             held = producer.send("t", b"x" * 800)
             with pytest.raises(fairlead_kafka.BufferExhausted, match=r"max\.block\.ms=100"):
                 send(producer)
-            assert held.result(10).offset == 1
+            proxy.release()
+            assert held.result(PATIENCE_S).offset == 1
             producer.flush()
             assert whole(producer)
 
 
 def test_one_row_too_large_fails_the_call_and_sends_nothing(servers: str) -> None:
     with fairlead_kafka.Producer({"bootstrap.servers": servers, "max.request.size": 1_000}) as producer:
-        producer.send("rows", b"first").result(10)
+        producer.send("rows", b"first").result(PATIENCE_S)
         values = [b"s"] * 500 + [b"l" * 2_000] + [b"s"] * 500
         with pytest.raises(fairlead_kafka.RecordTooLarge, match="row 500"):
             producer.send_table("rows", pa.table({"value": values}))
         with pytest.raises(fairlead_kafka.RecordTooLarge):
             producer.send("rows", b"l" * 2_000)
-        producer.flush(10)
+        producer.flush(PATIENCE_S)
         assert whole(producer)
     assert len(read_back(servers, "rows", PARTITIONS)) == 1
 
@@ -100,10 +105,10 @@ def test_eight_threads_at_once_lose_nothing_and_keep_each_ones_order(servers: st
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(60)
+            thread.join(PATIENCE_S)
         placed: dict[Place, bytes] = {}
         for value, ack in (pair for mine in acks for pair in mine):
-            enter(placed, ack.result(30), value)
+            enter(placed, ack.result(PATIENCE_S), value)
         assert whole(producer)
     assert len(placed) == 8 * 1_500
     judge(placed, read_back(servers, "threads", PARTITIONS))
@@ -118,9 +123,9 @@ def test_a_callback_that_raises_harms_nobody(servers: str, error: BaseException)
 
     with fairlead_kafka.Producer({"bootstrap.servers": servers}) as producer:
         producer.send("callbacks", b"bad", on_delivery=raise_it)
-        producer.send("callbacks", b"good", on_delivery=lambda metadata, _: told.append(1)).result(10)
-        producer.send("callbacks", b"later", on_delivery=lambda metadata, _: told.append(2)).result(10)
-        producer.flush(10)
+        producer.send("callbacks", b"good", on_delivery=lambda metadata, _: told.append(1)).result(PATIENCE_S)
+        producer.send("callbacks", b"later", on_delivery=lambda metadata, _: told.append(2)).result(PATIENCE_S)
+        producer.flush(PATIENCE_S)
     assert told == [1, 2]
 
 
@@ -135,7 +140,7 @@ def test_a_callback_may_send_on(servers: str) -> None:
                 done.set()
 
         producer.send("chain", b"first", partition=0, on_delivery=next_one)
-        assert done.wait(30)
+        assert done.wait(PATIENCE_S)
     assert len(read_back(servers, "chain", PARTITIONS)) == 51
 
 
@@ -150,9 +155,9 @@ def test_a_callback_that_would_wait_for_its_own_thread_is_told_so(servers: str, 
             caught.append(error)
 
     with fairlead_kafka.Producer({"bootstrap.servers": servers}) as producer:
-        producer.send("waiting", b"x", on_delivery=wait_inside).result(10)
-        producer.flush(10)
-        assert producer.send("waiting", b"y").result(10).offset >= 0
+        producer.send("waiting", b"x", on_delivery=wait_inside).result(PATIENCE_S)
+        producer.flush(PATIENCE_S)
+        assert producer.send("waiting", b"y").result(PATIENCE_S).offset >= 0
     assert "within a delivery callback" in str(caught[0])
 
 
@@ -165,17 +170,22 @@ def test_a_callback_that_finds_no_memory_is_told_at_once() -> None:
         except fairlead_kafka.BufferExhausted as error:
             caught.append(error)
 
-    with fairlead_kafka.Cluster(brokers=2, config={"num.partitions": 2}) as cluster:
-        config = {"bootstrap.servers": cluster.bootstrap_servers, "buffer.memory": 2_000, "linger.ms": 0}
+    with (
+        fairlead_kafka.Cluster(brokers=2, config={"num.partitions": 2}) as cluster,
+        CuttingProxy(cluster.bootstrap_servers, lambda _: None) as proxy,
+    ):
+        config = {"bootstrap.servers": proxy.bootstrap_servers, "buffer.memory": 2_000, "linger.ms": 0}
         with fairlead_kafka.Producer(config) as producer:
             leaders = [entry.leader for entry in producer.partitions_for("t")]
             for partition in (0, 1):
-                producer.send("t", b"first", partition=partition).result(10)
-            cluster.broker(leaders[1]).slow(latency_ms=500)
+                producer.send("t", b"first", partition=partition).result(PATIENCE_S)
+            proxy.hold(cluster.broker(leaders[1]).address)
             held = producer.send("t", b"x" * 1_000, partition=1)
-            producer.send("t", b"y", partition=0, on_delivery=send_more).result(10)
-            held.result(10)
-            producer.flush(10)
+            producer.send("t", b"y", partition=0, on_delivery=send_more).result(PATIENCE_S)
+            until(lambda: caught)
+            proxy.release()
+            held.result(PATIENCE_S)
+            producer.flush(PATIENCE_S)
             assert whole(producer)
     assert len(caught) == 1
     assert "a delivery callback cannot wait" in str(caught[0])
@@ -207,7 +217,7 @@ def test_close_while_other_threads_send_settles_every_record(servers: str) -> No
     def send(thread: int) -> None:
         for number in range(1_000_000):
             if number == 300:
-                enough.wait(30)
+                enough.wait(PATIENCE_S)
             try:
                 acks[thread].append(producer.send("storm", b"%d-%d" % (thread, number)))
             except fairlead_kafka.UsageError:
@@ -216,10 +226,10 @@ def test_close_while_other_threads_send_settles_every_record(servers: str) -> No
     threads = [threading.Thread(target=send, args=(number,)) for number in range(6)]
     for thread in threads:
         thread.start()
-    enough.wait(30)
+    enough.wait(PATIENCE_S)
     producer.close()
     for thread in threads:
-        thread.join(30)
+        thread.join(PATIENCE_S)
         assert not thread.is_alive()
     places = {(metadata.partition, metadata.offset) for mine in acks for metadata in [ack.result(0) for ack in mine]}
     assert whole(producer)
@@ -240,11 +250,10 @@ def test_close_while_senders_wait_for_memory_lets_them_go_and_keeps_the_account_
     threads = [threading.Thread(target=send) for _ in range(3)]
     for thread in threads:
         thread.start()
-    while metric(producer, "waiting-threads") < 3:
-        threading.Event().wait(0.005)
+    until(lambda: metric(producer, "waiting-threads") == 3)
     producer.close(timeout_s=0)
     for thread in threads:
-        thread.join(10)
+        thread.join(PATIENCE_S)
     assert len(caught) == 3
     with pytest.raises(fairlead_kafka.TimedOut, match="closed before"):
         ack.result(0)
@@ -256,7 +265,7 @@ def test_asking_for_a_shared_error_again_and_again_does_not_lengthen_its_traceba
     lengths = set()
     for ack in [producer.send("t", b"x") for _ in range(20)]:
         with pytest.raises(fairlead_kafka.TimedOut) as caught:
-            ack.result(10)
+            ack.result(PATIENCE_S)
         lengths.add(len(caught.traceback))
     producer.close(timeout_s=0)
     assert len(lengths) == 1
@@ -270,6 +279,6 @@ def test_small_requests_without_answers_are_no_flood(servers: str) -> None:
     with fairlead_kafka.Consumer({"bootstrap.servers": servers, "auto.offset.reset": "earliest"}) as consumer:
         consumer.assign([fairlead_kafka.TopicPartition("silent", 0)])
         values: list[bytes] = []
-        while len(values) < 6_000 and (table := consumer.poll_table(timeout_s=10)).num_rows:
+        while len(values) < 6_000 and (table := consumer.poll_table(timeout_s=PATIENCE_S)).num_rows:
             values += table["value"].to_pylist()
     assert values == [b"%05d" % number for number in range(6_000)]

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 
 import fairlead_kafka
 from fairlead_kafka import PreparedTransaction, TopicPartition
 from fairlead_kafka.base.codes import ErrorCode
+from tests.support.waiting import PATIENCE_S, until, until_transactions_are_over
 
-PATIENCE_S = 30
 EVENTS = TopicPartition("events", 0)
 
 
@@ -42,8 +43,17 @@ def prepare(cluster: fairlead_kafka.Cluster, name: str, *values: bytes, timeout_
     return prepared
 
 
+def prepare_late(cluster: fairlead_kafka.Cluster) -> PreparedTransaction:
+    """A transaction that soon takes too long, but was prepared before: a slow machine needs more time for that."""
+    for timeout_ms in (50, 1_000, 10_000):
+        with suppress(fairlead_kafka.TransactionFailed, fairlead_kafka.ProducerFenced):
+            return prepare(cluster, "late", b"1", timeout_ms=timeout_ms)
+    return prepare(cluster, "late", b"1", timeout_ms=30_000)
+
+
 def committed(cluster: fairlead_kafka.Cluster) -> list[bytes]:
     """What readers of committed data find."""
+    until_transactions_are_over(cluster.bootstrap_servers)
     with fairlead_kafka.Consumer({"bootstrap.servers": cluster.bootstrap_servers, "isolation.level": "read_committed"}) as consumer:
         end = consumer.end_offsets([EVENTS])[EVENTS]
         return [value for table in consumer.read_range(EVENTS, 0, end) for value in table["value"].to_pylist()]
@@ -74,9 +84,8 @@ def test_an_end_can_be_asked_for_again_but_not_changed(cluster: fairlead_kafka.C
 
 
 def test_a_transaction_that_took_too_long_cannot_be_committed(cluster: fairlead_kafka.Cluster, admin: fairlead_kafka.Admin) -> None:
-    late, good = prepare(cluster, "late", b"1", timeout_ms=1), prepare(cluster, "good", b"2")
-    while admin.describe_transactions(["late"])["late"].state != "CompleteAbort":
-        pass
+    late, good = prepare_late(cluster), prepare(cluster, "good", b"2")
+    until(lambda: admin.describe_transactions(["late"])["late"].state == "CompleteAbort")
     with pytest.raises(fairlead_kafka.ItemsFailed) as caught:
         admin.end_transactions([late, good], commit=True)
     assert list(caught.value.errors) == [late]

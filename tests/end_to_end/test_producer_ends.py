@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import pytest
 
 import fairlead_kafka
+from tests.support.waiting import PATIENCE_S
 
 UNCLOSED = """
 import sys
@@ -41,7 +42,7 @@ def values(servers: str, topic: str) -> list[bytes | None]:
 
 
 def run_unclosed(servers: str, exit_s: float) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", UNCLOSED, servers, str(exit_s)], capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run([sys.executable, "-c", UNCLOSED, servers, str(exit_s)], capture_output=True, text=True, timeout=300, check=False)
 
 
 def test_a_program_that_ends_without_closing_delivers_and_is_told(cluster: fairlead_kafka.Cluster) -> None:
@@ -63,10 +64,10 @@ def test_a_producer_that_is_dropped_delivers_and_its_thread_ends(cluster: fairle
     before = set(threading.enumerate())
     ack = fairlead_kafka.Producer({"bootstrap.servers": cluster.bootstrap_servers, "linger.ms": 60_000}).send("t", b"dropped")
     gc.collect()
-    assert ack.result(timeout_s=20).offset >= 0
+    assert ack.result(timeout_s=PATIENCE_S).offset >= 0
     for thread in set(threading.enumerate()) - before:
         if thread.ident is not None:  # one that is just being started, to end the others, cannot be joined yet
-            thread.join(20)
+            thread.join(PATIENCE_S)
             assert not thread.is_alive(), thread
 
 
@@ -103,4 +104,4 @@ def test_handles_made_before_a_fork_say_so_in_the_child(cluster: fairlead_kafka.
                     code = code or (0 if "another process" in str(error) else 2)
             os._exit(code)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-        assert pending.result(timeout_s=20).offset >= 0
+        assert pending.result(timeout_s=PATIENCE_S).offset >= 0

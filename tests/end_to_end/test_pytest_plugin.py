@@ -60,7 +60,7 @@ def run_pytest(folder: Path, tests: str, *options: str, settings: str = "") -> s
     (folder / "test_theirs.py").write_text(tests)
     (folder / "pytest.ini").write_text(f"[pytest]\n{settings}")
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", *options]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=100)
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=500)
 
 
 def test_a_project_of_somebody_else_sets_it_up_in_its_configuration(tmp_path: Path) -> None:

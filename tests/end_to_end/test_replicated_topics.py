@@ -14,10 +14,10 @@ confluent_kafka = pytest.importorskip("confluent_kafka")
 from confluent_kafka.admin import AdminClient, NewTopic  # noqa: E402
 
 import fairlead_kafka  # noqa: E402
+from tests.support.waiting import PATIENCE_S  # noqa: E402
 
 TOPIC = "events"
 PARTITIONS = 4
-PATIENCE_S = 60
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ import pytest
 
 import fairlead_kafka
 from fairlead_kafka import TopicPartition
+from tests.support.waiting import PATIENCE_S, until_transactions_are_over
 
 PARTITIONS = [TopicPartition("events", number) for number in range(3)]
-PATIENCE_S = 30
 
 
 @pytest.fixture
@@ -23,6 +23,7 @@ def cluster() -> Iterator[fairlead_kafka.Cluster]:
 
 def values(cluster: fairlead_kafka.Cluster, isolation: str = "read_committed") -> dict[int, list[bytes]]:
     """Everything there is to read, by partition."""
+    until_transactions_are_over(cluster.bootstrap_servers)
     config = {"bootstrap.servers": cluster.bootstrap_servers, "isolation.level": isolation}
     with fairlead_kafka.Consumer(config) as consumer:
         ends = consumer.end_offsets(PARTITIONS)

@@ -12,6 +12,7 @@ import pytest
 
 import fairlead_kafka
 from fairlead_kafka.spark import spark_session
+from tests.support.waiting import PATIENCE_S
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -53,7 +54,7 @@ def new_topic(servers: str) -> Callable[..., str]:
             admin.create_topics([fairlead_kafka.NewTopic(name, partitions=partitions)])
         if table is not None:
             with fairlead_kafka.Producer({"bootstrap.servers": servers}) as producer:
-                producer.send_table(name, table).result(timeout_s=30)
+                producer.send_table(name, table).result(timeout_s=PATIENCE_S)
         return name
 
     return make

@@ -17,6 +17,8 @@ import pyarrow as pa
 import pytest
 
 import fairlead_kafka
+from tests.support.spark_workers import until_workers_start
+from tests.support.waiting import PATIENCE_S
 
 ROWS = 60
 """Of each partition: the examples read up to offset 50."""
@@ -47,7 +49,7 @@ def produce(servers: str) -> None:
                 "partition": pa.array([number % partitions for number in numbers], pa.int32()),
                 "headers": pa.array([[{"key": "n", "value": b"%d" % number}] for number in numbers], HEADERS),
             }
-            producer.send_table(topic, pa.table(columns)).result(timeout_s=60)
+            producer.send_table(topic, pa.table(columns)).result(timeout_s=PATIENCE_S)
 
 
 def rows_of(*topics: str) -> Pairs:
@@ -147,9 +149,14 @@ def streamed(spark: Any, cluster: str) -> Iterator[Received]:
     }
     named = [frame.selectExpr(f"'{name}' AS example", "*") for name, frame in frames.items()]
     together = reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), named)
-    query = together.writeStream.format("memory").queryName("examples").start()
-    try:
+
+    def started() -> Any:
+        query = together.writeStream.format("memory").queryName("examples").start()
         query.processAllAvailable()  # latest is where it stands now
+        return query
+
+    query = until_workers_start(started)
+    try:
         produce(cluster)
         query.processAllAvailable()
         yield lambda name: spark.table("examples").where(f"example = '{name}'").collect()
@@ -207,7 +214,7 @@ def copied(spark: Any, cluster: str, tmp_path_factory: pytest.TempPathFactory) -
         .option("checkpointLocation", str(checkpoints / "column"))
     )
     for writer in (option, column):
-        assert writer.trigger(availableNow=True).start().awaitTermination(100)
+        assert until_workers_start(lambda writer=writer: writer.trigger(availableNow=True).start().awaitTermination(200))  # type: ignore[misc]
 
 
 @pytest.mark.usefixtures("copied")
@@ -228,5 +235,5 @@ def received(servers: str, topic: str) -> list[tuple[bytes, bytes]]:
     partition = fairlead_kafka.TopicPartition(topic, 0)
     with fairlead_kafka.Consumer({"bootstrap.servers": servers}) as consumer:
         end = consumer.end_offsets([partition])[partition]
-        tables = list(consumer.read_range(partition, 0, end, columns=["key", "value"], timeout_s=60))
+        tables = list(consumer.read_range(partition, 0, end, columns=["key", "value"], timeout_s=PATIENCE_S))
     return sorted((row["key"], row["value"]) for table in tables for row in table.to_pylist())

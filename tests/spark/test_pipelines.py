@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 import fairlead_kafka
+from tests.support.waiting import PATIENCE_S
 
 SPEC = """\
 name: shop
@@ -99,7 +100,7 @@ def test_a_second_run_goes_on_where_the_first_stopped_on_a_cluster_too(servers: 
     assert sorted(values(servers, quarantine)) == [(b'["is a number","is small"]', b"many"), (b'["is small"]', b"5000")]
 
     with fairlead_kafka.Producer({"bootstrap.servers": servers}) as producer:
-        producer.send_table(orders, pa.table({"value": [b"7", b"none", b"8"]})).result(timeout_s=30)
+        producer.send_table(orders, pa.table({"value": [b"7", b"none", b"8"]})).result(timeout_s=PATIENCE_S)
     report = run(tmp_path, "--master", "local-cluster[2,1,1024]")
     flow = report["flows"]["numbers"]
     assert (report["state"], flow["rows_in"], flow["quarantined"], flow["lag"], report["lost"]) == ("completed", 3, 1, 0, 0)

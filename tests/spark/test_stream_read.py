@@ -8,15 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.errors import StreamingQueryException
 
 import fairlead_kafka
 from fairlead_kafka.spark.progress import ProgressListener, source_progress
+from tests.support.spark_workers import until_workers_start
 
 NewTopic = Callable[..., str]
-NO_WORKER = "Python worker failed to connect back"
-"""Spark gives a new Python process ten seconds, which a busy machine does not always keep; nothing of the query has happened by then."""
-ATTEMPTS = 5
 
 
 @pytest.fixture
@@ -45,16 +42,13 @@ def run(spark: Any, servers: str, tmp_path: Path) -> Callable[..., Any]:
             found.extend(row.value for row in frame.selectExpr("CAST(value AS STRING) AS value").collect())
 
         query = reader.load().writeStream.option("checkpointLocation", str(tmp_path / "checkpoint")).foreachBatch(keep)
-        for _ in range(ATTEMPTS):
+
+        def complete() -> Any:
             running = query.trigger(availableNow=True).start()
-            try:
-                running.awaitTermination()
-            except StreamingQueryException as error:
-                if NO_WORKER not in str(error):
-                    raise
-            else:
-                return running
-        raise AssertionError(f"{ATTEMPTS} times: {NO_WORKER}")
+            running.awaitTermination()
+            return running
+
+        return until_workers_start(complete)
 
     return to_the_end
 

@@ -10,6 +10,7 @@ import pytest
 
 import fairlead_kafka
 from fairlead_kafka import TopicPartition
+from tests.support.waiting import PATIENCE_S, until_transactions_are_over
 
 NewTopic = Callable[..., str]
 Stream = Callable[..., Any]
@@ -40,7 +41,7 @@ def stream(servers: str, tmp_path: Path) -> Stream:
         for name, value in options.items():
             writer = writer.option(name, value)
         query = writer.start()
-        assert query.awaitTermination(120)
+        assert query.awaitTermination(200)
         return query
 
     return run
@@ -51,11 +52,12 @@ def visible(servers: str) -> Visible:
     """`visible(topic)`: the values of all its records, for a reader of committed data, in order of partitions and offsets."""
 
     def read(topic: str) -> list[bytes]:
+        until_transactions_are_over(servers)
         found: list[bytes] = []
         with fairlead_kafka.Consumer({"bootstrap.servers": servers, "isolation.level": "read_committed"}) as consumer:
             numbers = [one.partition for one in consumer.partitions_for(topic)]
             for of, end in consumer.end_offsets([TopicPartition(topic, number) for number in numbers]).items():
-                for table in consumer.read_range(of, 0, end, timeout_s=60):
+                for table in consumer.read_range(of, 0, end, timeout_s=PATIENCE_S):
                     found += table["value"].to_pylist()
         return found
 

@@ -1,4 +1,5 @@
-"""A proxy between a client and its cluster that spoils chosen requests: cut, refused, misreported or swallowed.
+"""A proxy between a client and its cluster that spoils chosen requests: cut, refused, misreported or swallowed. It can also hold what a
+broker answers until the test lets it go.
 
 It knows just enough of the protocol for that: where frames begin and end, which request an answer belongs to, and in which answers
 brokers name their addresses (the client must find every broker through the proxy). One thread serves all connections.
@@ -19,6 +20,7 @@ from typing import Any
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.wire import ApiKey, FrameReader, Message, RequestHeader, decode_request, decode_response, encode_response, peek_request
+from tests.support.waiting import PATIENCE_S
 
 _SIZE = struct.Struct(">i")
 _NAMING = frozenset({ApiKey.METADATA, ApiKey.DESCRIBE_CLUSTER, ApiKey.FIND_COORDINATOR, ApiKey.PRODUCE, ApiKey.FETCH})
@@ -61,7 +63,8 @@ class _Session:
     def __init__(self, proxy: CuttingProxy, client: socket.socket, address: tuple[str, int]) -> None:
         self.proxy = proxy
         self.client = client
-        self.server = socket.create_connection(address, timeout=10)
+        self.address = address
+        self.server = socket.create_connection(address, timeout=PATIENCE_S)
         for end in (client, self.server):
             end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.requests, self.answers = FrameReader(), FrameReader()
@@ -84,7 +87,7 @@ class _Session:
         for frame in self.answers.feed(self.server.recv(1 << 18) or _end()):
             entry = next(entry for entry in self.pending if entry.forwarded and entry.answer is None)
             entry.answer = self.proxy.translate(entry.header, frame)
-        self._flush()
+        self.flush()
 
     def _request(self, frame: bytes) -> None:
         header = peek_request(memoryview(frame))
@@ -97,15 +100,16 @@ class _Session:
         elif fault is Fault.REFUSED:
             refusal = _with_errors(header, decode_request(memoryview(frame)).message)
             self.pending.append(_Pending(header, fault, refusal, forwarded=False))
-            self._flush()
+            self.flush()
         elif fault is Fault.SWALLOWED:
             self.pending.append(_Pending(header, fault, forwarded=False))
         else:
             self.pending.append(_Pending(header, fault))
             self.server.sendall(_SIZE.pack(len(frame)) + frame)
 
-    def _flush(self) -> None:
-        while self.open and self.pending and self.pending[0].answer is not None:
+    def flush(self) -> None:
+        """Pass on the answers that are here, in the order of their requests, unless they are held."""
+        while self.open and self.pending and self.pending[0].answer is not None and not self.proxy.holds(self.address):
             entry = self.pending.popleft()
             answer = entry.answer or b""
             if entry.fault is Fault.AFTER:
@@ -133,6 +137,7 @@ class CuttingProxy:
         self._sessions: list[_Session] = []
         self._listeners: list[socket.socket] = []
         self._stopping = False
+        self._held: frozenset[tuple[str, int]] = frozenset()
         self.requests = 0
         """Requests of the API seen so far."""
         self.spoiled: dict[Fault, int] = {}
@@ -163,6 +168,18 @@ class CuttingProxy:
         for entry in named:
             entry.host, entry.port = "127.0.0.1", self._door((entry.host, entry.port))
         return b"".join(encode_response(header.api_key, header.version, header.correlation_id, message))
+
+    def hold(self, server: str) -> None:
+        """Keep back what a broker ("host:port") answers from now on, until `release`: it seems slow for as long as a test wants."""
+        self._held |= {_address(server)}
+
+    def release(self) -> None:
+        """Let the answers go that were kept back."""
+        self._held = frozenset()
+
+    def holds(self, address: tuple[str, int]) -> bool:
+        """True while a broker's answers are kept back."""
+        return address in self._held
 
     def forget(self, sock: socket.socket) -> None:
         """Stop watching a socket."""
@@ -201,6 +218,8 @@ class CuttingProxy:
         while not self._stopping:
             for key, _ in self._selector.select(0.05):
                 key.data()
+            for session in self._sessions:
+                _guarded(session, session.flush)  # what was held, and is not any more
 
     def close(self) -> None:
         """Cut every connection and stop."""

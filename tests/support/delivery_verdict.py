@@ -11,6 +11,7 @@ import fairlead_kafka
 from fairlead_kafka import Producer, RecordMetadata, TopicPartition
 from fairlead_kafka.client.handles import Ack, TableAck
 from tests.support.cutting_proxy import CuttingProxy, Fault, every
+from tests.support.waiting import PATIENCE_S
 
 Place = tuple[int, int]
 KEYS = 7
@@ -86,7 +87,7 @@ def read_back(servers: str, topic: str, partitions: int) -> dict[Place, tuple[by
     with fairlead_kafka.Consumer({"bootstrap.servers": servers}) as consumer:
         ends = consumer.end_offsets(numbers)
         for partition in numbers:
-            for table in consumer.read_range(partition, 0, ends[partition], columns=["offset", "key", "value"], timeout_s=20):
+            for table in consumer.read_range(partition, 0, ends[partition], columns=["offset", "key", "value"], timeout_s=PATIENCE_S):
                 for row in table.to_pylist():
                     place = (partition.partition, row["offset"])
                     assert place not in found
@@ -126,10 +127,10 @@ def run(servers: str, topic: str, faults: list[Fault], step: int = 3, rounds: in
         with fairlead_kafka.Producer({"bootstrap.servers": proxy.bootstrap_servers, **settings}) as producer:
             for _ in range(rounds):
                 sent.send_all_ways(producer)
-                producer.flush(timeout_s=30)
+                producer.flush(timeout_s=PATIENCE_S)
             while sum(proxy.spoiled.values()) < len(faults):
                 sent.send_all_ways(producer)
-                producer.flush(timeout_s=30)
+                producer.flush(timeout_s=PATIENCE_S)
             placed = sent.acknowledged()
             metrics = producer.metrics()["producer-metrics"]
         assert sum(proxy.spoiled.values()) == len(faults)

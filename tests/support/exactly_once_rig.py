@@ -13,6 +13,7 @@ from fairlead_kafka.spark.exactly_once.driver import Committer, Step
 from fairlead_kafka.spark.exactly_once.parts import Part, Writing
 from fairlead_kafka.spark.exactly_once.settings import Guarantee
 from fairlead_kafka.spark.exactly_once.task import TaskStep, is_task_of, prepare
+from tests.support.waiting import PATIENCE_S, until_transactions_are_over
 
 TASKS = 3
 GUARANTEE = Guarantee()
@@ -58,13 +59,14 @@ class Query:
 
     def visible(self) -> list[bytes]:
         """The query's rows that a reader of committed data finds, in order."""
+        until_transactions_are_over(self.client["bootstrap.servers"])
         found: list[bytes] = []
         partitions = [TopicPartition(self.name, number) for number in range(2)]
         with fairlead_kafka.Consumer(
             {"bootstrap.servers": self.client["bootstrap.servers"], "isolation.level": "read_committed"}
         ) as consumer:
             for of, end in consumer.end_offsets(partitions).items():
-                for table in consumer.read_range(of, 0, end, timeout_s=60):
+                for table in consumer.read_range(of, 0, end, timeout_s=PATIENCE_S):
                     found += table["value"].to_pylist()
         return sorted(found)
 

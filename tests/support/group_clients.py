@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from fairlead_kafka import Consumer, RebalanceListener, Record, TopicPartition
-
-PATIENCE_S = 60.0
+from tests.support.waiting import PATIENCE_S
 
 
 class Heard(RebalanceListener):
@@ -39,7 +38,7 @@ class Member:
             "group.id": group,
             "auto.offset.reset": "earliest",
             "heartbeat.interval.ms": 100,
-            "session.timeout.ms": 6_000,
+            "session.timeout.ms": 30_000,
         }
         settings |= {key.replace("_", "."): value for key, value in config.items()}
         self.heard = Heard()

@@ -10,6 +10,7 @@ from typing import Any
 from fairlead_kafka.core.effects import Connect, Effect, Listen, Write
 from fairlead_kafka.core.events import Accepted, Connected, Disconnected, Event, FileDone, Listening, Received, Submitted
 from fairlead_kafka.runtime import Handle, SelectorHost, VirtualHost
+from tests.support.waiting import PATIENCE_S
 
 
 class Puppet:
@@ -73,7 +74,7 @@ class Stage:
         """Have a puppet ask for effects."""
         self.host.submit(handle, list(effects))
 
-    def until(self, predicate: Callable[[], object], timeout_s: float = 20.0) -> None:
+    def until(self, predicate: Callable[[], object], timeout_s: float = PATIENCE_S) -> None:
         """Wait for something to be true; fails if it does not become so."""
         if isinstance(self.host, VirtualHost):
             self.host.run_until(predicate, timeout_s * 1000)

@@ -23,6 +23,7 @@ _CLASSES = {
     "offsets": "org.apache.kafka.tools.GetOffsetShell",
     "cluster": "org.apache.kafka.tools.ClusterTool",
     "list-groups": "org.apache.kafka.tools.GroupsCommand",
+    "transactions": "org.apache.kafka.tools.TransactionsCommand",
 }
 """Name → main class."""
 
@@ -40,7 +41,7 @@ def formatted(servers: str, topic: str, formatter: str, wanted: Callable[[Any], 
             "--bootstrap-server", servers, "--topic", topic, "--from-beginning", "--timeout-ms", str(patience_ms),
             "--formatter", f"org.apache.kafka.tools.consumer.{formatter}",
         )  # fmt: skip
-        ran = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
+        ran = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
         assert ran.returncode == 0, ran.stdout + ran.stderr
         said, rows = ran.stdout, []
         while said.lstrip().startswith("{"):  # one object after another, without anything in between

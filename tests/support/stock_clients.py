@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
+from tests.support.waiting import PATIENCE_S
+
 confluent_kafka = pytest.importorskip("confluent_kafka")
 confluent_admin = pytest.importorskip("confluent_kafka.admin")
 kafka = pytest.importorskip("kafka")
 aiokafka = pytest.importorskip("aiokafka")
 
-PATIENCE_S = 30
 PARTITIONS = 4
 FIRST_TEN = [(partition, offset) for partition in range(PARTITIONS) for offset in range(10)]
 NEXT_TEN = [(partition, offset) for partition in range(PARTITIONS) for offset in range(10, 20)]

@@ -14,11 +14,11 @@ from fairlead_kafka import Producer, TopicPartition
 from fairlead_kafka.wire import ApiKey
 from tests.support.cutting_proxy import CuttingProxy, Fault, every
 from tests.support.delivery_verdict import QUICK
+from tests.support.waiting import PATIENCE_S
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
 
 PARTITIONS = 2
-PATIENCE_S = 30
 STEPS = (
     ApiKey.FIND_COORDINATOR,
     ApiKey.INIT_PRODUCER_ID,

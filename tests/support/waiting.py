@@ -6,7 +6,10 @@ import select
 from collections.abc import Callable
 from time import monotonic
 
-PATIENCE_S = 60.0
+from fairlead_kafka import Admin
+
+PATIENCE_S = 60
+"""How long a test waits for what must come to pass: no machine is so busy that it takes so long, and a hang is told in a minute."""
 
 
 def until(true: Callable[[], object]) -> None:
@@ -15,3 +18,9 @@ def until(true: Callable[[], object]) -> None:
     while not true():
         assert monotonic() < deadline, f"it never came to be within {PATIENCE_S:g} s"
         select.select([], [], [], 0.01)
+
+
+def until_transactions_are_over(servers: str) -> None:
+    """Wait until what was committed or aborted can be read: a commit is answered before its markers are in the partitions."""
+    with Admin({"bootstrap.servers": servers}) as admin:
+        until(lambda: not admin.list_transactions(["PrepareCommit", "PrepareAbort"]))

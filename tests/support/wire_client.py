@@ -9,6 +9,7 @@ from fairlead_kafka.records import decode
 from fairlead_kafka.testing import Cluster
 from fairlead_kafka.wire import ApiKey, Message, decode_response, encode_request
 from tests.support.broker_driver import batch, fetch_fields, produce_fields
+from tests.support.waiting import PATIENCE_S
 
 
 class Wire:
@@ -16,7 +17,7 @@ class Wire:
 
     def __init__(self, address: str) -> None:
         host, port = address.rsplit(":", 1)
-        self._socket = socket.create_connection((host, int(port)), timeout=20)
+        self._socket = socket.create_connection((host, int(port)), timeout=PATIENCE_S)
 
     def ask(self, api_key: int, version: int, **fields: object) -> Message:
         """Send a request and wait for its answer; ConnectionError if the connection ends."""

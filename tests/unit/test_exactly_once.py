@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import itertools
-import time
 import uuid
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
@@ -19,6 +19,7 @@ from fairlead_kafka.spark.exactly_once.errors import CheckpointBehind, NotCommit
 from fairlead_kafka.spark.exactly_once.parts import TaskPrepared, Writing, parts_of
 from fairlead_kafka.spark.exactly_once.task import TaskStep, prepare
 from tests.support.exactly_once_rig import GUARANTEE, TASKS, Crash, Query
+from tests.support.waiting import until
 
 
 @pytest.fixture(scope="module")
@@ -166,9 +167,8 @@ def test_a_transaction_that_was_aborted_while_it_was_written_is_not_committed(qu
 
     def reached(step: TaskStep) -> None:
         if step is TaskStep.OPENED:
-            deadline_s = time.monotonic() + 10
-            while not (begun := query.open_transactions()):  # the coordinator may still have to hear of it
-                assert time.monotonic() < deadline_s
+            until(query.open_transactions)  # the coordinator may still have to hear of it
+            begun = query.open_transactions()
             with fairlead_kafka.Admin({"bootstrap.servers": cluster.bootstrap_servers}) as admin:
                 for each, found in admin.describe_transactions(begun).items():
                     admin.end_transactions([PreparedTransaction(each, found.producer_id, found.epoch, 1)], commit=False)
@@ -294,5 +294,5 @@ def test_an_id_is_taken_again_under_a_new_epoch(query: Query) -> None:
 def test_another_process_makes_up_ids_of_its_own(query: Query, monkeypatch: pytest.MonkeyPatch) -> None:
     first = query.task(0, 0)
     query.driver().commit(0, [first])
-    monkeypatch.setattr(tasks.os, "getpid", lambda: -1)
+    monkeypatch.setattr(tasks, "os", SimpleNamespace(getpid=lambda: -1))
     assert query.task(1, 0).transaction.transactional_id != first.transaction.transactional_id

@@ -13,6 +13,7 @@ import pytest
 from fairlead_kafka.base.errors import TimedOut, UsageError
 from fairlead_kafka.client.producer_async import AsyncProducer
 from tests.support.metrics import memory_is_free
+from tests.support.producer_brokers import IGNORE
 from tests.support.producer_rig import Rig
 
 NOT_ENOUGH_REPLICAS = 19
@@ -34,6 +35,17 @@ def test_close_returns_what_was_given_up_and_nothing_as_a_rule(rig: Rig) -> None
     for topic in ("t", "t", "nowhere"):
         producer.send(topic, b"v")
     assert producer.close(timeout_s=0.2) == {"t": 2, "nowhere": 1}
+    assert memory_is_free(producer)
+
+
+def test_close_ends_with_the_delivery_timeout_where_no_request_is_answered(rig: Rig) -> None:
+    rig.cluster.on_produce = lambda *_: IGNORE
+    producer = rig.producer(request_timeout_ms=400, delivery_timeout_ms=700, linger_ms=0)
+    ack, begun_ns = producer.send("t", b"x"), rig.host.now_ns()
+    assert producer.close() == {}
+    assert rig.host.now_ns() - begun_ns <= 701_000_000
+    with pytest.raises(TimedOut, match=r"delivery\.timeout\.ms=700"):
+        ack.result(0)
     assert memory_is_free(producer)
 
 

@@ -219,3 +219,43 @@ def test_partitions_for_gives_leaders_and_times_out_for_unknown_topics(rig: Rig)
     assert [entry.leader for entry in producer.partitions_for("t")] == [0, 1, 2, 0, 1, 2]
     with pytest.raises(TimedOut, match=r"nowhere"):
         producer.partitions_for("nowhere")
+
+
+def test_records_for_a_broker_that_stays_away_fail_in_time_and_all_others_arrive(rig: Rig) -> None:
+    producer = rig.producer(request_timeout_ms=400, delivery_timeout_ms=900, linger_ms=0)
+    for partition in range(3):
+        producer.send("t", b"first", partition=partition).result()
+    rig.host.remove(rig.cluster.handles[0])
+    begun_ns = rig.host.now_ns()
+    lost = [producer.send("t", b"l%d" % number, partition=0) for number in range(50)]
+    table = producer.send_table("t", pa.table({"value": [b"t"] * 200, "partition": pa.array([0, 1] * 100, pa.int32())}))
+    kept = [producer.send("t", b"k", partition=1) for _ in range(50)]
+    assert [ack.result().offset for ack in kept] == list(range(101, 151))
+    producer.flush()
+    assert rig.host.now_ns() - begun_ns <= 901_000_000
+    for ack in lost:
+        with pytest.raises(TimedOut, match=r"t-0 .*delivery\.timeout\.ms=900"):
+            ack.result(0)
+    result = table.result(0, raise_on_error=False)
+    assert [error is None for error in result["error"].to_pylist()] == [False, True] * 100
+    assert memory_is_free(producer)
+    rig.cluster.restart(0)
+    assert producer.send("t", b"after", partition=0).result().offset == 1
+
+
+@pytest.mark.parametrize("most_bytes", [0, 1 << 20])
+def test_unkeyed_records_flow_past_a_broker_that_serves_slowly(rig: Rig, most_bytes: int) -> None:
+    rig.cluster.brokers[1].service_ms = 20
+    producer = rig.producer(linger_ms=0, batch_max_size=most_bytes)
+    producer.send("t", b"first").result()
+    tables = []
+    for _ in range(100):
+        tables.append(producer.send_table("t", pa.table({"value": [b"v" * 100] * 200})))
+        rig.host.advance(2)
+    counts = [0, 0, 0]
+    for table in tables:
+        for partition in table.result()["partition"].to_pylist():
+            counts[rig.cluster.topics["t"][partition].leader] += 1
+    assert sum(counts) == 100 * 200
+    if not most_bytes:  # Else its queue, by which adaptive goes, is emptied with each request: it is slower, but not behind.
+        assert counts[1] < min(counts[0], counts[2])

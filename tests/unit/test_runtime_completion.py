@@ -17,12 +17,13 @@ from fairlead_kafka.partitioning import murmur2
 from fairlead_kafka.runtime import Completion, SelectorHost, compile_kernels_in_background, system_dice, wrap_async
 from fairlead_kafka.runtime.compiler_memory import release_compiler_memory
 from tests.support.hosts import Stage
+from tests.support.waiting import PATIENCE_S
 
 
 def test_a_result_is_given_to_everyone_who_waits() -> None:
     completion = Completion()
     got: list[int] = []
-    threads = [threading.Thread(target=lambda: got.append(completion.result(10))) for _ in range(5)]
+    threads = [threading.Thread(target=lambda: got.append(completion.result(PATIENCE_S))) for _ in range(5)]
     for thread in threads:
         thread.start()
     completion.set_result(7)
@@ -147,6 +148,16 @@ def test_dice_show_what_machines_need() -> None:
     assert 0 <= dice.randrange(3) < 3
 
 
+@pytest.fixture
+def no_compiler() -> None:
+    """A compiler that clients of earlier tests have started is over: else it would compile what these tests put in the kernels' place."""
+    for thread in threading.enumerate():
+        if thread.name == "fairlead-compile":
+            thread.join(PATIENCE_S)
+            assert not thread.is_alive()
+
+
+@pytest.mark.usefixtures("no_compiler")
 def test_kernels_are_compiled_once_per_process(monkeypatch: pytest.MonkeyPatch) -> None:
     from fairlead_kafka.runtime import background
 
@@ -164,11 +175,12 @@ def test_kernels_are_compiled_once_per_process(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(background, "_started_in", None)
     compile_kernels_in_background()
     compile_kernels_in_background()
-    assert kernel.seen.wait(10)
+    assert kernel.seen.wait(PATIENCE_S)
     assert kernel.compiled == 1
     assert background._started_in == os.getpid()
 
 
+@pytest.mark.usefixtures("no_compiler")
 def test_a_patient_compiler_waits_for_a_quiet_moment_and_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     from fairlead_kafka.runtime import background
 

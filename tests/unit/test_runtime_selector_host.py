@@ -17,6 +17,7 @@ from fairlead_kafka.core.effects import Close, Connect, Effect, FileAppend, File
 from fairlead_kafka.core.events import Accepted, Connected, Disconnected, Event, FileDone, Listening, Received
 from fairlead_kafka.runtime import Completion, SelectorHost, disk, resolver, sockets
 from tests.support.hosts import Puppet, Stage, echo, lost
+from tests.support.waiting import PATIENCE_S
 
 
 @pytest.fixture
@@ -29,7 +30,7 @@ def stage() -> Iterator[Stage]:
 
 def run(code: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-X", "dev", "-W", "error", "-c", code]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd=Path(__file__).parents[2])
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, cwd=Path(__file__).parents[2])
 
 
 def test_operations_submitted_before_the_start_wait_for_it() -> None:
@@ -40,7 +41,7 @@ def test_operations_submitted_before_the_start_wait_for_it() -> None:
     host.submit(handle, lambda machine, now_ns: done.set())
     assert not puppet.stepped_ns
     host.start()
-    assert done.wait(10)
+    assert done.wait(PATIENCE_S)
     with pytest.raises(UsageError, match="started before"):
         host.start()
     host.close()
@@ -141,7 +142,7 @@ def test_a_closing_host_sends_what_is_being_drained(stage: Stage) -> None:
     client, handle = stage.puppet()
     stage.connect(handle, client, port)
     stage.tell(handle, Write(1, [b"x" * 20_000_000]), Close(1, drain=True))
-    stage.host.close(20)
+    stage.host.close(PATIENCE_S)
     elsewhere.until(lambda: lost(server, -1))
     assert len(server.bytes_on(-1)) == 20_000_000
     other.close()
@@ -157,7 +158,7 @@ def test_names_are_looked_up_without_stopping_the_loop(stage: Stage, monkeypatch
             return real(host, port, flags)
         if flags:
             raise OSError("not a number")
-        assert released.wait(20)
+        assert released.wait(PATIENCE_S)
         return real("127.0.0.1", port)
 
     monkeypatch.setattr(resolver, "look_up", slow)
@@ -267,7 +268,7 @@ def test_a_callback_may_close_the_host(stage: Stage) -> None:
     done = Completion()
     done.add_done_callback(lambda _done: stage.host.close())
     stage.host.submit(handle, lambda machine, now_ns: done.set_result(1))
-    assert done.result(10) == 1
+    assert done.result(PATIENCE_S) == 1
     stage.host.close()
     with pytest.raises(UsageError):
         stage.host.add(Puppet())

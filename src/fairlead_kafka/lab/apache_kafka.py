@@ -21,7 +21,7 @@ from fairlead_kafka.lab.maven import Unavailable as Unavailable
 from fairlead_kafka.lab.maven import fetch_jars
 
 KAFKA_VERSION = "4.3.1"
-START_TIMEOUT_S = 60.0
+START_TIMEOUT_S = 240.0
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
 _ARTIFACTS = (
     f"org.apache.kafka:kafka_2.13:{KAFKA_VERSION}",

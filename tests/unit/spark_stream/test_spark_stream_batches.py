@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -79,7 +80,7 @@ def test_a_micro_batch_keeps_to_the_limit_of_offsets_and_starves_nobody(stream: 
 
 def test_a_micro_batch_waits_for_enough_but_not_for_ever(stream: Any, send: Any, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
     now_s = 100.0
-    monkeypatch.setattr("fairlead_kafka.spark.stream_planning.time.monotonic", lambda: now_s)
+    monkeypatch.setattr("fairlead_kafka.spark.stream_planning.time", SimpleNamespace(monotonic=lambda: now_s))
     send(topic, 3)
     reader = stream(subscribe=topic, startingOffsets="earliest", minOffsetsPerTrigger=5, maxTriggerDelay="30s")
     assert reader.getDefaultReadLimit() == ReadMinRows(5)

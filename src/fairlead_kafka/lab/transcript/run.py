@@ -76,7 +76,7 @@ def run_replicated(status: Status = lambda _: None) -> Transcript:
     Raises `lab.apache_kafka.Unavailable` where Apache Kafka cannot be had.
     """
     base_ms, steps = time.time_ns() // 1_000_000 - 60_000, three_steps.STEPS
-    config = CONFIG | {"broker.session.timeout.ms": "3000", "broker.heartbeat.interval.ms": "500"}
+    config = CONFIG | {"broker.session.timeout.ms": "6000", "broker.heartbeat.interval.ms": "500"}
     status("three brokers of Apache Kafka start")
     properties: dict[str, Any] = {key.replace(".", "_"): value for key, value in config.items()}
     with ApacheKafka(heap="400m", brokers=3, **properties) as kafka, Talk(kafka.bootstrap_servers, base_ms, kafka.kill) as talk:

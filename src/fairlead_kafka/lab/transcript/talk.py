@@ -15,9 +15,9 @@ from fairlead_kafka.wire import ApiKey, Message, decode_response, encode_request
 
 _logger = logging.getLogger("fairlead_kafka.lab")
 
-PATIENCE_S = 8.0
+PATIENCE_S = 30.0
 """How long an answer, or the end of a connection, is waited for."""
-AGAIN_S = 15.0
+AGAIN_S = 60.0
 """How long a request is sent again while it gets one of its `again_on`."""
 PAUSE_S = 0.02
 CLIENT_ID = "transcript"
