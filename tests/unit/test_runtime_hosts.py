@@ -13,6 +13,7 @@ import pytest
 
 from fairlead_kafka.base.errors import UsageError
 from fairlead_kafka.core.effects import (
+    AwaitSent,
     Call,
     Close,
     Connect,
@@ -30,7 +31,7 @@ from fairlead_kafka.core.effects import (
     StopListening,
     Write,
 )
-from fairlead_kafka.core.events import Accepted, Connected, Disconnected, Event, FileDone, Listening, Received
+from fairlead_kafka.core.events import Accepted, Connected, Disconnected, Event, FileDone, Listening, Received, Sent
 from fairlead_kafka.runtime import Completion, SelectorHost, VirtualHost
 from tests.support.hosts import Puppet, Stage, echo, lost
 
@@ -125,6 +126,16 @@ def test_a_drained_close_delivers_everything_before_the_end(stage: Stage) -> Non
     assert server.bytes_on(-1) == data
     assert server.events[-1] == Disconnected(-1, "closed by the peer")
     assert not client.of(Disconnected), "a machine hears nothing of connections it closed itself"
+
+
+def test_sent_comes_once_for_all_that_was_written(stage: Stage) -> None:
+    client, handle, server, _server_handle = stage.pair()
+    stage.tell(handle, Write(1, [b"one"]), AwaitSent(1))
+    stage.until(lambda: client.of(Sent))
+    stage.tell(handle, AwaitSent(1), AwaitSent(99))
+    stage.until(lambda: len(client.of(Sent)) == 2)
+    stage.until(lambda: server.bytes_on(-1) == b"one")
+    assert client.of(Sent) == [Sent(1), Sent(1)]
 
 
 def test_nothing_is_read_from_a_connection_that_is_held_until_it_is_let_go(stage: Stage) -> None:

@@ -13,9 +13,22 @@ from pathlib import Path
 import pytest
 
 from fairlead_kafka.base.errors import UsageError
-from fairlead_kafka.core.effects import Close, Connect, Effect, FileAppend, FileList, FileRead, FileReplace, FileSync, Listen, Write
-from fairlead_kafka.core.events import Accepted, Connected, Disconnected, Event, FileDone, Listening, Received
-from fairlead_kafka.runtime import Completion, SelectorHost, disk, resolver, sockets
+from fairlead_kafka.core.effects import (
+    AwaitSent,
+    Close,
+    Connect,
+    Effect,
+    FileAppend,
+    FileList,
+    FileRead,
+    FileReplace,
+    FileSync,
+    Listen,
+    Write,
+)
+from fairlead_kafka.core.events import Accepted, Connected, Disconnected, Event, FileDone, Listening, Received, Sent
+from fairlead_kafka.runtime import Completion, SelectorHost, disk, resolver
+from fairlead_kafka.runtime import host as host_module
 from tests.support.hosts import Puppet, Stage, echo, lost
 from tests.support.waiting import PATIENCE_S
 
@@ -74,24 +87,38 @@ def test_submissions_of_many_threads_all_arrive_in_each_threads_order(stage: Sta
     assert len(puppet.stepped_ns) <= 8001
 
 
-def test_reading_stops_while_too_much_is_queued_and_goes_on_afterwards(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sockets, "OUTBOUND_MAX_BYTES", 100_000)
-    server, _handle, port = stage.listen(
-        lambda event: [Write(event.connection, [b"x" * 10_000_000])] if isinstance(event, Received) and event.data == b"go" else []
-    )
+def test_a_turn_reads_no_more_than_its_share_and_nobody_is_left_out(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host_module, "TURN_READ_MAX_BYTES", 1)  # so one connection is read in each turn
+    server, _handle, port = stage.listen()
+    clients = [socket.create_connection(("127.0.0.1", port)) for _ in range(5)]
+    size_bytes = 3_000_000
+    writers = [threading.Thread(target=each.sendall, args=(b"x" * size_bytes,)) for each in clients]
+    for writer in writers:
+        writer.start()
+    stage.until(lambda: sum(len(event.data) for event in server.of(Received)) == 5 * size_bytes)
+    for writer in writers:
+        writer.join()
+    order = [event.connection for event in server.of(Received)]
+    assert all(connection in order[: len(order) // 2] for connection in (-1, -2, -3, -4, -5))
+    for each in clients:
+        each.close()
+
+
+def test_sent_comes_once_the_peer_has_taken_what_the_sockets_do_not_hold(stage: Stage) -> None:
+    server, handle, port = stage.listen()
     with socket.create_connection(("127.0.0.1", port)) as client:
-        client.sendall(b"go")
-        assert client.recv(1) == b"x"
-        client.sendall(b"more")
+        stage.until(lambda: server.of(Accepted))
+        stage.tell(handle, Write(-1, [b"x" * 10_000_000]), AwaitSent(-1))
         other, other_handle = stage.puppet()
         stage.connect(other_handle, other, port)
-        stage.tell(other_handle, Write(1, [b"overtakes"]))
-        stage.until(lambda: server.bytes_on(-2) == b"overtakes")
-        assert server.bytes_on(-1) == b"go"
-        left = 10_000_000 - 1
+        stage.tell(other_handle, Write(1, [b"meanwhile"]))
+        stage.until(lambda: server.bytes_on(-2) == b"meanwhile")
+        assert not server.of(Sent)
+        stage.tell(handle, Write(-1, [b"not counted"]))
+        left = 10_000_000
         while left:
-            left -= len(client.recv(1 << 20))
-        stage.until(lambda: server.bytes_on(-1) == b"gomore")
+            left -= len(client.recv(min(left, 1 << 20)))
+        stage.until(lambda: server.of(Sent) == [Sent(-1)])
 
 
 def test_a_reset_connection_is_reported(stage: Stage) -> None:

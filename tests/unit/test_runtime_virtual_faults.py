@@ -8,9 +8,21 @@ import random
 import pytest
 
 from fairlead_kafka.base.errors import UsageError
-from fairlead_kafka.core.effects import Close, Connect, FileAppend, FileDelete, FileRead, FileReplace, FileSync, FileTruncate, Write
-from fairlead_kafka.core.events import Connected, Disconnected, FileDone, Received
+from fairlead_kafka.core.effects import (
+    AwaitSent,
+    Close,
+    Connect,
+    FileAppend,
+    FileDelete,
+    FileRead,
+    FileReplace,
+    FileSync,
+    FileTruncate,
+    Write,
+)
+from fairlead_kafka.core.events import Connected, Disconnected, FileDone, Received, Sent
 from fairlead_kafka.runtime import Conditions, VirtualHost
+from fairlead_kafka.runtime.virtual_network import SOCKET_BUFFER_BYTES
 from tests.support.hosts import Stage, echo, lost
 
 ROUGH = Conditions(latency_ms=2, jitter_ms=5, loss=0.2)
@@ -250,3 +262,30 @@ def test_a_disk_fails_as_its_error_says_and_only_below_its_folder(code: int, fai
 def test_a_disk_knows_three_ways_to_fail() -> None:
     with pytest.raises(UsageError, match="ENOSPC, EROFS, EIO"):
         VirtualHost().disk.faults.fail("/a", errno.ENOENT)
+
+
+def test_a_reader_that_does_not_read_keeps_its_sender_waiting() -> None:
+    host = VirtualHost(latency_ms=1)
+    stage = Stage(host)
+    client, handle, server, server_handle = stage.pair()
+    link = host.link(handle, server_handle)
+    link.stop_reading(handle)
+    stage.tell(server_handle, Write(-1, [b"x" * SOCKET_BUFFER_BYTES]), AwaitSent(-1))
+    stage.until(lambda: server.of(Sent))
+    stage.tell(server_handle, Write(-1, [b"y"]), AwaitSent(-1))
+    stage.tell(handle, Write(1, [b"gets through"]))
+    host.advance(60_000)
+    assert (server.of(Sent), server.bytes_on(-1), client.bytes_on(1)) == ([Sent(-1)], b"gets through", b"")
+    link.read_on(handle)
+    stage.until(lambda: len(server.of(Sent)) == 2)
+    assert client.bytes_on(1) == b"x" * SOCKET_BUFFER_BYTES + b"y"
+
+
+def test_what_a_reader_has_not_read_is_there_after_the_end_of_its_connection() -> None:
+    host = VirtualHost()
+    stage = Stage(host)
+    client, handle, _server, server_handle = stage.pair()
+    host.link(handle, server_handle).stop_reading(handle)
+    stage.tell(server_handle, Write(-1, [b"last words"]), Close(-1))
+    stage.until(lambda: lost(client, 1))
+    assert client.bytes_on(1) == b"last words"

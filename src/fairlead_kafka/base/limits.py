@@ -27,8 +27,8 @@ BROKER_BATCH_WINDOW = 5
 """Batches per producer and partition a broker remembers; more in flight could not be told from duplicates."""
 RECEIVE_CHUNK_BYTES = 256 * KIB
 """Bytes asked of a socket in one call."""
-OUTBOUND_MAX_BYTES = 64 * MIB
-"""Bytes queued for one connection after which its host stops reading from it, so that a slow reader bounds itself."""
+TURN_READ_MAX_BYTES = 8 * MIB
+"""Bytes that a host reads from all its connections before it steps their machines, which may hold some of them then."""
 TAIL_CACHE_MAX_BYTES = 32 * MIB
 """Newest batches a broker keeps in memory beside its log, so that a consumer at the tail never reads the file."""
 DAMAGE_TOLD_MAX = 1000

@@ -50,6 +50,16 @@ class Hold:
 
 
 @dataclass(slots=True)
+class AwaitSent:
+    """Tell by `events.Sent` once all that was written to a connection so far has left, into the network's own buffers.
+
+    Asked for again before it came, it comes for the later of the two. A connection that is lost first tells of that instead.
+    """
+
+    connection: int
+
+
+@dataclass(slots=True)
 class Listen:
     """Accept connections at host:port; port 0 takes any free one. Answered by `events.Listening`."""
 
@@ -144,4 +154,4 @@ class FileList:
 
 
 FileEffect = FileAppend | FileReplace | FileRead | FileSync | FileTruncate | FileDelete | FileList
-Effect = Connect | Write | Close | Hold | Listen | StopListening | Resolve | Call | FileEffect
+Effect = Connect | Write | Close | Hold | AwaitSent | Listen | StopListening | Resolve | Call | FileEffect

@@ -39,6 +39,13 @@ class Received:
 
 
 @dataclass(slots=True)
+class Sent:
+    """What was written to a connection before `effects.AwaitSent` has left."""
+
+    connection: int
+
+
+@dataclass(slots=True)
 class Listening:
     """`effects.Listen` succeeded (error is None), on the port given, or failed."""
 
@@ -64,4 +71,4 @@ class FileDone:
     error: OSError | None = None
 
 
-Event = Connected | Accepted | Disconnected | Received | Listening | Submitted | FileDone
+Event = Connected | Accepted | Disconnected | Received | Sent | Listening | Submitted | FileDone

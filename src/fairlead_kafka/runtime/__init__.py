@@ -5,8 +5,9 @@ effects out in order, and steps it again when something arrives or its deadline 
 
 - `SelectorHost` is a loop on one daemon thread. Per turn: wait for sockets, the inbox or the nearest deadline; hand everything
   that arrived to its machines; step each of those once. Frames that one step writes to a connection leave in one `sendmsg`, as
-  views, uncopied. A connection whose peer reads too slowly (`limits.OUTBOUND_MAX_BYTES` queued) is not read from until it
-  catches up. Names are looked up on threads, syncs done on another; both come back through the inbox.
+  views, uncopied. What waits because its peer reads too slowly is its machine's
+  affair, which can ask to be told once it is gone (`AwaitSent`). Names are looked up on threads, syncs done on another; both come back
+  through the inbox.
 - `VirtualHost` has a clock of its own, which jumps to the next thing that happens; machines in it connect to each other in memory,
   over links that take time, lose, reset and can be cut, and their files are byte arrays. Same machines, no waiting, and no chance but
   the dice it was given: a seed tells the same story every time.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import heapq
 import itertools
@@ -11,26 +10,25 @@ import os
 import selectors
 import socket
 import threading
-import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from fairlead_kafka.base.errors import UsageError
+from fairlead_kafka.base.limits import TURN_READ_MAX_BYTES
 from fairlead_kafka.base.units import NS_PER_S, s_to_ns
-from fairlead_kafka.core.effects import Call, Close, Connect, Effect, FileEffect, Hold, Listen, Resolve, StopListening, Write
+from fairlead_kafka.core.effects import AwaitSent, Call, Close, Connect, Effect, FileEffect, Hold, Listen, Resolve, StopListening, Write
 from fairlead_kafka.core.events import Accepted, Event, Listening, Submitted
 from fairlead_kafka.core.machine import Machine
+from fairlead_kafka.runtime.at_exit import close_at_exit
 from fairlead_kafka.runtime.clock import monotonic_ns, wall_ms
 from fairlead_kafka.runtime.disk import Disk
 from fairlead_kafka.runtime.handle import Handle, call, crash, give_up, refuse, resolve
 from fairlead_kafka.runtime.precise_selector import PreciseSelector
-from fairlead_kafka.runtime.resolver import ADDRESS_ERRORS, Resolver, describe, look_up
+from fairlead_kafka.runtime.resolver import ADDRESS_ERRORS, Resolver, describe
 from fairlead_kafka.runtime.sockets import Link, Listener
 
 _log = logging.getLogger("fairlead_kafka.runtime")
-_hosts: weakref.WeakSet[SelectorHost] = weakref.WeakSet()
-_EXIT_TIMEOUT_S = 1.0
 
 
 class SelectorHost:
@@ -54,6 +52,9 @@ class SelectorHost:
         self._lock = threading.Lock()
         self._stopping = self._closed = self._shutting = False
         self._stop_by_ns = 0
+        self.readable_bytes = TURN_READ_MAX_BYTES
+        """May still be read in this turn, from all connections."""
+        self._first = 0
         self._selector = PreciseSelector()
         self._waker, self._woken = socket.socketpair()
         for end in (self._waker, self._woken):
@@ -68,7 +69,8 @@ class SelectorHost:
             Call: lambda _handle, effect: call(effect),
             Connect: self._connect,
             Close: self._close,
-            Hold: self._hold,
+            Hold: lambda handle, effect: self._on_link(handle, effect.connection, lambda link: link.hold(effect.held)),
+            AwaitSent: lambda handle, effect: self._on_link(handle, effect.connection, Link.await_sent),
             Listen: self._listen,
             StopListening: self._stop_listening,
         }
@@ -97,7 +99,7 @@ class SelectorHost:
             self._check()
             if self._thread.ident is not None:
                 raise UsageError(f"host {self.name!r} was started before")
-            _hosts.add(self)
+            close_at_exit(self)
             self._thread.start()
 
     def add(self, machine: Machine) -> Handle:
@@ -191,6 +193,11 @@ class SelectorHost:
     def _turn(self, patience_s: float | None) -> None:
         ready = self._selector.select(patience_s)
         self._asleep = False
+        if self.readable_bytes <= 0:  # whoever came too late to read begins sooner now
+            self._first += 1
+            first = self._first % len(ready) if ready else 0
+            ready = ready[first:] + ready[:first]
+        self.readable_bytes = TURN_READ_MAX_BYTES
         for key, mask in ready:
             key.data(mask)
         self._empty_inbox()
@@ -315,10 +322,10 @@ class SelectorHost:
             if link.parting:
                 self._parting[link] = None
 
-    def _hold(self, handle: Handle, effect: Hold) -> None:
-        link = handle.links.get(effect.connection)
+    def _on_link(self, handle: Handle, connection: int, function: Callable[[Link], None]) -> None:
+        link = handle.links.get(connection)
         if link is not None:
-            link.hold(effect.held)
+            function(link)
             self._touched[link] = None
 
     def parted(self, link: Link) -> None:
@@ -336,10 +343,7 @@ class SelectorHost:
             self.deliver(handle, Accepted(number, effect.listener, peer))
 
         try:
-            addresses = look_up(effect.host, effect.port, socket.AI_PASSIVE)
-            # localhost has two addresses and clients may be told either; the older is the one that all of them try.
-            addresses.sort(key=lambda address: address[0] != socket.AF_INET)
-            listener = Listener(self, addresses[0], accept)
+            listener = Listener(self, effect.host, effect.port, accept)
         except ADDRESS_ERRORS as error:
             self.deliver(handle, Listening(effect.listener, effect.host, effect.port, describe(error)))
             return
@@ -389,11 +393,3 @@ class SelectorHost:
         self._selector.close()
         self._waker.close()
         self._woken.close()
-
-
-def _close_all() -> None:
-    for host in list(_hosts):
-        host.close(_EXIT_TIMEOUT_S)
-
-
-atexit.register(_close_all)

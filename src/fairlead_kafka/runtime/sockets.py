@@ -12,12 +12,12 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Protocol
 
-from fairlead_kafka.base.limits import OUTBOUND_MAX_BYTES, RECEIVE_CHUNK_BYTES
+from fairlead_kafka.base.limits import RECEIVE_CHUNK_BYTES
 from fairlead_kafka.base.units import NS_PER_S
 from fairlead_kafka.core.effects import Buffer
-from fairlead_kafka.core.events import Connected, Disconnected, Event, Received
+from fairlead_kafka.core.events import Connected, Disconnected, Event, Received, Sent
 from fairlead_kafka.runtime.handle import Handle
-from fairlead_kafka.runtime.resolver import ADDRESS_ERRORS, Address, describe
+from fairlead_kafka.runtime.resolver import ADDRESS_ERRORS, Address, describe, look_up
 
 READ, WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 IOV_MAX = max(16, min(os.sysconf("SC_IOV_MAX"), 1024))
@@ -34,6 +34,9 @@ CLOSED_BY_PEER = "closed by the peer"
 
 class Loop(Protocol):
     """What a link needs of its host."""
+
+    readable_bytes: int
+    """May still be read in this turn, from all connections."""
 
     def deliver(self, handle: Handle, event: Event) -> None:
         """Give an event to a machine, which is stepped in this turn."""
@@ -65,8 +68,8 @@ class Link:
         self._watched = 0
         self._chunk_bytes = RECEIVE_SMALL_BYTES
         self._connecting = False
-        self._held = False  # too much is queued: nothing is read until some of it has gone
-        self._told_to_hold = False
+        self._awaited_bytes: int | None = None  # still queued of what the machine waits for
+        self._held = False
         self._draining = False
         self._lingering = False
 
@@ -141,7 +144,7 @@ class Link:
         sock = self._socket
         if sock is None or self._connecting:
             return
-        outbound = self._outbound
+        outbound, before_bytes = self._outbound, self._outbound_bytes
         try:
             while outbound:
                 if len(outbound) == 1:
@@ -154,20 +157,25 @@ class Link:
         except OSError as error:
             self._lose(describe(error))
             return
-        if self._outbound_bytes > OUTBOUND_MAX_BYTES:
-            self._held = True
-        elif self._held and self._outbound_bytes <= OUTBOUND_MAX_BYTES // 2:
-            self._held = False
+        if self._awaited_bytes is not None:
+            self._awaited_bytes -= before_bytes - self._outbound_bytes
+            if self._awaited_bytes <= 0:
+                self._awaited_bytes = None
+                self._loop.deliver(self._handle, Sent(self._number))
         if self._draining and not outbound:
             self._linger()
             return
-        mask = (0 if self._held or self._told_to_hold or self._draining else READ) | (WRITE if outbound else 0)
+        mask = (0 if self._held or self._draining else READ) | (WRITE if outbound else 0)
         if mask != self._watched:
             self._watch(mask)
 
     def hold(self, held: bool) -> None:
         """Read nothing, or go on; `flush` sees to it."""
-        self._told_to_hold = held
+        self._held = held
+
+    def await_sent(self) -> None:
+        """Tell the machine once all that is queued now has gone; `flush` sees to it."""
+        self._awaited_bytes = self._outbound_bytes
 
     def _consume(self, sent: int) -> None:
         outbound = self._outbound
@@ -198,7 +206,10 @@ class Link:
             self._read(self._socket)
 
     def _read(self, sock: socket.socket) -> None:
+        loop = self._loop
         for _ in range(READS_PER_TURN):
+            if loop.readable_bytes <= 0:
+                return
             try:
                 data = sock.recv(self._chunk_bytes)
             except BlockingIOError:
@@ -209,9 +220,10 @@ class Link:
             if not data:
                 self._lose(CLOSED_BY_PEER)
                 return
+            loop.readable_bytes -= len(data)
             if self._lingering:
                 continue
-            self._loop.deliver(self._handle, Received(self._number, data))
+            loop.deliver(self._handle, Received(self._number, data))
             if len(data) < self._chunk_bytes:
                 self._chunk_bytes = RECEIVE_SMALL_BYTES
                 return
@@ -289,10 +301,12 @@ class Listener:
     PAUSE_NS = NS_PER_S // 10
     """How long to leave the queue of connections alone after the process ran out of file descriptors."""
 
-    def __init__(self, loop: Loop, address: Address, on_accept: Callable[[socket.socket, str], None]) -> None:
+    def __init__(self, loop: Loop, host: str, port: int, on_accept: Callable[[socket.socket, str], None]) -> None:
         self._loop = loop
         self._on_accept = on_accept
-        family, name = address
+        addresses = look_up(host, port, socket.AI_PASSIVE)
+        # localhost has two addresses and clients may be told either; the older is the one that all of them try.
+        family, name = min(addresses, key=lambda address: address[0] != socket.AF_INET)
         self._socket: socket.socket | None = socket.socket(family, socket.SOCK_STREAM)
         try:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

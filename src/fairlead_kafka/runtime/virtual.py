@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from fairlead_kafka.base.errors import TimedOut, UsageError
 from fairlead_kafka.base.units import NS_PER_MS, NS_PER_S, ms_to_ns
-from fairlead_kafka.core.effects import Call, Close, Connect, Effect, FileEffect, Hold, Listen, Resolve, StopListening, Write
+from fairlead_kafka.core.effects import AwaitSent, Call, Close, Connect, Effect, FileEffect, Hold, Listen, Resolve, StopListening, Write
 from fairlead_kafka.core.events import Event, Submitted
 from fairlead_kafka.core.machine import Dice, Machine
 from fairlead_kafka.runtime.handle import Handle, call, crash, give_up, refuse, resolve
@@ -63,6 +63,7 @@ class VirtualHost:
             Write: self._write,
             Close: self._close_link,
             Hold: self._hold,
+            AwaitSent: self._await_sent,
             Listen: lambda handle, effect: network.listen(handle, effect.listener, effect.host, effect.port),
             StopListening: lambda handle, effect: network.stop_listening(handle, effect.listener),
             Resolve: lambda _handle, effect: resolve(effect),
@@ -268,6 +269,11 @@ class VirtualHost:
         end = handle.links.get(effect.connection)
         if end is not None:
             end.hold(effect.held)
+
+    def _await_sent(self, handle: Handle, effect: AwaitSent) -> None:
+        end = handle.links.get(effect.connection)
+        if end is not None:
+            end.await_sent()
 
     def _close_link(self, handle: Handle, effect: Close) -> None:
         end = handle.links.get(effect.connection)

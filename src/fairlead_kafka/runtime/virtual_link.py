@@ -42,13 +42,15 @@ class Conditions:
 class VirtualLink:
     """What lies between two machines. Bytes of a connection stay in order whatever the conditions become."""
 
-    __slots__ = ("_conditions", "_cut", "_dice", "_ends", "_held", "latency_ns", "plain")
+    __slots__ = ("_conditions", "_cut", "_dice", "_ends", "_held", "latency_ns", "not_reading", "plain")
 
     def __init__(self, conditions: Conditions, dice: Callable[[], Dice]) -> None:
         self._dice = dice
         self._cut: list[Handle | None] = []
         self._held: list[tuple[Handle | None, Callable[..., None], tuple[Any, ...]]] = []
         self._ends: list[End] = []
+        self.not_reading: set[Handle] = set()
+        """Machines that read nothing of what arrives on this link: see `stop_reading`."""
         self.conditions = conditions
 
     @property
@@ -85,6 +87,20 @@ class VirtualLink:
         held, self._held = self._held, []
         for _, function, arguments in () if lost else held:
             function(*arguments)
+
+    def stop_reading(self, reader: Handle) -> None:
+        """Let `reader` read nothing that arrives over this link: it waits there, and once buffers are full, with whoever sends it.
+
+        All else goes on: connections are made, what `reader` writes gets through. A connection that ends gives what had arrived.
+        """
+        self.not_reading.add(reader)
+
+    def read_on(self, reader: Handle) -> None:
+        """Let `reader` read again, first what has waited."""
+        self.not_reading.discard(reader)
+        for end in list(self._ends):
+            if end.handle is reader and not end.held:
+                end.hold(False)
 
     def reset(self) -> None:
         """Break every connection on it: both sides see Disconnected, what was under way is lost."""

@@ -6,13 +6,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fairlead_kafka.base.errors import UsageError
+from fairlead_kafka.base.units import KIB
 from fairlead_kafka.core.effects import Buffer
-from fairlead_kafka.core.events import Accepted, Connected, Disconnected, Event, Listening, Received
+from fairlead_kafka.core.events import Accepted, Connected, Disconnected, Event, Listening, Received, Sent
 from fairlead_kafka.core.machine import Dice
 from fairlead_kafka.runtime.handle import Handle
 from fairlead_kafka.runtime.virtual_link import Conditions, VirtualLink
 
 FIRST_FREE_PORT = 49_152
+SOCKET_BUFFER_BYTES = 256 * KIB
+"""On their way, or waiting for a reader that does not read: as much as the buffers of real sockets hold, at least."""
 _ANYWHERE = ("", "0.0.0.0", "::")
 _LOCAL = ("localhost", "127.0.0.1", "::1")
 
@@ -20,7 +23,22 @@ _LOCAL = ("localhost", "127.0.0.1", "::1")
 class End:
     """One machine's side of a connection."""
 
-    __slots__ = ("arrival_ns", "early", "handle", "held", "kept", "link", "network", "number", "open", "other", "sent_ns")
+    __slots__ = (
+        "arrival_ns",
+        "awaited_bytes",
+        "early",
+        "handle",
+        "held",
+        "kept",
+        "link",
+        "network",
+        "number",
+        "open",
+        "other",
+        "sent_ns",
+        "taken_bytes",
+        "written_bytes",
+    )
 
     def __init__(self, network: VirtualNetwork, handle: Handle, number: int, link: VirtualLink, other: End | None = None) -> None:
         self.network = network
@@ -38,6 +56,11 @@ class End:
         """When the last thing sent to this side arrives: nothing overtakes it."""
         self.sent_ns = 0
         """When the last thing written by this side has left, on a link of limited speed."""
+        self.written_bytes = 0
+        self.taken_bytes = 0
+        """What the other side's machine was given of them."""
+        self.awaited_bytes: int | None = None
+        """Its machine is told once so many bytes have left."""
 
     def write(self, buffers: Sequence[Buffer]) -> None:
         """Send a copy."""
@@ -45,6 +68,7 @@ class End:
         other = self.other
         if not data:
             return
+        self.written_bytes += len(data)
         if other is None:
             self.early.append(data)
         elif self.link.resets():
@@ -68,9 +92,14 @@ class End:
 
     def receive(self, data: bytes) -> None:
         """Bytes arrive, in the pieces that the host is set to."""
-        if self.held:
+        if self.held or self.handle in self.link.not_reading:
             self.kept.append(data)
-            return
+        else:
+            self._take(data)
+
+    def _take(self, data: bytes) -> None:
+        if self.other is not None:
+            self.other.taken(len(data))
         size_bytes = self.network.chunk_bytes or len(data)
         if size_bytes >= len(data):
             if self.open:
@@ -88,10 +117,23 @@ class End:
             for data in kept:
                 self.receive(data)
 
+    def await_sent(self) -> None:
+        """Tell this machine once all that it has written has left: once no more of it waits than the network's buffers hold."""
+        self.awaited_bytes = self.written_bytes
+        self.taken(0)
+
+    def taken(self, size_bytes: int) -> None:
+        """The other side took so many bytes more."""
+        self.taken_bytes += size_bytes
+        if self.awaited_bytes is not None and self.awaited_bytes <= self.taken_bytes + SOCKET_BUFFER_BYTES:
+            self.awaited_bytes = None
+            self.network.deliver(self.handle, Sent(self.number))
+
     def lose(self, reason: str) -> None:
         """The connection ends without this machine's doing."""
         if self.open:
-            self.hold(False)  # what arrived before the end is not lost with it
+            for data in self.kept:  # what arrived before the end is not lost with it
+                self._take(data)
             self.open = False
             self.handle.links.pop(self.number, None)
             self.network.deliver(self.handle, Disconnected(self.number, reason))
