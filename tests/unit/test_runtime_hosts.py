@@ -26,6 +26,7 @@ from fairlead_kafka.core.effects import (
     FileSync,
     FileTruncate,
     Hold,
+    HoldListener,
     Listen,
     Resolve,
     StopListening,
@@ -128,14 +129,27 @@ def test_a_drained_close_delivers_everything_before_the_end(stage: Stage) -> Non
     assert not client.of(Disconnected), "a machine hears nothing of connections it closed itself"
 
 
-def test_sent_comes_once_for_all_that_was_written(stage: Stage) -> None:
+def test_sent_comes_once_so_much_has_left(stage: Stage) -> None:
     client, handle, server, _server_handle = stage.pair()
-    stage.tell(handle, Write(1, [b"one"]), AwaitSent(1))
+    stage.tell(handle, Write(1, [b"one"]), AwaitSent(1, 2))
     stage.until(lambda: client.of(Sent))
-    stage.tell(handle, AwaitSent(1), AwaitSent(99))
-    stage.until(lambda: len(client.of(Sent)) == 2)
+    stage.tell(handle, AwaitSent(1, 4), AwaitSent(99, 1))
     stage.until(lambda: server.bytes_on(-1) == b"one")
-    assert client.of(Sent) == [Sent(1), Sent(1)]
+    assert client.of(Sent) == [Sent(1, 3)]
+    stage.tell(handle, Write(1, [b"two"]))
+    stage.until(lambda: client.of(Sent) == [Sent(1, 3), Sent(1, 6)])
+
+
+def test_nobody_is_accepted_at_a_listener_that_is_held(stage: Stage) -> None:
+    server, server_handle, port = stage.listen()
+    client, handle = stage.puppet()
+    stage.tell(server_handle, HoldListener(1, True), HoldListener(99, True))
+    stage.until(lambda: server.stepped_ns)
+    stage.tell(handle, Connect(1, "127.0.0.1", port))
+    stage.pair()  # takes longer than accepting would
+    assert not server.of(Accepted)
+    stage.tell(server_handle, HoldListener(1, False))
+    stage.until(lambda: server.of(Accepted) and client.of(Connected))
 
 
 def test_nothing_is_read_from_a_connection_that_is_held_until_it_is_let_go(stage: Stage) -> None:

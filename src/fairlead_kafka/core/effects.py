@@ -51,12 +51,13 @@ class Hold:
 
 @dataclass(slots=True)
 class AwaitSent:
-    """Tell by `events.Sent` once all that was written to a connection so far has left, into the network's own buffers.
+    """Tell by `events.Sent` once `position` bytes, of all that were ever written to a connection, have left into the network's own buffers.
 
-    Asked for again before it came, it comes for the later of the two. A connection that is lost first tells of that instead.
+    Asked for again before it came, the later one counts. A connection that is lost first tells of that instead.
     """
 
     connection: int
+    position: int
 
 
 @dataclass(slots=True)
@@ -73,6 +74,14 @@ class StopListening:
     """Close a listener; accepted connections live on."""
 
     listener: int
+
+
+@dataclass(slots=True)
+class HoldListener:
+    """Accept nobody at a listener (`held`), or go on; who connects meanwhile waits in the network. A few may come all the same."""
+
+    listener: int
+    held: bool
 
 
 @dataclass(slots=True)
@@ -154,4 +163,4 @@ class FileList:
 
 
 FileEffect = FileAppend | FileReplace | FileRead | FileSync | FileTruncate | FileDelete | FileList
-Effect = Connect | Write | Close | Hold | AwaitSent | Listen | StopListening | Resolve | Call | FileEffect
+Effect = Connect | Write | Close | Hold | AwaitSent | Listen | StopListening | HoldListener | Resolve | Call | FileEffect

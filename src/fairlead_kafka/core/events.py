@@ -40,9 +40,10 @@ class Received:
 
 @dataclass(slots=True)
 class Sent:
-    """What was written to a connection before `effects.AwaitSent` has left."""
+    """`position` bytes of all that was written to a connection have left: at least as many as `effects.AwaitSent` asked for."""
 
     connection: int
+    position: int
 
 
 @dataclass(slots=True)

@@ -17,16 +17,30 @@ from typing import Any, cast
 from fairlead_kafka.base.errors import UsageError
 from fairlead_kafka.base.limits import TURN_READ_MAX_BYTES
 from fairlead_kafka.base.units import NS_PER_S, s_to_ns
-from fairlead_kafka.core.effects import AwaitSent, Call, Close, Connect, Effect, FileEffect, Hold, Listen, Resolve, StopListening, Write
-from fairlead_kafka.core.events import Accepted, Event, Listening, Submitted
+from fairlead_kafka.core.effects import (
+    AwaitSent,
+    Call,
+    Close,
+    Connect,
+    Effect,
+    FileEffect,
+    Hold,
+    HoldListener,
+    Listen,
+    Resolve,
+    StopListening,
+    Write,
+)
+from fairlead_kafka.core.events import Accepted, Event, Submitted
 from fairlead_kafka.core.machine import Machine
 from fairlead_kafka.runtime.at_exit import close_at_exit
 from fairlead_kafka.runtime.clock import monotonic_ns, wall_ms
 from fairlead_kafka.runtime.disk import Disk
 from fairlead_kafka.runtime.handle import Handle, call, crash, give_up, refuse, resolve
+from fairlead_kafka.runtime.listener import hold_listener, listen, stop_listening
 from fairlead_kafka.runtime.precise_selector import PreciseSelector
-from fairlead_kafka.runtime.resolver import ADDRESS_ERRORS, Resolver, describe
-from fairlead_kafka.runtime.sockets import Link, Listener
+from fairlead_kafka.runtime.resolver import Resolver
+from fairlead_kafka.runtime.sockets import Link
 
 _log = logging.getLogger("fairlead_kafka.runtime")
 
@@ -70,9 +84,10 @@ class SelectorHost:
             Connect: self._connect,
             Close: self._close,
             Hold: lambda handle, effect: self._on_link(handle, effect.connection, lambda link: link.hold(effect.held)),
-            AwaitSent: lambda handle, effect: self._on_link(handle, effect.connection, Link.await_sent),
+            AwaitSent: lambda handle, effect: self._on_link(handle, effect.connection, lambda link: link.await_sent(effect.position)),
             Listen: self._listen,
-            StopListening: self._stop_listening,
+            StopListening: stop_listening,
+            HoldListener: hold_listener,
         }
 
     # From any thread
@@ -342,18 +357,7 @@ class SelectorHost:
             link.accepted(sock)
             self.deliver(handle, Accepted(number, effect.listener, peer))
 
-        try:
-            listener = Listener(self, effect.host, effect.port, accept)
-        except ADDRESS_ERRORS as error:
-            self.deliver(handle, Listening(effect.listener, effect.host, effect.port, describe(error)))
-            return
-        handle.listeners[effect.listener] = listener
-        self.deliver(handle, Listening(effect.listener, effect.host, listener.port))
-
-    def _stop_listening(self, handle: Handle, effect: StopListening) -> None:
-        listener = handle.listeners.pop(effect.listener, None)
-        if listener is not None:
-            listener.close()
+        listen(self, handle, effect, accept)
 
     # Beginnings and ends
 

@@ -1,4 +1,4 @@
-"""One TCP connection and one listener of a selector host: non-blocking, written by views, read in bounded turns."""
+"""One TCP connection of a selector host: non-blocking, written by views, read in bounded turns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fairlead_kafka.base.units import NS_PER_S
 from fairlead_kafka.core.effects import Buffer
 from fairlead_kafka.core.events import Connected, Disconnected, Event, Received, Sent
 from fairlead_kafka.runtime.handle import Handle
-from fairlead_kafka.runtime.resolver import ADDRESS_ERRORS, Address, describe, look_up
+from fairlead_kafka.runtime.resolver import ADDRESS_ERRORS, Address, describe
 
 READ, WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 IOV_MAX = max(16, min(os.sysconf("SC_IOV_MAX"), 1024))
@@ -26,7 +26,6 @@ RECEIVE_SMALL_BYTES = 64 * 1024
 """Asked of a quiet connection: a larger buffer costs 20 us a call, for the allocator maps fresh pages for it each time."""
 READS_PER_TURN = 8
 """After so many reads the other connections have their turn."""
-ACCEPTS_PER_TURN = 64
 LINGER_NS = NS_PER_S
 """How long a closed connection with everything sent waits for the peer to close, so that its last bytes are not reset away."""
 CLOSED_BY_PEER = "closed by the peer"
@@ -68,7 +67,8 @@ class Link:
         self._watched = 0
         self._chunk_bytes = RECEIVE_SMALL_BYTES
         self._connecting = False
-        self._awaited_bytes: int | None = None  # still queued of what the machine waits for
+        self._sent_bytes = 0  # since the connection stands
+        self._awaited_bytes: int | None = None  # the machine is told once so many are sent
         self._held = False
         self._draining = False
         self._lingering = False
@@ -144,7 +144,7 @@ class Link:
         sock = self._socket
         if sock is None or self._connecting:
             return
-        outbound, before_bytes = self._outbound, self._outbound_bytes
+        outbound = self._outbound
         try:
             while outbound:
                 if len(outbound) == 1:
@@ -157,11 +157,9 @@ class Link:
         except OSError as error:
             self._lose(describe(error))
             return
-        if self._awaited_bytes is not None:
-            self._awaited_bytes -= before_bytes - self._outbound_bytes
-            if self._awaited_bytes <= 0:
-                self._awaited_bytes = None
-                self._loop.deliver(self._handle, Sent(self._number))
+        if self._awaited_bytes is not None and self._awaited_bytes <= self._sent_bytes:
+            self._awaited_bytes = None
+            self._loop.deliver(self._handle, Sent(self._number, self._sent_bytes))
         if self._draining and not outbound:
             self._linger()
             return
@@ -173,13 +171,14 @@ class Link:
         """Read nothing, or go on; `flush` sees to it."""
         self._held = held
 
-    def await_sent(self) -> None:
-        """Tell the machine once all that is queued now has gone; `flush` sees to it."""
-        self._awaited_bytes = self._outbound_bytes
+    def await_sent(self, position: int) -> None:
+        """Tell the machine once so many bytes were sent in all; `flush` sees to it."""
+        self._awaited_bytes = position
 
     def _consume(self, sent: int) -> None:
         outbound = self._outbound
         self._outbound_bytes -= sent
+        self._sent_bytes += sent
         if not self._outbound_bytes:
             outbound.clear()
             return
@@ -293,57 +292,3 @@ def _is_itself(sock: socket.socket) -> bool:
         return bool(sock.getsockname() == sock.getpeername())
     except OSError:
         return False
-
-
-class Listener:
-    """One listening socket. `on_accept(socket, peer)` takes each connection."""
-
-    PAUSE_NS = NS_PER_S // 10
-    """How long to leave the queue of connections alone after the process ran out of file descriptors."""
-
-    def __init__(self, loop: Loop, host: str, port: int, on_accept: Callable[[socket.socket, str], None]) -> None:
-        self._loop = loop
-        self._on_accept = on_accept
-        addresses = look_up(host, port, socket.AI_PASSIVE)
-        # localhost has two addresses and clients may be told either; the older is the one that all of them try.
-        family, name = min(addresses, key=lambda address: address[0] != socket.AF_INET)
-        self._socket: socket.socket | None = socket.socket(family, socket.SOCK_STREAM)
-        try:
-            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            self._socket.setblocking(False)
-            self._socket.bind(name)
-            self._socket.listen(1024)
-        except OSError:
-            self._socket.close()
-            raise
-        self.port: int = self._socket.getsockname()[1]
-        loop.watch(self._socket, READ, 0, self._ready)
-        self._watched = READ
-
-    def _ready(self, _mask: int) -> None:
-        for _ in range(ACCEPTS_PER_TURN):
-            if self._socket is None:
-                return
-            try:
-                sock, peer = self._socket.accept()
-            except BlockingIOError:
-                return
-            except ConnectionError:
-                continue
-            except OSError:
-                self._set_watched(0)
-                self._loop.call_at(self._loop.now_ns() + self.PAUSE_NS, lambda: self._set_watched(READ))
-                return
-            self._on_accept(sock, f"{peer[0]}:{peer[1]}")
-
-    def _set_watched(self, mask: int) -> None:
-        if self._socket is not None and mask != self._watched:
-            self._loop.watch(self._socket, mask, self._watched, self._ready)
-            self._watched = mask
-
-    def close(self) -> None:
-        """Stop listening."""
-        if self._socket is not None:
-            self._set_watched(0)
-            self._socket.close()
-            self._socket = None

@@ -9,7 +9,20 @@ from typing import Any, cast
 
 from fairlead_kafka.base.errors import TimedOut, UsageError
 from fairlead_kafka.base.units import NS_PER_MS, NS_PER_S, ms_to_ns
-from fairlead_kafka.core.effects import AwaitSent, Call, Close, Connect, Effect, FileEffect, Hold, Listen, Resolve, StopListening, Write
+from fairlead_kafka.core.effects import (
+    AwaitSent,
+    Call,
+    Close,
+    Connect,
+    Effect,
+    FileEffect,
+    Hold,
+    HoldListener,
+    Listen,
+    Resolve,
+    StopListening,
+    Write,
+)
 from fairlead_kafka.core.events import Event, Submitted
 from fairlead_kafka.core.machine import Dice, Machine
 from fairlead_kafka.runtime.handle import Handle, call, crash, give_up, refuse, resolve
@@ -66,6 +79,7 @@ class VirtualHost:
             AwaitSent: self._await_sent,
             Listen: lambda handle, effect: network.listen(handle, effect.listener, effect.host, effect.port),
             StopListening: lambda handle, effect: network.stop_listening(handle, effect.listener),
+            HoldListener: lambda handle, effect: network.hold_listener(handle, effect.listener, effect.held),
             Resolve: lambda _handle, effect: resolve(effect),
             Call: lambda _handle, effect: call(effect),
         }
@@ -273,7 +287,7 @@ class VirtualHost:
     def _await_sent(self, handle: Handle, effect: AwaitSent) -> None:
         end = handle.links.get(effect.connection)
         if end is not None:
-            end.await_sent()
+            end.await_sent(effect.position)
 
     def _close_link(self, handle: Handle, effect: Close) -> None:
         end = handle.links.get(effect.connection)

@@ -75,6 +75,8 @@ class End:
             self.reset()
         else:
             self.link.carry(other.handle, self.network.arrive, other, other.receive, data)
+        if self.awaited_bytes is not None:
+            self.taken(0)
 
     def close(self) -> None:
         """This machine wants no more of it; the other hears of it after what was sent."""
@@ -117,17 +119,18 @@ class End:
             for data in kept:
                 self.receive(data)
 
-    def await_sent(self) -> None:
-        """Tell this machine once all that it has written has left: once no more of it waits than the network's buffers hold."""
-        self.awaited_bytes = self.written_bytes
+    def await_sent(self, position: int) -> None:
+        """Tell this machine once so many bytes of what it writes have left: no more of them wait than the network's buffers hold."""
+        self.awaited_bytes = position
         self.taken(0)
 
     def taken(self, size_bytes: int) -> None:
         """The other side took so many bytes more."""
         self.taken_bytes += size_bytes
-        if self.awaited_bytes is not None and self.awaited_bytes <= self.taken_bytes + SOCKET_BUFFER_BYTES:
+        sent_bytes = min(self.written_bytes, self.taken_bytes + SOCKET_BUFFER_BYTES)
+        if self.awaited_bytes is not None and self.awaited_bytes <= sent_bytes:
             self.awaited_bytes = None
-            self.network.deliver(self.handle, Sent(self.number))
+            self.network.deliver(self.handle, Sent(self.number, sent_bytes))
 
     def lose(self, reason: str) -> None:
         """The connection ends without this machine's doing."""
@@ -158,6 +161,8 @@ class VirtualNetwork:
         self._now_ns = now_ns
         self._call_at = call_at
         self._listeners: dict[tuple[str, int], tuple[Handle, int]] = {}
+        self._held: dict[tuple[str, int], list[tuple[End, str, int]]] = {}
+        """Listeners that accept nobody for now → who waits there."""
         self._links: dict[tuple[Handle, Handle], VirtualLink] = {}
         self._last_port = FIRST_FREE_PORT - 1
 
@@ -206,7 +211,21 @@ class VirtualNetwork:
 
     def stop_listening(self, handle: Handle, listener: int) -> None:
         """Take no more connections."""
-        self._listeners.pop(handle.listeners.pop(listener, ("", 0)), None)
+        key = handle.listeners.pop(listener, ("", 0))
+        self._listeners.pop(key, None)
+        for waiting in self._held.pop(key, ()):
+            self._answer(*waiting)
+
+    def hold_listener(self, handle: Handle, listener: int, held: bool) -> None:
+        """Let attempts to connect wait, or accept them again, those first that have waited."""
+        key = handle.listeners.get(listener)
+        if key is None:
+            return
+        if held:
+            self._held.setdefault(key, [])
+            return
+        for waiting in self._held.pop(key, ()):
+            self._answer(*waiting)
 
     def connect(self, handle: Handle, number: int, host: str, port: int) -> None:
         """Reach for whoever listens at host:port when the attempt gets there."""
@@ -225,6 +244,10 @@ class VirtualNetwork:
             self.arrive(end, end.lose, "connection refused")
             return
         handle, listener = target
+        waiting = self._held.get(handle.listeners[listener])
+        if waiting is not None:
+            waiting.append((end, host, port))
+            return
         end.link = self.link(end.handle, handle)
         other = End(self, handle, handle.next_accepted(), end.link, end)
         handle.links[other.number] = other
