@@ -105,6 +105,11 @@ class Client:
         self.closed = False
         self.held = False
         """The broker reads nothing more from it."""
+        self.reads = True
+        """Takes what the broker sends; else what is written waits, until `read_on`."""
+        self._untaken: list[bytes] = []
+        self._taken_bytes = 0
+        self._awaited: int | None = None
         self.raw = bytearray()
         self._frames = FrameReader()
         self._sent: list[tuple[int, int]] = []
@@ -127,8 +132,31 @@ class Client:
         assert len(self.arrived) == before + 1, "no answer yet"
         return self.arrived[-1]
 
+    @property
+    def untaken_bytes(self) -> int:
+        """What the broker has written and this client has not read."""
+        return sum(map(len, self._untaken))
+
+    def read_on(self) -> None:
+        """Read what has waited, and go on reading."""
+        self.reads = True
+        untaken, self._untaken = self._untaken, []
+        self.take(untaken)
+        self.driver.run()
+
+    def await_sent(self, position: int | None) -> None:
+        self._awaited = position
+        if position is not None and position <= self._taken_bytes:
+            self._awaited = None
+            self.driver.broker.receive(ev.Sent(self.connection, self._taken_bytes))
+
     def take(self, buffers: Any) -> None:
         data = b"".join(buffers)
+        if not self.reads:
+            self._untaken.append(data)
+            return
+        self._taken_bytes += len(data)
+        self.await_sent(self._awaited)
         self.raw += data
         for frame in self._frames.feed(data):
             if self._sent:
@@ -147,6 +175,8 @@ class Driver:
         self.disk = disk or MemoryDisk()
         self.controller = controller or Controller(BROKER_CONFIGS.parse("broker", config or {}), random.Random(7))
         self.now_ns = 0
+        self.accepts = True
+        """The broker takes new connections."""
         self.clients: dict[int, Client] = {}
         self.start()
 
@@ -169,10 +199,10 @@ class Driver:
         self.broker.receive(ev.Submitted(KillBroker(Answer())))
         self.run()
 
-    def connect(self) -> Client:
+    def connect(self, address: str = "driver") -> Client:
         self._connection -= 1
         client = self.clients[self._connection] = Client(self, self._connection)
-        self.broker.receive(ev.Accepted(self._connection, 1, "driver:1"))
+        self.broker.receive(ev.Accepted(self._connection, 1, f"{address}:1"))
         self.run()
         return client
 
@@ -206,6 +236,10 @@ class Driver:
                 self.clients[effect.connection].closed = True
         elif isinstance(effect, fx.Hold):
             self.clients[effect.connection].held = effect.held
+        elif isinstance(effect, fx.AwaitSent):
+            self.clients[effect.connection].await_sent(effect.position)
+        elif isinstance(effect, fx.HoldListener):
+            self.accepts = not effect.held
         elif isinstance(effect, fx.Listen):
             self.broker.receive(ev.Listening(effect.listener, effect.host, 9092))
         elif isinstance(effect, fx.Resolve):

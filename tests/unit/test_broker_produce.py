@@ -230,7 +230,7 @@ def test_producer_state_survives_a_crash(driver: Driver, client: Client) -> None
 def test_an_idle_producer_is_forgotten(driver: Driver, client: Client) -> None:
     produce(client, numbered(0))
     driver.advance(86_400_000 + 300_000)
-    assert produce(client, numbered(7)).error_code == 0
+    assert produce(driver.connect(), numbered(7)).error_code == 0
 
 
 # --- When it is answered

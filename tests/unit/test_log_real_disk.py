@@ -39,7 +39,7 @@ class RealRig:
         self._posts: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._effects: list[FileEffect] = []
         self.timers: list[Callable[[], None]] = []
-        self.disk = Disk(self._deliver, self._posts.put)
+        self.disk = Disk(self._deliver, self._posts.put, lambda _wait_ns, function: self._posts.put(function))
         self._handle: Any = Handle.__new__(Handle)
         self.files = Files(self._effects.append)  # type: ignore[arg-type]
         topics = {TOPIC: ("events", limits(flush_messages=1))}

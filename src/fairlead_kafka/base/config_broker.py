@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fairlead_kafka.base.config import INT_MAX, LONG_MAX, ConfigKey, ConfigTable, ConfigType, Settings, at_least, one_of
+from fairlead_kafka.base.config_broker_connections import CONNECTION_KEYS
 from fairlead_kafka.base.config_broker_log import LOG_COUNTERPARTS, LOG_KEYS, LOG_TOPIC_KEYS
 from fairlead_kafka.base.config_broker_refused import UNSUPPORTED
 from fairlead_kafka.base.config_broker_replication import REPLICATION_KEYS
@@ -114,7 +115,6 @@ _CLUSTER_KEYS = (
     ConfigKey("num.partitions", _T.INT, 1, "Partitions of a topic that is created without a number.", _BROKER, at_least(1)),
     ConfigKey("auto.create.topics.enable", _T.BOOLEAN, True, "Asking for the metadata of a missing topic creates it.", _BROKER),
     ConfigKey("delete.topic.enable", _T.BOOLEAN, True, "Topics may be deleted.", _BROKER),
-    ConfigKey("socket.request.max.bytes", _T.INT, 104_857_600, "Largest request; a longer one ends its connection.", _BROKER, at_least(1)),
 )
 
 _GROUP_KEYS = (
@@ -258,9 +258,18 @@ TOPIC_COUNTERPARTS: dict[str, tuple[tuple[str, int], ...]] = {
 }
 """Topic key → the broker keys it falls back on, first choice first, each with the factor to the topic key's unit."""
 
-BROKER_CONFIGS = ConfigTable(
-    (*_LOG_KEYS, *LOG_KEYS, *_CLUSTER_KEYS, *REPLICATION_KEYS, *_GROUP_KEYS, *_TRANSACTION_KEYS, *_TOPIC_KEYS, *LOG_TOPIC_KEYS), UNSUPPORTED
+_KEYS = (
+    *_LOG_KEYS,
+    *LOG_KEYS,
+    *_CLUSTER_KEYS,
+    *CONNECTION_KEYS,
+    *REPLICATION_KEYS,
+    *_GROUP_KEYS,
+    *_TRANSACTION_KEYS,
+    *_TOPIC_KEYS,
+    *LOG_TOPIC_KEYS,
 )
+BROKER_CONFIGS = ConfigTable(_KEYS, UNSUPPORTED)
 
 
 def topic_settings(broker: Mapping[str, Any], overrides: Mapping[str, Any]) -> Settings:

@@ -79,10 +79,6 @@ UNSUPPORTED = {
     "offsets.topic.compression.codec": "committed offsets are stored uncompressed",
     "offsets.topic.segment.bytes": _SHARED_LOG,
     "offsets.load.buffer.size": _SHARED_LOG,
-    "connections.max.idle.ms": "idle connections stay open",
-    "max.connections": "connections are not counted",
-    "max.connections.per.ip": "connections are not counted",
-    "fetch.max.bytes": "the consumer's bound alone counts",
     "socket.send.buffer.bytes": "the operating system's default is used",
     "socket.receive.buffer.bytes": "the operating system's default is used",
 }

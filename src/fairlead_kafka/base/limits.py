@@ -36,8 +36,28 @@ DAMAGE_TOLD_MAX = 1000
 PENDING_REQUESTS_MAX = 1000
 """Requests of one connection that may wait for the one before them, after which a broker reads no more from it. Kafka's clients send
 5, librdkafka up to a million."""
-PENDING_REQUESTS_MAX_BYTES = 64 * MIB
-"""The same bound in bytes."""
+PENDING_REQUESTS_MAX_BYTES = 4 * MIB
+"""The same bound in bytes: a few requests, since no time is lost between two. One that is larger is taken all the same, alone."""
+BEGUN_REQUESTS_MAX_BYTES = 64 * MIB
+"""Memory, by account, of the Produce requests of one connection that are appended and not answered; Kafka has one, and librdkafka
+sends up to a million: 13,000 of one partition each are begun."""
+BEGUN_REQUEST_BYTES = 4 * KIB
+"""What a begun request costs beside its frame and its elements: its handler's state and what waits for it."""
+OUTBOUND_MAX_BYTES = MIB
+"""Answers of one connection that have not left, after which none of its further requests is begun: as much as keeps a quick reader busy.
+The answer that passes the bound is the last, so a reader that does not read holds this and one answer."""
+OUTBOUND_BROKER_MAX_BYTES = 256 * MIB
+"""The same of all connections of a broker: what is left of it caps a Fetch, which then gets one batch at least."""
+REQUEST_ELEMENTS_MAX = 250_000
+"""Elements of all arrays of one request: an element of 2 bytes is 300 in memory, and a frame of 100 MiB would be many GB.
+A request for each of 100,000 partitions still gets through."""
+REQUEST_ELEMENT_BYTES = 400
+"""Memory that one of them takes once it is decoded: an object, its dictionary and what is in them (measured: 372 at most)."""
+DESCRIPTORS_RESERVED_FOR_FILES = 8
+"""Kept open by each disk and given up when there is no other: more than its two threads need at once (a file, its folder, a listing)."""
+DESCRIPTORS_KEPT_FROM_CONNECTIONS = 64
+"""The last of a process, which no accepted connection is given: for files (128 are kept open at most, and far fewer as a rule), and for
+connections that brokers make. A quarter of all where there are few."""
 LOGGED_FAULTS_MAX = 100
 """Places in the code whose exceptions a broker remembers to have logged."""
 STRING_MAX_BYTES = 2**15 - 1
@@ -48,6 +68,7 @@ TOPIC_NAME_MAX_LENGTH = 249
 ERROR_TEXT_MAX_LENGTH = 2000
 """Characters of an error's words in a broker's answer, far below what a string can hold in UTF-8 (32,767 bytes)."""
 
+assert DESCRIPTORS_RESERVED_FOR_FILES < DESCRIPTORS_KEPT_FROM_CONNECTIONS
 assert FRAME_SIZE_MAX_BYTES <= INFLATED_BATCH_MAX_BYTES, "an uncompressed batch that fits a frame must decode"
 assert INFLATED_BATCH_MAX_BYTES < INFLATED_IN_PARTS_MAX_BYTES
 assert BATCH_OVERHEAD_BYTES > LOG_OVERHEAD_BYTES

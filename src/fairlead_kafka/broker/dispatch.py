@@ -9,7 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fairlead_kafka.wire import ApiKey, Message, PrivateApi, Request
+from fairlead_kafka.base.errors import DecodeError
+from fairlead_kafka.wire import ApiKey, Message, PrivateApi, Request, RequestHeader, decode_request
 
 if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
@@ -70,3 +71,20 @@ def api_of(api_key: int) -> Api | None:
     """The row of an API by its number; None if it is not served."""
     found = REGISTRY.get(api_key)  # type: ignore[call-overload]
     return found if found is not None else PRIVATE.get(api_key)  # type: ignore[call-overload, no-any-return]
+
+
+def decode_served(frame: memoryview, header: RequestHeader) -> Request:
+    """The request in a frame; bytes behind it are let pass, as Kafka's `AbstractRequest.parseRequest` does.
+
+    librdkafka needs that: when it asks for all topics it writes a null array as four bytes where one is due (Metadata 9 and later), and
+    three zeros are left over at the end. The error says where the message ended; cut there, only a message that was whole decodes.
+    """
+    try:
+        return decode_request(frame, header)
+    except DecodeError as error:
+        if not header.size_bytes <= error.offset < len(frame):
+            raise
+        try:
+            return decode_request(frame[: error.offset], header)
+        except DecodeError:
+            raise error from None

@@ -260,7 +260,7 @@ class Life:
         if drain:
             # Whoever waits for a group is told to look elsewhere before the connection closes.
             broker.stop_coordinators()
-        broker.end_sessions(drain)
+        broker.clients.end_all(drain)
         if not drain:
             broker.stop_coordinators()
         broker.forget()

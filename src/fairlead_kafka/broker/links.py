@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 Done = Callable[[Message | None, Exception | None], None]
 
 IN_FLIGHT_MAX = 1_000
+CLIENT_ID = "broker-"
+"""How the client ids of brokers begin, at other brokers; the number follows."""
 _SETTINGS: dict[str, Any] = {
     "bootstrap.servers": (),
     "request.timeout.ms": 30_000,
@@ -114,7 +116,7 @@ class _Lane:
 
     def __init__(self, broker: Broker, numbers: Iterator[int]) -> None:
         self._broker = broker
-        settings = _SETTINGS | {"client.id": f"broker-{broker.node_id}"}
+        settings = _SETTINGS | {"client.id": f"{CLIENT_ID}{broker.node_id}"}
         self.connections = Connections(settings, broker.dice, IN_FLIGHT_MAX, self._lost, numbers=numbers, negotiates=False)
         self.connections.next_ns = NEVER_NS
         self._asked: dict[int, list[_Asked]] = {}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairlead_kafka.base.units import NS_PER_S, ms_to_ns
 from fairlead_kafka.broker import api as _api  # noqa: F401  (fills the registry)
+from fairlead_kafka.broker.clients import Clients
 from fairlead_kafka.broker.control import FIRST_CONNECTION, ProducerIds
 from fairlead_kafka.broker.controller import BrokerConfigsChanged, BrokersChanged, Change, ClusterView
 from fairlead_kafka.broker.coordinator import GroupCoordinator
@@ -24,11 +25,11 @@ from fairlead_kafka.broker.log import Logs, LogSettings, Partition
 from fairlead_kafka.broker.partitions import HostedPartitions
 from fairlead_kafka.broker.purgatory import Deadlines, Purgatory
 from fairlead_kafka.broker.replication import Replication
-from fairlead_kafka.broker.sessions import Faults, Session
+from fairlead_kafka.broker.sessions import Faults
 from fairlead_kafka.broker.timers import Repeating, Timer, Timers
 from fairlead_kafka.broker.transactions import TransactionCoordinator, Verifier
-from fairlead_kafka.core.effects import Buffer, Close, Effect, FileAppend, FileReplace, Resolve
-from fairlead_kafka.core.events import Accepted, Connected, Disconnected, Event, FileDone, Listening, Received, Submitted
+from fairlead_kafka.core.effects import Buffer, Effect, FileAppend, FileReplace, Resolve
+from fairlead_kafka.core.events import Accepted, Connected, Disconnected, Event, FileDone, Listening, Received, Sent, Submitted
 from fairlead_kafka.core.machine import Dice
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ class Broker:
         self.settings: Mapping[str, Any] = controller.broker_settings(node_id)
         self.guard = Guard(f"broker {node_id}")
         self.files = Files(self._emit_file, self.guard.bind)
+        self.clients = Clients(self)
         self.purgatory = Purgatory(self.guard)
         self.fetch_sessions = FetchSessions(self)
         self.deadlines = Deadlines(self.call_at, self.guard.bind)
@@ -78,7 +80,6 @@ class Broker:
         self._inbox: deque[Event] = deque()
         self._outbox: list[Effect] = []
         self._timers = Timers()
-        self._sessions: dict[int, Session] = {}
         self._stepping = False
         self._damage: Exception | None = None
         """What this broker is to end with, in its own next step."""
@@ -187,50 +188,13 @@ class Broker:
         """Read whole batches from `offset` on: done(error_code, batches, next_offset); no batches: the end was reached."""
         read_internal(self, topic, partition, offset, done, max_bytes)
 
-    def session_ended(self, session: Session) -> None:
-        """A session closed itself."""
-        self._sessions.pop(session.connection, None)
-
     # --- Connections
-
-    def _accepted(self, event: Accepted) -> None:
-        self.guard.call(None, self._accept, event)
-
-    def _accept(self, event: Accepted) -> None:
-        if self.state is BrokerState.RUNNING:
-            self._sessions[event.connection] = Session(self, event.connection, event.peer)
-        else:
-            self.emit(Close(event.connection))
-
-    def _connected(self, event: Connected) -> None:
-        self._outgoing(event)
 
     def _outgoing(self, event: Connected | Received | Disconnected) -> None:
         if event.connection >= FIRST_CONNECTION:
             self.controller.handle(event)
         else:
             self.guard.call(self.links, self.links.handle, event)
-
-    def _received(self, event: Received) -> None:
-        if event.connection > 0:
-            self._outgoing(event)
-            return
-        session = self._sessions.get(event.connection)
-        if session is not None:
-            self.guard.call(session, session.received, event.data)
-
-    def _disconnected(self, event: Disconnected) -> None:
-        if event.connection > 0:
-            self._outgoing(event)
-            return
-        session = self._sessions.pop(event.connection, None)
-        if session is not None:
-            self.guard.call(session, session.ended)
-
-    def end_sessions(self, drain: bool) -> None:
-        """Close all connections of clients; after what they are owed was sent, if `drain`."""
-        for session in list(self._sessions.values()):
-            session.close(drain=drain)
 
     # --- Beginning and end, called by `life`
 
@@ -279,6 +243,7 @@ class Broker:
     def _follow_change(self, change: Change) -> None:
         if isinstance(change, BrokerConfigsChanged):
             self.settings = self.controller.broker_settings(self.node_id)
+            self.clients.configured()
             self.logs.configure(LogSettings.of(self.settings))
         elif isinstance(change, BrokersChanged):
             self.links.brokers_changed()
@@ -316,10 +281,11 @@ class Broker:
 
 
 _ON_EVENT: dict[type, Callable[[Broker, Any], None]] = {
-    Accepted: Broker._accepted,
-    Connected: Broker._connected,
-    Received: Broker._received,
-    Disconnected: Broker._disconnected,
+    Accepted: lambda broker, event: broker.clients.accepted(event),
+    Connected: Broker._outgoing,
+    Received: lambda broker, event: broker._outgoing(event) if event.connection > 0 else broker.clients.received(event),
+    Disconnected: lambda broker, event: broker._outgoing(event) if event.connection > 0 else broker.clients.disconnected(event),
+    Sent: lambda broker, event: broker.clients.sent(event),
     Submitted: lambda broker, event: broker.life.submitted(event),
     Listening: lambda broker, event: broker.life.listening(event),
     FileDone: Broker._file_done,

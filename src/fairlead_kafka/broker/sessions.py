@@ -4,7 +4,12 @@ Kafka serves one request of a connection at a time: the next is begun when the o
 data holds what comes behind it. Here it is the same, except that handlers marked `pipelined` (Produce) may be begun while others
 of their kind still wait for the disk; they still append, and are answered, in order.
 
-    waiting frame --begin--> outstanding --reply--> answered --(first in order, fault's service time over)--> written
+    waiting frame --begin--> outstanding --reply--> answered --(first in order, fault's service time over)--> written --> sent
+
+What a connection costs is bounded (`base.limits`). While more than OUTBOUND_MAX_BYTES of its answers have not left, because its peer reads
+too slowly, nothing more is begun. Requests that are begun and not answered are counted by what they cost, and there is a bound on that.
+What can not be begun waits, and once much waits nothing more is read from the connection; nor, with a few exceptions, from any
+(`clients`) while all that was read and not answered passes `queued.max.request.bytes`.
 
 Faults live here too: `produce_service_time_ms` keeps the answer of a Produce back and with it everything behind it on this
 connection (KIP-794's "20 ms sleep injected for each produce response"); `latency_ms` delays answers on their way, all alike.
@@ -19,13 +24,23 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from fairlead_kafka.base.checks import holds, same
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import DecodeError, UnsupportedVersion
-from fairlead_kafka.base.limits import PENDING_REQUESTS_MAX, PENDING_REQUESTS_MAX_BYTES
+from fairlead_kafka.base.hooks import hook
+from fairlead_kafka.base.limits import (
+    BEGUN_REQUEST_BYTES,
+    BEGUN_REQUESTS_MAX_BYTES,
+    OUTBOUND_MAX_BYTES,
+    PENDING_REQUESTS_MAX,
+    PENDING_REQUESTS_MAX_BYTES,
+    REQUEST_ELEMENT_BYTES,
+)
 from fairlead_kafka.base.units import ms_to_ns
-from fairlead_kafka.broker.dispatch import REGISTRY, Api, api_of
-from fairlead_kafka.core.effects import Buffer, Close, Hold, Write
-from fairlead_kafka.wire import ApiKey, FrameReader, Message, Request, RequestHeader, decode_request, encode_response, peek_request
+from fairlead_kafka.broker.dispatch import REGISTRY, Api, api_of, decode_served
+from fairlead_kafka.broker.links import CLIENT_ID
+from fairlead_kafka.core.effects import AwaitSent, Buffer, Close, Hold, Write
+from fairlead_kafka.wire import ApiKey, FrameReader, Message, RequestHeader, encode_response, peek_request
 
 if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
@@ -49,12 +64,16 @@ class Faults:
 class _Outstanding:
     """One request between its beginning and its answer's departure."""
 
-    __slots__ = ("answered", "api", "buffers", "header", "release_ns", "session")
+    __slots__ = ("answered", "api", "buffers", "cost_bytes", "frame_bytes", "header", "release_ns", "session")
 
-    def __init__(self, session: Session, header: RequestHeader, api: Api) -> None:
+    def __init__(self, session: Session, header: RequestHeader, api: Api, frame_bytes: int) -> None:
         self.session = session
         self.header = header
         self.api = api
+        self.frame_bytes = frame_bytes
+        """Of the frame, as long as its handler needs it."""
+        self.cost_bytes = BEGUN_REQUEST_BYTES
+        """What it takes of memory beside the frame."""
         self.answered = False
         self.buffers: list[Buffer] | None = None
         self.release_ns: int | None = None
@@ -76,12 +95,27 @@ class Session:
         self.peer = peer
         """The other end's address, as the host names it."""
         self.closed = False
+        self.heard = False
+        """Something has come from the peer."""
+        self.of_broker = False
+        """The peer is another broker."""
+        self.active_ns = broker.now_ns
+        """When something last came, was answered, or left."""
+        self.blocked = False
+        """Nothing is begun: the broker has its `max.connections`, and this one waits for its turn."""
         self._frames = FrameReader(broker.settings["socket.request.max.bytes"])
         self._waiting: deque[memoryview] = deque()
         self._waiting_bytes = 0
+        self._much_waits = False
         self._held = False
         self._outstanding: deque[_Outstanding] = deque()
+        self._begun_bytes = 0
+        self._serving: _Outstanding | None = None
+        self._counted_bytes = 0
         self._departing: deque[tuple[int, list[Buffer]]] = deque()
+        self._written_bytes = 0
+        self._sent_bytes = 0
+        self._awaits_sent = False
         self._working = False
         self._on_close: dict[Callable[[], None], None] = {}
 
@@ -91,6 +125,31 @@ class Session:
     def failed(self, _error: Exception) -> None:
         """What was done for the connection, and for no request of it, raised."""
         self.close("it could not be served")
+
+    @property
+    def waits_for_answer(self) -> bool:
+        """A request was begun and is not answered."""
+        return bool(self._outstanding)
+
+    @property
+    def unfinished(self) -> bool:
+        """A part of a request has come, and the rest has not."""
+        return self._frames.held_bytes > 0
+
+    @property
+    def much_waits(self) -> bool:
+        """More requests wait to be begun than a connection may have."""
+        return self._much_waits
+
+    @property
+    def queued_bytes(self) -> int:
+        """What has come and is not answered, by what it costs in memory."""
+        return self._frames.held_bytes + self._waiting_bytes + self._begun_bytes
+
+    @property
+    def unsent_bytes(self) -> int:
+        """Answers that, as far as is known, have not left; small ones are not asked after."""
+        return self._written_bytes - self._sent_bytes
 
     def on_close(self, function: Callable[[], None]) -> None:
         """Have `function` called when the connection ends; for handlers that wait."""
@@ -104,19 +163,45 @@ class Session:
         """Take bytes from the connection."""
         if self.closed:
             return
+        self.heard, self.active_ns = True, self.broker.now_ns
         try:
-            for frame in self._frames.feed(data):
-                self._waiting.append(frame)
-                self._waiting_bytes += len(frame)
+            frames = self._frames.feed(data)
         except DecodeError as error:
             self.close(f"not a request: {error}")
             return
+        for frame in frames:
+            self._waiting.append(frame)
+            self._waiting_bytes += len(frame)
+        # Small requests that are served at once (acks=0) are no flood, however many come in one piece: what waits is counted after it.
         self._work()
-        # Counted only now: a stream of small requests that are served at once (acks=0) is no flood, however many come in one piece.
-        too_many = len(self._waiting) > PENDING_REQUESTS_MAX or self._waiting_bytes > PENDING_REQUESTS_MAX_BYTES
-        if too_many and not self._held and not self.closed:
-            self._held = True
-            self.broker.emit(Hold(self.connection, True))
+        if frames and not self.closed:
+            self.broker.clients.finished_one(self)
+
+    def sent(self, position: int) -> None:
+        """So many bytes of the answers have left."""
+        self.active_ns = self.broker.now_ns
+        self._awaits_sent = False
+        self.broker.clients.outbound_bytes -= self.unsent_bytes
+        self._sent_bytes = position
+        self._await_sent()
+        self._work()
+
+    def give_back(self) -> None:
+        """Called by a handler that needs nothing more of the frame of the request it serves: it is not counted any more."""
+        if self._serving is not None:
+            self._begun_bytes -= self._serving.frame_bytes
+            self._serving.frame_bytes = 0
+
+    def serve(self) -> None:
+        """Begin what may begin."""
+        self._work()
+
+    def hold(self, others: bool) -> None:
+        """Read from the connection or not: not while much waits here, or because of `others`."""
+        held = self._much_waits or others
+        if held != self._held and not self.closed:
+            self._held = held
+            self.broker.emit(Hold(self.connection, held))
 
     def close(self, reason: str | None = None, drain: bool = False) -> None:
         """End the connection, with a warning in the log if there is a reason."""
@@ -125,8 +210,8 @@ class Session:
         if reason is not None:
             _logger.warning("broker %d closes the connection from %s: %s", self.broker.node_id, self.peer, reason)
         self.broker.emit(Close(self.connection, drain))
-        self.broker.session_ended(self)
         self.ended()
+        self.broker.clients.forget(self)
 
     def ended(self) -> None:
         """The connection is gone: nothing more is served or sent."""
@@ -134,6 +219,9 @@ class Session:
         self._waiting.clear()
         self._outstanding.clear()
         self._departing.clear()
+        if self._awaits_sent:
+            self.broker.clients.outbound_bytes -= self.unsent_bytes
+        self.broker.clients.count(self, -self._counted_bytes)
         functions, self._on_close = self._on_close, {}
         for function in functions:
             self.broker.guard.call(None, function)
@@ -148,13 +236,34 @@ class Session:
                 pass
         finally:
             self._working = False
-        few = len(self._waiting) <= PENDING_REQUESTS_MAX // 2 and self._waiting_bytes <= PENDING_REQUESTS_MAX_BYTES // 2
-        if self._held and few and not self.closed:
-            self._held = False
-            self.broker.emit(Hold(self.connection, False))
+        if not self.closed:
+            self._account()
+
+    def _account(self) -> None:
+        """Tell what the connection costs now, and whether too much waits."""
+        if self._much_waits:
+            few = len(self._waiting) <= PENDING_REQUESTS_MAX // 2 and self._waiting_bytes <= PENDING_REQUESTS_MAX_BYTES // 2
+            much = not few
+        else:
+            much = len(self._waiting) > PENDING_REQUESTS_MAX or self._waiting_bytes > PENDING_REQUESTS_MAX_BYTES
+        changed, self._much_waits = much != self._much_waits, much
+        difference_bytes = self.queued_bytes - self._counted_bytes
+        if difference_bytes:
+            self._counted_bytes += difference_bytes
+            self.broker.clients.count(self, difference_bytes)
+        if changed:
+            self.broker.clients.hold(self)
+
+    @hook("sessions: no request is begun while answers wait to be sent")
+    def _may_send(self) -> bool:
+        return self._written_bytes - self._sent_bytes <= OUTBOUND_MAX_BYTES
+
+    @hook("sessions: no request is begun beside others that take much memory")
+    def _may_begin_more(self) -> bool:
+        return self._begun_bytes <= BEGUN_REQUESTS_MAX_BYTES
 
     def _begin_next(self) -> bool:
-        if not self._waiting:
+        if not self._waiting or self.blocked or not self._may_send():
             return False
         try:
             header = peek_request(self._waiting[0])
@@ -175,20 +284,28 @@ class Session:
     def _may_overtake(self, api: Api | None) -> bool:
         if api is None or not api.pipelined or self.broker.faults.produce_service_time_ms > 0:
             return False
-        return all(outstanding.api.pipelined for outstanding in self._outstanding)
+        # Nothing else is begun beside others, so where the first may be overtaken all may.
+        return self._outstanding[0].api.pipelined and self._may_begin_more()
 
     def _call(self, api: Api, header: RequestHeader, frame: memoryview) -> None:
-        outstanding = _Outstanding(self, header, api)
+        outstanding = self._serving = _Outstanding(self, header, api, len(frame))
         self._outstanding.append(outstanding)
+        self._begun_bytes += outstanding.frame_bytes + outstanding.cost_bytes
         self.broker.guard.call(outstanding, self._serve, outstanding, frame)
+        self._serving = None
 
     def _serve(self, outstanding: _Outstanding, frame: memoryview) -> None:
         header = outstanding.header
         try:
-            request = _decode(frame, header)
+            request = decode_served(frame, header)
         except (DecodeError, UnsupportedVersion) as error:
             self.close(f"{header.name} version {header.version}: {error}")
             return
+        elements_bytes = request.elements * REQUEST_ELEMENT_BYTES
+        outstanding.cost_bytes += elements_bytes
+        self._begun_bytes += elements_bytes
+        if header.client_id is not None and header.client_id.startswith(CLIENT_ID):
+            self.of_broker = True
         outstanding.api.handler(self.broker, request, self, partial(self.broker.guard.call, outstanding, self._answer, outstanding))
 
     def _answer(self, outstanding: _Outstanding, message: Message | None) -> None:
@@ -223,38 +340,55 @@ class Session:
         if first.release_ns > broker.now_ns:
             return False
         self._outstanding.popleft()
+        self._begun_bytes -= first.frame_bytes + first.cost_bytes
+        self.active_ns = broker.now_ns
         if first.buffers is not None:
             self._depart(first.buffers)
         return True
 
     def _depart(self, buffers: list[Buffer]) -> None:
         broker = self.broker
+        size_bytes = sum(map(len, buffers))
+        self._written_bytes += size_bytes
+        if self._awaits_sent:
+            broker.clients.outbound_bytes += size_bytes
         if not self._departing and broker.faults.latency_ms <= 0:
             broker.emit(Write(self.connection, buffers))
+            self._await_sent()
             return
+        self._await_sent()
         due_ns = broker.now_ns + ms_to_ns(broker.faults.latency_ms)
         if self._departing:
             due_ns = max(due_ns, self._departing[-1][0])
         self._departing.append((due_ns, buffers))
         broker.call_at(due_ns, self._send_departing)
 
+    def _await_sent(self) -> None:
+        """Ask to be told when the next part has left, if much has not."""
+        if not self._awaits_sent and self.unsent_bytes > OUTBOUND_MAX_BYTES:
+            self._awaits_sent = True
+            self.broker.clients.outbound_bytes += self.unsent_bytes
+            self.broker.emit(AwaitSent(self.connection, self._sent_bytes + OUTBOUND_MAX_BYTES))
+
     def _send_departing(self) -> None:
         while self._departing and self._departing[0][0] <= self.broker.now_ns:
             self.broker.emit(Write(self.connection, self._departing.popleft()[1]))
 
+    # --- Checks
 
-def _decode(frame: memoryview, header: RequestHeader) -> Request:
-    """The request in a frame; bytes behind it are let pass, as Kafka's `AbstractRequest.parseRequest` does.
+    def check(self) -> None:
+        """What is kept of bytes against what it stands for; between two steps."""
+        begun_bytes = sum(each.frame_bytes + each.cost_bytes for each in self._outstanding)
+        same(f"{self}: bytes of waiting requests", self._waiting_bytes, sum(map(len, self._waiting)))
+        same(f"{self}: cost of begun requests", self._begun_bytes, begun_bytes)
+        same(f"{self}: what is counted for all", self._counted_bytes, self.queued_bytes)
+        holds(f"{self}: more has left than was written", 0 <= self._sent_bytes <= self._written_bytes)
+        holds(f"{self}: much waits to be sent, and it does not ask", self._awaits_sent == (self.unsent_bytes > OUTBOUND_MAX_BYTES))
+        last = self._outstanding[-1] if self._outstanding else None
+        last_bytes = 0 if last is None else last.frame_bytes + last.cost_bytes
+        holds(f"{self}: {begun_bytes} bytes are begun", begun_bytes - last_bytes <= BEGUN_REQUESTS_MAX_BYTES)
 
-    librdkafka needs that: when it asks for all topics it writes a null array as four bytes where one is due (Metadata 9 and later), and
-    three zeros are left over at the end. The error says where the message ended; cut there, only a message that was whole decodes.
-    """
-    try:
-        return decode_request(frame, header)
-    except DecodeError as error:
-        if not header.size_bytes <= error.offset < len(frame):
-            raise
-        try:
-            return decode_request(frame[: error.offset], header)
-        except DecodeError:
-            raise error from None
+    @property
+    def awaited_bytes(self) -> int:
+        """Its part of the broker's `outbound_bytes`."""
+        return self.unsent_bytes if self._awaits_sent else 0

@@ -3,6 +3,9 @@
 Effects on one path are carried out in order. `FileSync` and `FileReplace` wait for the device and run on one worker thread; after a
 replace, effects on the same path (or a folder that holds it) are held back until it is done. A sync holds nothing back: it covers
 what was appended before it was asked for, and at times more.
+
+A process may run out of descriptors because of its connections, which is no fault of its disk: no effect fails of it. Some are kept in
+reserve (`descriptors`), and where they do not suffice the effect is tried again a little later, with what is behind it on its path.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from typing import Any
 
 from fairlead_kafka.core.effects import Buffer, FileAppend, FileDelete, FileEffect, FileList, FileRead, FileReplace, FileSync, FileTruncate
 from fairlead_kafka.core.events import FileDone
+from fairlead_kafka.runtime.descriptors import RETRY_NS, Reserve, is_shortage
 from fairlead_kafka.runtime.handle import Handle
 
 OPEN_FILES_MAX = 128
@@ -32,14 +36,31 @@ REPLACEMENT_SUFFIX = ".replacement"
 class _OpenFile:
     descriptor: int
     size_bytes: int
+    syncs: int = 0
+    """So many are under way on the worker; it is closed after them."""
+    dropped: bool = False
+    """Not kept open any more."""
+
+    def drop(self) -> None:
+        """Close it, at once or after the last sync."""
+        self.dropped = True
+        if not self.syncs:
+            os.close(self.descriptor)
 
 
 class Disk:
     """Carries out file effects for one host. All calls from the host's thread; answers come through `deliver`."""
 
-    def __init__(self, deliver: Callable[[Handle, FileDone], None], post: Callable[[Callable[[], None]], None]) -> None:
+    def __init__(
+        self,
+        deliver: Callable[[Handle, FileDone], None],
+        post: Callable[[Callable[[], None]], None],
+        call_later: Callable[[int, Callable[[], None]], None],
+    ) -> None:
         self._deliver = deliver
         self._post = post
+        self._call_later = call_later
+        self._reserve = Reserve()
         self._open: OrderedDict[str, _OpenFile] = OrderedDict()
         self._fresh: dict[str, None] = {}  # made by us and not synced since: their folders have to be synced as well
         self._held: dict[str, list[tuple[Handle, FileEffect]]] = {}  # path under replacement → effects that wait for it
@@ -65,12 +86,28 @@ class Disk:
         elif isinstance(effect, FileReplace):
             self._replace(handle, effect)
         else:
-            try:
-                value = self._performers[type(effect)](effect)
-            except OSError as error:
-                self._deliver(handle, FileDone(effect.token, None, error))
-            else:
-                self._deliver(handle, FileDone(effect.token, value))
+            self._perform(handle, effect)
+
+    def _perform(self, handle: Handle, effect: FileEffect) -> None:
+        try:
+            value = self._reserve.spend(lambda: self._performers[type(effect)](effect))
+        except OSError as error:
+            self._failed(handle, effect, error)
+        else:
+            self._deliver(handle, FileDone(effect.token, value))
+
+    def _failed(self, handle: Handle, effect: FileEffect, error: OSError) -> None:
+        """Tell so; but for want of descriptors: then try again, and let what comes behind it on its path wait."""
+        if not is_shortage(error):
+            self._deliver(handle, FileDone(effect.token, None, error))
+            return
+        waiting = self._held.setdefault(effect.path, [])
+        waiting.insert(0, (handle, effect))
+        self._call_later(RETRY_NS, lambda: self._release(effect.path))
+
+    def _release(self, path: str) -> None:
+        for waiter, waiting in self._held.pop(path, ()):
+            self.carry_out(waiter, waiting)
 
     def forget(self, handle: Handle) -> None:
         """Drop what an ended machine still wants done; what the worker has begun it finishes."""
@@ -84,8 +121,9 @@ class Disk:
             self._jobs.put(None)
             self._worker.join()
         for opened in self._open.values():
-            os.close(opened.descriptor)
+            opened.drop()
         self._open.clear()
+        self._reserve.close()
 
     # On the host's thread
 
@@ -105,7 +143,7 @@ class Disk:
         opened = self._open[path] = _OpenFile(descriptor, os.fstat(descriptor).st_size)
         if len(self._open) > OPEN_FILES_MAX:
             _path, oldest = self._open.popitem(last=False)
-            os.close(oldest.descriptor)
+            oldest.drop()
         return opened
 
     def _append(self, effect: FileAppend) -> int:
@@ -152,39 +190,41 @@ class Disk:
     def _let_go(self, path: str) -> None:
         """Close `path` and what lies below it: the name will mean another file, or none."""
         for name in [name for name in self._open if name == path or name.startswith(path + os.sep)]:
-            os.close(self._open.pop(name).descriptor)
+            self._open.pop(name).drop()
             self._fresh.pop(name, None)
 
     # On the worker
 
     def _sync(self, handle: Handle, effect: FileSync) -> None:
         try:
-            descriptor = os.dup(
-                self._opened(effect.path, create=False).descriptor
-            )  # the worker's own: the cache may close the other meanwhile
+            opened = self._reserve.spend(lambda: self._opened(effect.path, create=False))
         except OSError as error:
-            self._deliver(handle, FileDone(effect.token, None, error))
+            self._failed(handle, effect, error)
             return
         fresh = effect.path in self._fresh
+        opened.syncs += 1  # so it stays open, whatever becomes of its name
 
         def work() -> None:
             failure: OSError | None = None
             try:
-                _flush(descriptor)
+                _flush(opened.descriptor)
                 if fresh:
-                    _sync_folders(os.path.dirname(effect.path))
+                    self._reserve.spend(lambda: _sync_folders(os.path.dirname(effect.path)))
             except OSError as error:
                 failure = error
-            finally:
-                os.close(descriptor)
-            self._post(lambda: self._synced(handle, effect, failure))
+            self._post(lambda: self._synced(handle, effect, opened, failure))
 
         self._hand_over(work)
 
-    def _synced(self, handle: Handle, effect: FileSync, failure: OSError | None) -> None:
-        if failure is None:
-            self._fresh.pop(effect.path, None)
-        self._deliver(handle, FileDone(effect.token, None, failure))
+    def _synced(self, handle: Handle, effect: FileSync, opened: _OpenFile, failure: OSError | None) -> None:
+        opened.syncs -= 1
+        if opened.dropped:
+            opened.drop()
+        if failure is not None:
+            self._failed(handle, effect, failure)
+            return
+        self._fresh.pop(effect.path, None)
+        self._deliver(handle, FileDone(effect.token, None))
 
     def _replace(self, handle: Handle, effect: FileReplace) -> None:
         self._let_go(effect.path)
@@ -193,7 +233,7 @@ class Disk:
         def work() -> None:
             failure: OSError | None = None
             try:
-                _replace_file(effect.path, effect.buffers)
+                self._reserve.spend(lambda: _replace_file(effect.path, effect.buffers))
             except OSError as error:
                 failure = error
             self._post(lambda: self._replaced(handle, effect, failure))
@@ -201,9 +241,11 @@ class Disk:
         self._hand_over(work)
 
     def _replaced(self, handle: Handle, effect: FileReplace, failure: OSError | None) -> None:
+        if failure is not None and is_shortage(failure):
+            self._failed(handle, effect, failure)
+            return
         self._deliver(handle, FileDone(effect.token, None, failure))
-        for waiter, waiting in self._held.pop(effect.path):
-            self.carry_out(waiter, waiting)
+        self._release(effect.path)
 
     def _hand_over(self, work: Callable[[], None]) -> None:
         if self._worker is None:

@@ -75,7 +75,7 @@ class SelectorHost:
             end.setblocking(False)
         self._selector.register(self._woken, selectors.EVENT_READ, self._on_wake)
         self._resolver = Resolver(self._post)
-        self._disk = Disk(self.deliver, self._post)
+        self._disk = Disk(self.deliver, self._post, lambda wait_ns, function: self.call_at(monotonic_ns() + wait_ns, function))
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._carriers: dict[type, Callable[[Handle, Any], None]] = {
             Write: self._write,

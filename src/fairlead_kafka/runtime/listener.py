@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 from collections.abc import Callable
 
 from fairlead_kafka.base.units import NS_PER_S
 from fairlead_kafka.core.effects import HoldListener, Listen, StopListening
 from fairlead_kafka.core.events import Listening
+from fairlead_kafka.runtime.descriptors import too_near_the_limit
 from fairlead_kafka.runtime.handle import Handle
 from fairlead_kafka.runtime.resolver import ADDRESS_ERRORS, describe, look_up
 from fairlead_kafka.runtime.sockets import READ, Loop
 
+_log = logging.getLogger("fairlead_kafka.runtime")
 ACCEPTS_PER_TURN = 64
+WARNINGS_APART_NS = 10 * NS_PER_S
 
 
 class Listener:
@@ -38,6 +42,7 @@ class Listener:
             raise
         self.port: int = self._socket.getsockname()[1]
         self._held = False
+        self._warn_again_ns = 0
         loop.watch(self._socket, READ, 0, self._ready)
         self._watched = READ
 
@@ -51,11 +56,21 @@ class Listener:
                 return
             except ConnectionError:
                 continue
-            except OSError:
+            except OSError:  # no descriptor, or no memory
                 self._set_watched(0)
                 self._loop.call_at(self._loop.now_ns() + self.PAUSE_NS, lambda: self.hold(self._held))
                 return
-            self._on_accept(sock, f"{peer[0]}:{peer[1]}")
+            if too_near_the_limit(sock.fileno()):
+                self._refuse(sock)
+            else:
+                self._on_accept(sock, f"{peer[0]}:{peer[1]}")
+
+    def _refuse(self, sock: socket.socket) -> None:
+        sock.close()
+        now_ns = self._loop.now_ns()
+        if now_ns >= self._warn_again_ns:
+            self._warn_again_ns = now_ns + WARNINGS_APART_NS
+            _log.warning("connections to port %d are closed: the process has hardly a descriptor left (ulimit -n)", self.port)
 
     def hold(self, held: bool) -> None:
         """Accept nobody, or go on."""

@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any
 
 from fairlead_kafka.base.errors import DecodeError, UsageError
+from fairlead_kafka.base.limits import REQUEST_ELEMENTS_MAX
 from fairlead_kafka.wire.api import ApiKey
 from fairlead_kafka.wire.compile_decoder import compile_decoder
 from fairlead_kafka.wire.compile_encoder import compile_encoder
@@ -50,6 +51,8 @@ class Request:
     correlation_id: int
     client_id: str | None
     message: Message
+    elements: int = 0
+    """Of all its arrays together."""
 
 
 @cache
@@ -63,9 +66,13 @@ def _encoder(api_key: int, version: int, direction: str) -> tuple[Any, int]:
 @cache
 def _decoder(api_key: int, version: int, direction: str) -> tuple[Any, int]:
     if api_key >= PRIVATE_FIRST:
-        return decode_body, 0
+        return (_decode_private_request if direction == REQUEST else decode_body), 0
     schema = load_schema(api_key, version, direction)
-    return compile_decoder(schema), schema.header_version
+    return compile_decoder(schema, REQUEST_ELEMENTS_MAX if direction == REQUEST else None), schema.header_version
+
+
+def _decode_private_request(data: memoryview, position: int) -> tuple[Message, int]:
+    return decode_body(data, position), 0
 
 
 def prepare(api_key: int, version: int) -> None:
@@ -158,14 +165,16 @@ def peek_request(frame: memoryview) -> RequestHeader:
 def decode_request(frame: memoryview, header: RequestHeader | None = None) -> Request:
     """The request in a frame (without its size prefix); `header` is what `peek_request` gave, if it was asked already.
 
-    Records are memoryviews into the frame. Raises `DecodeError` if the bytes are not such a request, `UnsupportedVersion` if its
-    API or version is not known (`peek_request` then tells what to answer, and to whom).
+    Records are memoryviews into the frame. Raises `DecodeError` if the bytes are not such a request or its arrays have more than
+    `limits.REQUEST_ELEMENTS_MAX` elements, `UnsupportedVersion` if its API or version is not known (`peek_request` then tells what to
+    answer, and to whom).
     """
     header = header or peek_request(frame)
     decode, header_version = _decoder(header.api_key, header.version, REQUEST)
     data = memoryview(frame)
     position = _skip_header_tags(data, header.size_bytes) if header_version == 2 else header.size_bytes
-    return Request(header.api_key, header.version, header.correlation_id, header.client_id, decode(data, position))
+    message, elements = decode(data, position)
+    return Request(header.api_key, header.version, header.correlation_id, header.client_id, message, elements)
 
 
 def _skip_header_tags(data: memoryview, position: int) -> int:

@@ -2,7 +2,8 @@
 
 The function is straight-line code: neighbouring numbers are taken by one `struct` call, nested structures are loops in place,
 messages are made from a dict display. There is no per-field call and no reflection at run time. Every length is held against
-what is left of the frame before anything is taken for it, so that a list of claimed 2^31 elements is refused at once.
+what is left of the frame before anything is taken for it, so that a list of claimed 2^31 elements is refused at once. Elements of
+arrays are counted in a request, for a few bytes of frame may be some hundred of memory.
 """
 
 from __future__ import annotations
@@ -21,9 +22,12 @@ from fairlead_kafka.wire.source import Source, compile_function
 _TOO_SHORT = "the frame ends inside the {}"
 
 
-def compile_decoder(schema: Schema) -> Any:
-    """`decode(data, position) -> Message`. The function raises `DecodeError`, and nothing else, for bytes that are not the schema's."""
-    writer = _DecoderWriter(schema)
+def compile_decoder(schema: Schema, elements_max: int | None = None) -> Any:
+    """`decode(data, position) -> Message`. The function raises `DecodeError`, and nothing else, for bytes that are not the schema's.
+
+    With `elements_max` it gives `(Message, elements)`, how many elements all arrays have together, and more of them are a DecodeError.
+    """
+    writer = _DecoderWriter(schema, elements_max)
     label = f"{schema.body.name} v{schema.version}"
     writer.source.names |= {
         "new": object.__new__,
@@ -39,10 +43,12 @@ def compile_decoder(schema: Schema) -> Any:
     with source.block("def decode(data, p):"):
         source.line("end = len(data)")
         with source.block("try:"):
+            if elements_max is not None:
+                source.line(f"room = {elements_max}")
             variable = writer.structure(schema.body, ())
             with source.block("if p != end:"):
                 source.line(f"raise DecodeError(f'{{end - p}} bytes are left over after the {label}', p)")
-            source.line(f"return {variable}")
+            source.line(f"return {variable}" if elements_max is None else f"return {variable}, {elements_max} - room")
         with source.block("except (IndexError, StructError):"):
             source.line(f"raise DecodeError({_TOO_SHORT.format(label)!r}, p) from None")
         with source.block("except UnicodeDecodeError as error:"):
@@ -53,9 +59,10 @@ def compile_decoder(schema: Schema) -> Any:
 class _DecoderWriter:
     """Emits statements that move `p`, the position in `data`, over the schema."""
 
-    def __init__(self, schema: Schema) -> None:
+    def __init__(self, schema: Schema, elements_max: int | None) -> None:
         self.source = Source()
         self._schema = schema
+        self._elements_max = elements_max
 
     def structure(self, structure: Structure, path: tuple[str, ...]) -> str:
         """Decode a structure; returns the variable that holds the message."""
@@ -166,6 +173,7 @@ class _DecoderWriter:
             source.line(f"q = p + n * {size_bytes}" if size_bytes > 1 else "q = p + n")
             with source.block("if q > end:"):
                 source.line(f"raise refuse({field.name!r}, n, p)")
+            self._count(field)
             letter = FIXED_FORMATS[field.kind]
             short = f"unpack_short_{letter}"
             source.names.setdefault(short, primitives.unpackers(letter))
@@ -182,11 +190,21 @@ class _DecoderWriter:
             least = minimum_field_bytes(element, flexible)
         with source.block(f"if n * {least} > end - p:"):
             source.line(f"raise refuse({field.name!r}, n, p)")
+        self._count(field)
         source.line(f"{variable} = []")
         append = source.fresh("a")
         source.line(f"{append} = {variable}.append")
         with source.block("for _ in range(n):"):
             source.line(f"{append}({self._element(element, flexible, path)})")
+
+    def _count(self, field: Field) -> None:
+        """Count the elements of an array before memory is taken for them."""
+        if self._elements_max is None:
+            return
+        self.source.line("room -= n")
+        with self.source.block("if room < 0:"):
+            text = f"{field.name} has {{n}} elements, which makes more than {self._elements_max} in one message"
+            self.source.line(f"raise DecodeError(f{text!r}, p)")
 
     def _element(self, element: Field, flexible: bool, path: tuple[str, ...]) -> str:
         if element.structure is not None:

@@ -70,6 +70,7 @@ def produce(broker: Broker, request: Request, session: Session, reply: Reply) ->
     if produced.to_verify:
         _verify(produced)
     else:
+        session.give_back()
         produced.finish()
 
 
@@ -94,10 +95,14 @@ class _Produced:
     """One request from its appending to its answer."""
 
     def __init__(self, broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+        # Not the message itself: its records would stay in memory until the answer.
+        message = request.message
         self.broker = broker
-        self.message = request.message
         self.version = request.version
-        self.all_replicas = request.message.acks == _ALL_REPLICAS
+        self.transactional_id = message.transactional_id
+        self.all_replicas = message.acks == _ALL_REPLICAS
+        self._unanswered = message.acks == 0
+        self._timeout_ms: int = message.timeout_ms
         self.responses: list[Message] = []
         self.to_verify: list[_Unverified] = []
         self.appended: list[_Appended] = []
@@ -108,7 +113,8 @@ class _Produced:
 
     def finish(self) -> None:
         """Everything is appended, or refused: answer when it is as safe as was asked."""
-        if self.message.acks == 0:
+        self.to_verify.clear()
+        if self._unanswered:
             self._reply(None)
             if any(row.error_code for response in self.responses for row in response.partition_responses):
                 self._session.close("a Produce request with acks=0 failed, which only the end of the connection can tell its client")
@@ -130,7 +136,7 @@ class _Produced:
         for one in self.appended:
             one.led.when_replicated(one.end_offset, broker.guard.bind(partial(self._replicated, one.row)))
         if self._outstanding:
-            self._deadline = broker.deadlines.add(broker.now_ns + ms_to_ns(self.message.timeout_ms), self._answer)
+            self._deadline = broker.deadlines.add(broker.now_ns + ms_to_ns(self._timeout_ms), self._answer)
             broker.logs.when_written(self._failed_unless)
 
     def _replicated(self, row: Message, code: int) -> None:
@@ -201,7 +207,7 @@ def _append(produced: _Produced, topic: TopicImage | None, data: Any, refusal: B
     try:
         header = check_batch(partition, data.records, produced.version)
         if header.transactional:
-            _check_named(header, produced.message.transactional_id)
+            _check_named(header, produced.transactional_id)
             if not partition.in_transaction(header.producer_id) and broker.settings[VERIFICATION]:
                 row = _error_row(number, ErrorCode.NONE, None)
                 produced.to_verify.append(_Unverified(partition, data.records, header, row))
@@ -250,7 +256,7 @@ def _verify(produced: _Produced) -> None:
         of = TopicPartition(one.partition.topic, one.partition.partition)
         by_producer.setdefault(producer, []).append((of, verified))
     for producer, wanted in by_producer.items():
-        broker.verifier.verify(produced.message.transactional_id, producer, wanted)
+        broker.verifier.verify(produced.transactional_id, producer, wanted)
     gathering.done()
 
 

@@ -1,10 +1,11 @@
 """Fetch (1): record batches from an offset on, at once or when enough of them are there.
 
 Versions 4-18, consumers and debugging clients alike. Topics by name up to 12, by id from 13 on. At least one whole batch is given even
-above max_bytes (KIP-74). Fetch sessions (KIP-227, from 7 on) are in `broker.fetch_sessions`: a session's fetch names, and is
-answered, only what changed. With isolation level 1 (read_committed) nothing beyond the last stable offset is given, and the aborted
-transactions among what is given are listed, by first offset. A damaged batch is never given: what lies before it is, and who asks for
-itself is told CORRUPT_MESSAGE for that partition alone (KAFKA_STORAGE_ERROR, if the file cannot be read).
+above max_bytes (KIP-74), which is capped by the broker's `fetch.max.bytes`, and by the memory that readers who do not read leave it. Fetch
+sessions (KIP-227, from 7 on) are in `broker.fetch_sessions`: a session's fetch names, and is answered, only what changed. With isolation
+level 1 (read_committed) nothing beyond the last stable offset is given, and the aborted transactions among what is given are listed, by
+first offset. A damaged batch is never given: what lies before it is, and who asks for itself is told CORRUPT_MESSAGE for that partition
+alone (KAFKA_STORAGE_ERROR, if the file cannot be read).
 
 From 11 on a consumer may read from any replica, up to the high watermark that it knows (KIP-392). If `replica.selector.class` is
 Kafka's `RackAwareReplicaSelector` and the consumer names its rack, a leader elsewhere sends it to the replica in sync there that has
@@ -104,7 +105,7 @@ class _Fetch:
     def plan(self) -> _Plan:
         """Choose batches for every partition that may have news, in order, within the request's limits."""
         plan = _Plan([], [], [], 0, False, [])
-        room_bytes = self._message.max_bytes
+        room_bytes = min(self._message.max_bytes, self._broker.settings["fetch.max.bytes"], self._broker.clients.answer_room_bytes)
         for want in list(self._wanted.wants.values() if self._full else self._wanted.ready):
             plan.rows.append(self._plan_partition(plan, want, room_bytes - plan.size_bytes))
         return plan

@@ -1,0 +1,250 @@
+"""The connections of clients to one broker: how many there may be, which are closed as idle, and what all of them hold together.
+
+Kafka's rules (`ConnectionQuotas`, `Selector.IdleExpiryManager`, `SimpleMemoryPool`), with its configs. Above `max.connections` nobody is
+accepted until somebody leaves: what was accepted meanwhile is neither read nor served. Above `max.connections.per.ip` a connection is
+closed at once. One on which nothing happened for `connections.max.idle.ms` is closed, but never while a request waits for its answer.
+
+Once all requests that were read and not answered take more than `queued.max.request.bytes`, nothing more is read until they take half of
+it. Excepted are brokers, for whom others wait; connections that have not said yet who they are; and one at a time that has sent part of a
+request, oldest first, so that all of them end in turn even if parts alone pass the bound.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from fairlead_kafka.base.checks import same
+from fairlead_kafka.base.hooks import hook
+from fairlead_kafka.base.limits import OUTBOUND_BROKER_MAX_BYTES
+from fairlead_kafka.base.units import NS_PER_MS, ms_to_ns
+from fairlead_kafka.broker.lifecycle import LISTENER, BrokerState
+from fairlead_kafka.broker.sessions import Session
+from fairlead_kafka.core.effects import Close, HoldListener
+from fairlead_kafka.core.events import Accepted, Disconnected, Received, Sent
+
+if TYPE_CHECKING:
+    from fairlead_kafka.broker.machine import Broker
+
+_logger = logging.getLogger("fairlead_kafka.broker")
+_LOOKS_PER_IDLE_TIME = 20
+"""How often all connections are looked through for idle ones: a connection is closed at most a twentieth of the time too late."""
+
+
+class Clients:
+    """All sessions of one broker, by connection."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.sessions: dict[int, Session] = {}
+        self.queued_bytes = 0
+        """What requests take that were read and not answered."""
+        self.outbound_bytes = 0
+        """Answers that have not left, of the connections with many of them."""
+        self._broker = broker
+        self._by_address: dict[str, int] = {}
+        self._blocked: dict[Session, None] = {}
+        self._listener_held = False
+        self._looks = False
+        self._full = False
+        self._unfinished: dict[Session, None] = {}
+        """While full: who has sent a part of a request, in the order in which they may go on."""
+        self._going_on: Session | None = None
+
+    # --- Events
+
+    def accepted(self, event: Accepted) -> None:
+        """A new connection, if there may be one more."""
+        self._broker.guard.call(None, self._accept, event)
+
+    def _accept(self, event: Accepted) -> None:
+        broker = self._broker
+        if broker.state is not BrokerState.RUNNING:
+            broker.emit(Close(event.connection))
+            return
+        address = address_of(event.peer)
+        if self._by_address.get(address, 0) >= self._allowed(address):
+            _logger.info("broker %d refuses a connection from %s: its address has as many as it may", broker.node_id, event.peer)
+            broker.emit(Close(event.connection))
+            return
+        session = self.sessions[event.connection] = Session(broker, event.connection, event.peer)
+        self._by_address[address] = self._by_address.get(address, 0) + 1
+        if len(self.sessions) > broker.settings["max.connections"]:
+            session.blocked = True
+            self._blocked[session] = None
+            self.hold(session)
+        self._hold_listener()
+        self._look_later()
+
+    def received(self, event: Received) -> None:
+        """Bytes of a client."""
+        session = self.sessions.get(event.connection)
+        if session is not None:
+            self._broker.guard.call(session, session.received, event.data)
+
+    def sent(self, event: Sent) -> None:
+        """Answers have left."""
+        session = self.sessions.get(event.connection)
+        if session is not None:
+            self._broker.guard.call(session, session.sent, event.position)
+
+    def disconnected(self, event: Disconnected) -> None:
+        """A client has gone."""
+        session = self.sessions.get(event.connection)
+        if session is not None:
+            self._broker.guard.call(session, session.ended)
+            self.forget(session)
+
+    def forget(self, session: Session) -> None:
+        """A session ends: another may take its place."""
+        del self.sessions[session.connection]
+        address = address_of(session.peer)
+        self._by_address[address] -= 1
+        if not self._by_address[address]:
+            del self._by_address[address]
+        self._blocked.pop(session, None)
+        self._unfinished.pop(session, None)
+        if self._going_on is session:
+            self._go_on_with_next()
+        self._unblock()
+        self._hold_listener()
+
+    def configured(self) -> None:
+        """The configs have changed. Kafka closes those that were used longest ago if there are too many now."""
+        self._unblock()
+        served = sorted((each for each in self.sessions.values() if not each.blocked), key=lambda each: each.active_ns)
+        for session in served[: max(0, len(served) - self._broker.settings["max.connections"])]:
+            session.close()
+        self._hold_listener()
+
+    # --- How many
+
+    def _allowed(self, address: str) -> int:
+        settings = self._broker.settings
+        allowed: int = overrides(settings["max.connections.per.ip.overrides"]).get(address, settings["max.connections.per.ip"])
+        return allowed
+
+    def _unblock(self) -> None:
+        room = self._broker.settings["max.connections"] - (len(self.sessions) - len(self._blocked))
+        for session in list(self._blocked)[: max(room, 0)]:
+            del self._blocked[session]
+            session.blocked = False
+            self.hold(session)
+            self._broker.guard.call(session, session.serve)
+
+    def _hold_listener(self) -> None:
+        held = len(self.sessions) >= self._broker.settings["max.connections"]
+        if held != self._listener_held:
+            self._listener_held = held
+            self._broker.emit(HoldListener(LISTENER, held))
+
+    # --- How long idle
+
+    def _look_later(self) -> None:
+        idle_ms = self._broker.settings["connections.max.idle.ms"]
+        if not self._looks and idle_ms >= 0:
+            self._looks = True
+            self._broker.call_later(idle_ms, self._look)
+
+    @hook("clients: idle connections are closed")
+    def _look(self) -> None:
+        broker, idle_ns = self._broker, ms_to_ns(self._broker.settings["connections.max.idle.ms"])
+        self._looks = False
+        first_ns = broker.now_ns
+        for session in list(self.sessions.values()):
+            if session.waits_for_answer:
+                continue
+            if session.active_ns + idle_ns <= broker.now_ns:
+                _logger.info("broker %d closes the connection from %s: it was idle", broker.node_id, session.peer)
+                session.close()
+            else:
+                first_ns = min(first_ns, session.active_ns)
+        if self.sessions:
+            self._looks = True
+            pause_ns = max(idle_ns // _LOOKS_PER_IDLE_TIME, NS_PER_MS)
+            broker.call_at(max(first_ns + idle_ns, broker.now_ns + pause_ns), self._look)
+
+    # --- How much
+
+    @property
+    def answer_room_bytes(self) -> int:
+        """How large an answer may be, by what others have not fetched yet."""
+        return max(0, OUTBOUND_BROKER_MAX_BYTES - self.outbound_bytes)
+
+    @hook("clients: a broker with too much to answer reads no more")
+    def count(self, session: Session, difference_bytes: int) -> None:
+        """A session has so much more, or less, that was read and is not answered."""
+        self.queued_bytes += difference_bytes
+        bound_bytes = self._broker.settings["queued.max.request.bytes"]
+        if bound_bytes < 0:
+            return
+        if self._full:
+            if self.queued_bytes <= bound_bytes // 2:
+                self._set_full(False)
+            elif not session.closed:
+                if session.unfinished:
+                    self._unfinished.setdefault(session)
+                self.hold(session)
+                if self._going_on is None:
+                    self._go_on_with_next()
+        elif self.queued_bytes > bound_bytes:
+            self._set_full(True)
+
+    def _set_full(self, full: bool) -> None:
+        self._full = full
+        self._going_on = None
+        self._unfinished = {session: None for session in self.sessions.values() if session.unfinished} if full else {}
+        if full:
+            self._go_on_with_next()
+        for session in list(self.sessions.values()):
+            self.hold(session)
+
+    def finished_one(self, session: Session) -> None:
+        """A whole request has come."""
+        if self._full:
+            self._unfinished.pop(session, None)
+            if session.unfinished:
+                self._unfinished[session] = None
+            if self._going_on is session:
+                self._go_on_with_next()
+            self.hold(session)
+
+    def _go_on_with_next(self) -> None:
+        before = self._going_on
+        self._going_on = next((each for each in self._unfinished if each.unfinished and not (each.much_waits or each.blocked)), None)
+        for session in (before, self._going_on):
+            if session is not None:
+                self.hold(session)
+
+    def hold(self, session: Session) -> None:
+        """Read from a session, or not."""
+        full = self._full and session.heard and not session.of_broker and session is not self._going_on
+        session.hold(session.blocked or full)
+
+    # --- Ends and checks
+
+    def end_all(self, drain: bool) -> None:
+        """Close all connections; after what they are owed was sent, if `drain`."""
+        for session in list(self.sessions.values()):
+            session.close(drain=drain)
+
+    def check(self) -> None:
+        """What is kept for all sessions against the sessions; between two steps."""
+        sessions = self.sessions.values()
+        addresses = [address_of(session.peer) for session in sessions]
+        same("connections by address", self._by_address, {address: addresses.count(address) for address in set(addresses)})
+        same("bytes of queued requests", self.queued_bytes, sum(session.queued_bytes for session in sessions))
+        same("bytes of answers that have not left", self.outbound_bytes, sum(session.awaited_bytes for session in sessions))
+        same("blocked sessions", list(self._blocked), [session for session in sessions if session.blocked])
+        for session in sessions:
+            session.check()
+
+
+def address_of(peer: str) -> str:
+    """The address in `address:port`."""
+    return peer.rpartition(":")[0]
+
+
+def overrides(listed: tuple[str, ...]) -> dict[str, int]:
+    """Address → most connections, from `address:number` entries (`max.connections.per.ip.overrides`)."""
+    pairs = (entry.rpartition(":") for entry in listed)
+    return {address.strip("[]"): int(number) for address, _colon, number in pairs}
