@@ -200,6 +200,8 @@ def _ending(visit: Tour) -> None:
 def check_well(cluster: VirtualCluster, name: str = "afterwards") -> None:
     """AssertionError unless all brokers live and serve: a new topic, records replicated and read, a group, a transaction."""
     assert all(not handle.ended for handle in cluster.handles.values()), "a broker was ended"
+    for broker in cluster.brokers.values():
+        broker.check()
     visit = Tour(cluster)
     for step in _well(visit, name):
         for _ in range(60):

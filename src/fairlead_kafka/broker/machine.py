@@ -152,6 +152,9 @@ class Broker:
 
     def check(self) -> None:
         """What is kept twice agrees, between two steps; CheckFailed if not. For tests and the simulator."""
+        self.logs.check()
+        self.replication.check()
+        self.clients.check()
         for part in (self.coordinator, self.transactions, self.fetch_sessions, self.purgatory, self.deadlines):
             part.check()
 

@@ -22,14 +22,14 @@ from fairlead_kafka.broker.controller import (
     TopicDeleted,
     TopicImage,
 )
-from fairlead_kafka.broker.dispatch import Reply, serves_privately
+from fairlead_kafka.broker.dispatch import Reply
 from fairlead_kafka.broker.log import Partition
 from fairlead_kafka.broker.replication.feed import NOT_THIS_STREAM, Feed
 from fairlead_kafka.broker.replication.fetcher import Fetcher, Followed
 from fairlead_kafka.broker.replication.in_sync import InSyncReplicas
 from fairlead_kafka.broker.replication.led import Follower, Led, Replicated
 from fairlead_kafka.broker.replication.stream import Key, decode_pull, encode_answer, key_of
-from fairlead_kafka.wire import Message, PrivateApi, Request
+from fairlead_kafka.wire import Message, Request
 
 if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
@@ -399,9 +399,3 @@ class Replication:
     def _advance_all(self) -> None:
         for led in list(self._led.values()):
             self.advance_mark(led)
-
-
-@serves_privately(PrivateApi.REPLICATE)
-def replicate(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
-    """A follower's pull or nudge."""
-    broker.replication.pull(request, session, reply)
