@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from fairlead_kafka.base.checks import same
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.ids import NO_LEADER
@@ -137,11 +136,8 @@ class Replication:
     def low_watermark(self, led: Led) -> int:
         """Below it everything is deleted on all replicas whose broker is alive (Kafka's `Partition.lowWatermarkIfLeader`)."""
         image, starts = self._broker.controller.image, [led.partition.log_start]
-        for node_id in led.image.replicas:
-            if node_id != self._broker.node_id and image.is_alive(node_id):
-                follower = led.followers.get(node_id)
-                starts.append(0 if follower is None else follower.start)
-        return min(starts)
+        others = [node_id for node_id in led.image.replicas if node_id != self._broker.node_id and image.is_alive(node_id)]
+        return min([*starts, *(led.followers[one].start if one in led.followers else 0 for one in others)])
 
     def when_deleted(self, led: Led, offset: int, done: Replicated) -> None:
         """Call done(0) once the low watermark has reached `offset`, perhaps at once; done(error) if this broker leads no more."""
@@ -385,13 +381,10 @@ class Replication:
 
     def check(self) -> None:
         """CheckFailed unless what is kept of leading and following is the same on both sides: see the `check` of each part."""
-        now_ns = self._broker.now_ns
-        for partition, led in self._led.items():
-            same("what is led is entered as", partition, led.partition)
-            led.check(now_ns)
+        for led in self._led.values():
+            led.check(self._broker.now_ns)
         led_by_key = {led.key: led for led in self._led.values()}
-        for node_id, feed in self._feeds.items():
-            same("a follower's stream is entered as", node_id, feed.node_id)
+        for feed in self._feeds.values():
             feed.check(led_by_key)
         for leader, fetcher in self._fetchers.items():
             fetcher.check([key for key, at in self._following.items() if at == leader])
