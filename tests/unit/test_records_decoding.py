@@ -193,3 +193,13 @@ def test_more_batches_than_one_scan_takes_are_all_decoded() -> None:
     records = decode(data)
     assert (records.count, records.next_offset) == (5_000, 5_000)
     assert records.offsets.tolist() == list(range(5_000))
+
+
+@pytest.mark.parametrize("deltas", [(0, 0, 2), (1, 0, 2), (0, 2, 1), (2, 2, 2), (0, 1, 3)])
+def test_offsets_within_a_batch_rise(deltas: tuple[int, int, int]) -> None:
+    batch = bytearray(encoded([Sample(value=None)] * 3).buffer)
+    size = (len(batch) - 61) // 3
+    for nth, delta in enumerate(deltas):
+        batch[61 + nth * size + 3] = 2 * delta  # zigzag
+    with pytest.raises(DecodeError, match="outside of its batch or out of order"):
+        decode(batch, check_crcs=False)

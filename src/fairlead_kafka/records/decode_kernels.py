@@ -292,6 +292,7 @@ def decode_records(
         base_offset, last_delta, count = rows[row, 2], rows[row, 6], rows[row, 12]
         log_append = (rows[row, 5] >> 3) & 1
         base_timestamp = rows[row, 8] if log_append else rows[row, 7]
+        previous_delta = -1
         for _ in range(count):
             begin = position
             (
@@ -300,8 +301,9 @@ def decode_records(
             ) = _read_record(source, begin, end)  # fmt: skip
             if fault != 0:
                 return fault, position
-            if offset_delta < 0 or offset_delta > last_delta:
+            if offset_delta <= previous_delta or offset_delta > last_delta:
                 return _OFFSET_DELTA, begin
+            previous_delta = offset_delta
             if base_offset + offset_delta < from_offset:
                 continue
             if (

@@ -245,10 +245,11 @@ def first_key(source: Bytes) -> bytes:
 
 def _records_of_batch(content: bytes, begin: int, end: int, count: int, last_delta: int) -> list[_Record]:
     reader = _Reader(content, begin, end)
-    records = []
+    records: list[_Record] = []
     for _ in range(count):
         record = reader.record()
-        if not 0 <= record.offset_delta <= last_delta:
+        lowest = records[-1].offset_delta + 1 if records else 0
+        if not lowest <= record.offset_delta <= last_delta:
             raise _Fault(faults.OFFSET_DELTA, record.start)
         records.append(record)
     if reader.position != end:
