@@ -285,7 +285,29 @@ def test_the_walk_over_batches_ends_before_one_that_is_cut_short(rig: Rig) -> No
     size = len(data) // 3
     expected = [0] * size + [2] * size + [4] * size + [6]
     assert [end_of_batches(memoryview(data)[:length], 0)[0] for length in range(len(data) + 1)] == expected
-    assert end_of_batches(memoryview(b"\0" * 100), 5) == (5, -1)
+    assert end_of_batches(memoryview(b"\0" * 100), 5) == (5, -1, 0)
+
+
+@pytest.mark.parametrize(("answer", "read"), [((0, 0), 1), ((0, 1, 0), 2), ((1, 0), 1), ((0, 2), 2), ((0, 1, 1, 2), 2)])
+def test_the_walk_ends_at_a_batch_that_goes_back(rig: Rig, answer: tuple[int, ...], read: int) -> None:
+    rig.cluster.topic("t")
+    for _ in range(3):
+        rig.cluster.write("t", 0, [b"a", b"b"])
+    batches = [batch for _, _, batch in rig.cluster.log("t").batches]
+    data = b"".join(batches[number] for number in answer)
+    end, _, size_bytes = end_of_batches(memoryview(data), 0)
+    assert (end, size_bytes) == (2 * answer[read - 1] + 2, read * len(batches[0]))
+
+
+def test_batches_that_a_broker_repeats_are_handed_over_once(rig: Rig) -> None:
+    rig.cluster.topic("t")
+    for value in (b"a", b"b", b"c"):
+        rig.cluster.write("t", 0, [value])
+    log = rig.cluster.log("t")
+    log.batches = [log.batches[number] for number in (0, 1, 0, 1, 2)]
+    with consumer(rig, T0) as reader:
+        assert [record.value for record in drain(reader, 3)] == [b"a", b"b", b"c"]
+        assert reader.poll(1) == []
 
 
 def test_every_phase_can_be_left_by_a_seek_or_a_failure() -> None:

@@ -289,7 +289,7 @@ class Fetcher:
         if not part.records or state.paused:
             return
         data = memoryview(part.records)
-        next_offset, epoch = end_of_batches(data, state.position)
+        next_offset, epoch, whole_bytes = end_of_batches(data, state.position)
         if next_offset == state.position:
             # A batch cut short: the partition keeps its place in line, and who comes first in an answer gets a whole batch (KIP-74).
             if alone:
@@ -297,6 +297,7 @@ class Fetcher:
                 state.fail(DecodeError(what, 0))
             self.back_off(state)
             return
+        data = data[:whole_bytes]
         aborted = tuple((each.producer_id, each.first_offset) for each in part.aborted_transactions or ()) if committed else ()
         chunk = Chunk(state.partition, state.generation, state.position, state.end, next_offset, data, node_id, aborted, state.last_epoch)
         self.waiting.add(chunk)

@@ -177,21 +177,22 @@ def epoch_before(data: memoryview, offset: int, otherwise: int) -> int:
     return found
 
 
-def end_of_batches(data: memoryview, start: int) -> tuple[int, int]:
-    """The offset after the last whole batch in `data` and that batch's leader epoch; (`start`, -1) if it holds none.
+def end_of_batches(data: memoryview, start: int) -> tuple[int, int, int]:
+    """The offset after the last whole batch in `data`, that batch's leader epoch, and where it ends; (`start`, -1, 0) if it holds none.
 
-    A walk over base offsets and lengths: what is in the batches is checked when they are decoded. A broker may cut the last batch short.
+    A walk over offsets and lengths: what is in the batches is checked when they are decoded. A broker may cut the last batch short; and
+    the walk ends at a batch that begins before the end of the one before it, whose records would be handed over again.
     """
-    position, last, size_bytes = 0, -1, len(data)
+    position, last, end, size_bytes = 0, -1, -1, len(data)
     while position + HEADER_SIZE_BYTES <= size_bytes:
-        _, length = _PREFIX.unpack_from(data, position)
+        base_offset, length = _PREFIX.unpack_from(data, position)
         after = position + LENGTH_PREFIX_BYTES + length
-        if length <= 0 or after > size_bytes:
+        if length <= 0 or after > size_bytes or base_offset < end:
             break
+        (delta,) = _DELTA.unpack_from(data, position + LAST_OFFSET_DELTA)
+        end = int(base_offset) + int(delta) + 1
         last, position = position, after
     if last < 0:
-        return start, NO_LEADER_EPOCH
-    base_offset, _ = _PREFIX.unpack_from(data, last)
+        return start, NO_LEADER_EPOCH, 0
     (epoch,) = _EPOCH.unpack_from(data, last + LENGTH_PREFIX_BYTES)
-    (delta,) = _DELTA.unpack_from(data, last + LAST_OFFSET_DELTA)
-    return max(start, int(base_offset) + int(delta) + 1), int(epoch)
+    return max(start, end), int(epoch), position
