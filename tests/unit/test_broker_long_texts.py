@@ -12,6 +12,7 @@ from fairlead_kafka.wire import ApiKey, Message
 from tests.support.broker_driver import Driver
 
 LONG = "é" * (STRING_MAX_BYTES // 2)
+DIGITS = "9" * STRING_MAX_BYTES
 NEW_TOPIC = Message(name=LONG, num_partitions=1, replication_factor=1, assignments=[], configs=[])
 CONFIG = Message(name=LONG, config_operation=0, value="1")
 
@@ -26,6 +27,8 @@ CONFIG = Message(name=LONG, config_operation=0, value="1")
         (ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, {"resources": [Message(resource_type=4, resource_name="0", configs=[CONFIG])]}),
         (ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, {"resources": [Message(resource_type=2, resource_name=LONG, configs=[CONFIG])]}),
         (ApiKey.DESCRIBE_CONFIGS, 4, {"resources": [Message(resource_type=2, resource_name=LONG, configuration_keys=None)]}),
+        (ApiKey.ALTER_CONFIGS, 2, {"resources": [Message(resource_type=4, resource_name=DIGITS, configs=[])], "validate_only": False}),
+        (ApiKey.DESCRIBE_CONFIGS, 4, {"resources": [Message(resource_type=4, resource_name=DIGITS, configuration_keys=None)]}),
         (ApiKey.FIND_COORDINATOR, 3, {"key": LONG, "key_type": 9}),
     ],
 )
