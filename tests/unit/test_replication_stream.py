@@ -23,6 +23,8 @@ from fairlead_kafka.broker.replication.stream import (
     key_of,
     number_of,
 )
+from fairlead_kafka.wire import Message, PrivateApi, encode_request
+from tests.support.broker_driver import Driver
 
 ONE, OTHER = key_of(bytes(range(16)), 0), key_of(bytes(range(16)), 2**31 - 1)
 PULL = Pull(3, 17, 9, 500, 1 << 20, [OTHER], [Meeting(ONE, 4, 2**62, 3), Meeting(OTHER, 0, 0, -1)])
@@ -75,3 +77,12 @@ def test_garbage_is_one_kind_of_error(seed: int) -> None:
             garbled[dice.randrange(len(garbled))] = dice.randrange(256)
         with contextlib.suppress(DecodeError):
             decode(memoryview(garbled))
+
+
+@pytest.mark.parametrize("body", [b"", b"\x07", b"\0" * 36, b"\0" * 29 + b"\xff\xff\xff\xff" + b"\0" * 4, b"\0" * 29 + b"\0\0\0\1" * 2])
+def test_a_stranger_s_garbage_on_a_stream_closes_its_connection_and_is_no_fault_of_the_broker(body: bytes) -> None:
+    driver = Driver()
+    client = driver.connect()
+    client.send_bytes(b"".join(encode_request(PrivateApi.REPLICATE, 0, 1, "x", Message(body=[body]))))
+    assert client.closed
+    assert driver.broker.errors == 0

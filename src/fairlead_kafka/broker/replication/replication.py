@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from fairlead_kafka.base.codes import ErrorCode
-from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.base.errors import BrokerError, DecodeError
 from fairlead_kafka.base.ids import NO_LEADER
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.broker.controller import (
@@ -230,7 +230,11 @@ class Replication:
 
     def pull(self, request: Request, session: Session, reply: Reply) -> None:
         """Serve one request on a stream."""
-        pull = decode_pull(request.message.body)
+        try:
+            pull = decode_pull(request.message.body)
+        except DecodeError as error:  # anybody may send one: no fault of this broker's
+            session.close(f"not a replication stream: {error}")
+            return
         feed = self._by_session.get(session)
         if pull is None:
             if feed is not None:
