@@ -1,0 +1,157 @@
+"""The clients' blocking faces in virtual time, against real brokers behind a liar; and what must come of every call."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+from unittest.mock import patch
+from weakref import WeakSet
+
+from fairlead_kafka.base.errors import FairleadError, TimedOut
+from fairlead_kafka.runtime import Completion, Handle, VirtualHost
+from fairlead_kafka.wire import ApiKey
+from tests.fuzz.liar import FIRST_PORT, Liar
+from tests.fuzz.tape import Tape
+from tests.fuzz.target_broker import ErrorLog
+from tests.support.broker_driver import batch, produce_fields
+from tests.support.virtual_cluster import FIRST_PORT as REAL_PORT
+from tests.support.virtual_cluster import VirtualCluster
+
+BROKERS = 2
+PARTITIONS = 2
+NEVER_S = 10_000.0
+"""A call without a time-out of its own that is not over by then hangs."""
+SLACK_S = 1.5
+"""How much longer than its time-out a call may take, in virtual time."""
+STEPS_MAX = 60_000
+"""More steps of all machines than this in one run: somebody is busy with nothing. The busiest of sound runs take a tenth."""
+BROKER_CONFIG = {"group.min.session.timeout.ms": 500, "group.initial.rebalance.delay.ms": 0, "offsets.topic.num.partitions": 2}
+CLIENT_CONFIG = {
+    "bootstrap.servers": f"127.0.0.1:{FIRST_PORT}",
+    "request.timeout.ms": 1000,
+    "metadata.max.age.ms": 5000,
+}
+
+
+class Fault(Exception):
+    """What no client may do, whatever it was told. `place`: what tells it from others."""
+
+    def __init__(self, place: str, text: str = "") -> None:
+        super().__init__(f"{place}: {text}")
+        self.place = place
+
+
+class _InlineThread:
+    """Runs at once what a producer has another thread do: end it."""
+
+    ident = None
+
+    def __init__(self, target: Callable[[], None], **_: Any) -> None:
+        self._target = target
+
+    def start(self) -> None:
+        self._target()
+
+
+class _Hosted:
+    """Stands in for `hosting.Hosted`."""
+
+    inside = forked = False
+
+    def __init__(self, world: World, machine: Any) -> None:
+        self.world, self.machine = world, machine
+        self.handle = world.host.add(machine)
+        self.now_ns, self.now_ms = world.host.now_ns, world.host.now_ms
+        world.clients.append(self.handle)
+
+    def submit(self, operation: object) -> None:
+        self.world.host.submit(self.handle, operation)
+
+    def close(self, timeout_s: float | None = None) -> None:
+        self.world.host.remove(self.handle)
+
+
+class World:
+    """Two brokers with a little in them, the liar before them, and clients."""
+
+    def __init__(self, tape: Tape) -> None:
+        self.tape = tape
+        self.cluster = VirtualCluster(BROKERS, BROKER_CONFIG)
+        self.host: VirtualHost = self.cluster.host
+        self.clients: list[Handle] = []
+        self.cluster.topic("t", PARTITIONS)
+        for number in range(PARTITIONS):
+            records = b"".join(batch([b"v%d" % nth for nth in range(first, first + 3)], base_offset=0) for first in (0,))
+            for _ in range(3):
+                self.cluster.ask(number % BROKERS, ApiKey.PRODUCE, 9, **produce_fields({("t", number): records}))
+        self.liar = Liar(tape, BROKERS, REAL_PORT, self.host.now_ns)
+        self.host.add(self.liar)
+        self.host.network.conditions = type(self.host.network.conditions)(1.0)
+        self.host.advance(0)
+        self.host._raise_errors = False
+        self.host.steps_max = self.host.steps + STEPS_MAX
+
+    def now_s(self) -> float:
+        """Virtual time."""
+        return self.host.now_ns() / 1e9
+
+    def call(self, what: str, function: Callable[[], Any], timeout_s: float | None = None) -> Any:
+        """Call a face: its result, or None if it raised one of our errors, in time. Fault otherwise."""
+        started_s = self.now_s()
+        try:
+            result = function()
+        except FairleadError as error:
+            if "busy with nothing" in str(error) or "stays in the past" in str(error):
+                raise Fault(f"{what} is busy with nothing", str(error)) from error
+            result = None
+        took_s = self.now_s() - started_s
+        self.check()
+        if timeout_s is not None and took_s > timeout_s + SLACK_S:
+            raise Fault(f"{what} outlives its time-out", f"{took_s:.3f} s instead of {timeout_s:g}")
+        if took_s >= NEVER_S:
+            raise Fault(f"{what} hangs", f"{took_s:.0f} s")
+        return result
+
+    def check(self) -> None:
+        """No machine has ended by what it raised."""
+        for handle in [*self.clients, *self.cluster.handles.values()]:
+            if handle.error is not None:
+                raise handle.error
+
+    def wait(self, completion: Completion, timeout_s: float | None) -> Any:
+        """`Completion.result` in virtual time."""
+        if not completion.done():
+            limit_s = NEVER_S if timeout_s is None else max(timeout_s, 0)
+            self.host.run_until(completion.done, limit_s * 1000)
+        if completion.error() is not None:
+            raise completion.error()  # type: ignore[misc]
+        return completion._value
+
+
+@contextmanager
+def lying_world(tape: Tape) -> Iterator[World]:
+    """A world whose faces are driven, and what it logs as an error is a finding."""
+    with ExitStack() as stack:
+        log = stack.enter_context(ErrorLog())
+        world = World(tape)
+
+        def open_host(make: Callable[[Any], Any], name: str = "") -> _Hosted:
+            return _Hosted(world, make(random.Random(1)))
+
+        def result(completion: Completion, timeout_s: float | None = None) -> Any:
+            if not completion.done() and timeout_s == 0:
+                raise TimedOut("no answer within 0 s")
+            return world.wait(completion, timeout_s)
+
+        for module in ("consumer_reading", "admin_calls", "producer_core"):
+            stack.enter_context(patch(f"fairlead_kafka.client.{module}.open_host", open_host))
+        for module in ("consumer_reading", "intake"):
+            stack.enter_context(patch(f"fairlead_kafka.client.{module}.count_kernel_work", lambda size_bytes: None))
+        stack.enter_context(patch("fairlead_kafka.client.producer_core._cores", WeakSet()))
+        stack.enter_context(patch("fairlead_kafka.client.producer_core.Thread", _InlineThread))
+        stack.enter_context(patch.object(Completion, "result", result))
+        yield world
+        world.check()
+        log.check()
