@@ -66,7 +66,7 @@ print("all is well")
 
 def run(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", program, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=100, check=False, cwd=Path(__file__).parents[2])
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, cwd=Path(__file__).parents[2])
 
 
 def test_connections_by_the_hundred_do_not_make_a_disk_look_failed(tmp_path: Path) -> None:
