@@ -4,27 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairlead_kafka.broker import Broker
-
-
-def check_broker(broker: Broker) -> None:
-    """The parts of a broker that keep something twice."""
-    for part in (broker.coordinator, broker.transactions, broker.fetch_sessions, broker.purgatory):
-        part.check()
-
 
 def checked(machine: Any) -> Any:
     """`machine`, whose steps end with its `check()` from now on; one that has none (the admin client keeps nothing twice) is as it was."""
-    if not isinstance(machine, Broker) and not hasattr(machine, "check"):
+    if not hasattr(machine, "check"):
         return machine
     step = machine.step
 
     def checked_step(now_ns: int, wall_ms: int) -> Any:
         effects = step(now_ns, wall_ms)
-        if isinstance(machine, Broker):
-            check_broker(machine)
-        else:
-            machine.check()
+        machine.check()
         return effects
 
     machine.step = checked_step
