@@ -11,6 +11,8 @@ from types import ModuleType
 
 import pytest
 
+from fairlead_kafka.base import limits
+
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md"), ROOT / "tests" / "README.md"])
 
@@ -35,6 +37,16 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
     targets = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
     missing = [target for target in targets if not (page.parent / target).exists()]
     assert not missing
+
+
+def test_bounds_in_the_documents_are_those_of_the_code() -> None:
+    text = (ROOT / "docs" / "cluster.md").read_text(encoding="utf-8")
+    stated = re.findall(r"\b([A-Z]+(?:_[A-Z]+)+) \(([\d,]+)(?: (MiB|KiB))?\)", text)
+    units = {"": 1, "KiB": 1024, "MiB": 1024 * 1024}
+    assert len(stated) >= 9
+    assert {name: int(number.replace(",", "")) * units[unit] for name, number, unit in stated} == {
+        name: getattr(limits, name) for name, _number, _unit in stated
+    }
 
 
 def test_every_room_has_a_line_on_the_map_of_the_house() -> None:

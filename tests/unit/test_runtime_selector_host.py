@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import subprocess
@@ -27,7 +28,7 @@ from fairlead_kafka.core.effects import (
     Write,
 )
 from fairlead_kafka.core.events import Accepted, Connected, Disconnected, Event, FileDone, Listening, Received, Sent
-from fairlead_kafka.runtime import Completion, SelectorHost, disk, resolver
+from fairlead_kafka.runtime import Completion, SelectorHost, disk, resolver, sockets
 from fairlead_kafka.runtime import host as host_module
 from tests.support.hosts import Puppet, Stage, echo, lost
 from tests.support.waiting import PATIENCE_S
@@ -117,6 +118,24 @@ def test_sent_comes_once_the_peer_has_taken_what_the_sockets_do_not_hold(stage: 
         while left:
             left -= len(client.recv(min(left, 1 << 20)))
         stage.until(lambda: server.of(Sent) == [Sent(-1, 10_000_000)])
+
+
+def test_a_connection_that_is_closed_does_not_wait_for_its_reader_for_ever(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sockets, "DRAIN_NS", 50_000_000)
+    server, handle, port = stage.listen()
+    with socket.create_connection(("127.0.0.1", port), timeout=20) as client:
+        stage.until(lambda: server.of(Accepted))
+        stage.tell(handle, Write(-1, [b"x" * 50_000_000]), Close(-1, drain=True))
+        stage.until(lambda: server.stepped_ns)
+        host = stage.host
+        assert isinstance(host, SelectorHost)
+        while host._parting or host._inbox:
+            threading.Event().wait(0.01)
+        received = 0
+        with contextlib.suppress(ConnectionError):
+            while data := client.recv(1 << 20):
+                received += len(data)
+        assert received < 50_000_000
 
 
 def test_a_reset_connection_is_reported(stage: Stage) -> None:

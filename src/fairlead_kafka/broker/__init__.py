@@ -12,7 +12,8 @@ to all partitions, is written together.
                                         ▼  │
                                  Logs ─▶ FileAppend ─▶ FileDone ─▶ Replication ─▶ high watermark
 
-`log` is the shared log; `partitions` decides what this broker leads; `produced` what it demands of a batch; `purgatory` holds fetches
+`clients` has all sessions and bounds what they hold together; `log` is the shared log; `partitions` decides what this broker leads;
+`produced` what it demands of a batch; `purgatory` holds fetches
 that wait; `internal` reads and writes without a client, for the `coordinator` of groups and that of `transactions`, both of which keep
 what they know in `shards` of internal topics. `replication` keeps the partitions that several brokers have, and says what is replicated;
 `links` carries requests to other brokers, for replication and for transactions. `controller` holds the cluster's metadata, and tells what

@@ -8,11 +8,13 @@ import os
 import random
 import threading
 import time
+from typing import Any
 
 from fairlead_kafka.base import kernel
 from fairlead_kafka.base.units import MIB
 from fairlead_kafka.core.machine import Dice
 from fairlead_kafka.runtime.compiler_memory import release_compiler_memory
+from fairlead_kafka.runtime.descriptors import is_shortage
 
 _log = logging.getLogger("fairlead_kafka.runtime")
 _lock = threading.Lock()
@@ -27,6 +29,8 @@ QUIET_S, QUIET_CPU_S = 0.2, 0.04
 """A process that used no more CPU than this in such a time has nothing better to do than to load kernels ..."""
 PATIENCE_S = 3.0
 """... and one that never is so quiet needs them all the more."""
+DESCRIPTORS_RETRY_S = 1.0
+"""When a kernel is tried again for which no file could be opened."""
 _compiling = threading.Lock()
 """Held while one kernel is imported for or compiled. A fork waits for it: a child that inherited the compiler's and the importer's locks
 from a thread that it does not have would wait for them forever."""
@@ -79,11 +83,23 @@ def _compile(patience_s: float) -> None:
         for each in list(kernel.KERNELS):
             if _stop.is_set():
                 return
-            with _compiling:
-                each.compile()
+            while not _compiled(each) and not _stop.wait(DESCRIPTORS_RETRY_S):
+                pass
             release_compiler_memory()
     except Exception:
         _log.warning("kernels could not be compiled; their plain twins go on serving, slowly", exc_info=True)
+
+
+def _compiled(each: kernel.Kernel[..., Any]) -> bool:
+    """Compile a kernel; False if there was no descriptor for its file in the cache: connections have them all for now."""
+    with _compiling:
+        try:
+            each.compile()
+        except OSError as error:
+            if not is_shortage(error):
+                raise
+            return False
+    return True
 
 
 def _await_quiet(patience_s: float) -> None:

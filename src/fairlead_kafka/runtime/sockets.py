@@ -26,6 +26,8 @@ RECEIVE_SMALL_BYTES = 64 * 1024
 """Asked of a quiet connection: a larger buffer costs 20 us a call, for the allocator maps fresh pages for it each time."""
 READS_PER_TURN = 8
 """After so many reads the other connections have their turn."""
+DRAIN_NS = 30 * NS_PER_S
+"""How long what is queued on a connection that its machine has closed may take to leave: a peer may never read it."""
 LINGER_NS = NS_PER_S
 """How long a closed connection with everything sent waits for the peer to close, so that its last bytes are not reset away."""
 CLOSED_BY_PEER = "closed by the peer"
@@ -239,6 +241,8 @@ class Link:
         """The machine wants no more of it: close once what is queued was sent, or now, with what the socket takes at once."""
         self._handle.links.pop(self._number, None)
         self._draining = drain and not self._connecting and self._socket is not None
+        if self._draining and self._outbound:
+            self._loop.call_at(self._loop.now_ns() + DRAIN_NS, self._shut)
         if self._draining or self._outbound:
             self.flush()
         if not self._draining:
