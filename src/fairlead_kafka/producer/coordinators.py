@@ -15,6 +15,7 @@ from typing import TypeAlias
 
 from fairlead_kafka.base.codes import ErrorCode, policy
 from fairlead_kafka.base.errors import BrokerError, FairleadError, UnsupportedVersion, UsageError
+from fairlead_kafka.base.hooks import hook
 from fairlead_kafka.base.ids import Node, TopicPartition
 from fairlead_kafka.core.coordinator_lookup import KeyType
 from fairlead_kafka.core.group_offsets import GroupMetadata, OffsetAndMetadata, offset_rows
@@ -111,6 +112,7 @@ class Coordinators:
         )
         yield from self._ask(ApiKey.TXN_OFFSET_COMMIT, message, _committed_codes, KeyType.GROUP, group.group_id, within=True)
 
+    @hook("producer: a transaction is ended")
     def end(self, commit: bool) -> Steps:
         """Commit or abort."""
         yield from self._ask(ApiKey.END_TXN, Message(**self._who(), committed=commit), _code)

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from fairlead_kafka.base.hooks import hook
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.core.group_offsets import GroupMetadata, OffsetAndMetadata
 from fairlead_kafka.records import RecordColumns
@@ -100,6 +101,7 @@ class Handover:
         self.source_bytes = self.reserved_bytes
         self.base, self.partitions = 0, None
 
+    @hook("producer: a hand-over gives memory back")
     def settle(
         self,
         start: int,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from fairlead_kafka.base.checks import holds, same
 from fairlead_kafka.base.errors import UsageError
+from fairlead_kafka.base.hooks import hook
 from fairlead_kafka.base.ids import NO_OFFSET, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
 from fairlead_kafka.producer.sequences import EPOCH_MAX, follows, last_sequence, lies_behind, sequence_after
 from fairlead_kafka.records import restamp
@@ -200,6 +201,7 @@ class PartitionSequences:
         self.drop(batch)
         self.unresolved_next = sequence_after(batch.base_sequence, batch.count)
 
+    @hook("producer: sequences start again")
     def start_again(self, identity: Identity) -> None:
         """Number everything outstanding from 0 under a newer epoch, once nothing is on the wire."""
         self.rewrite = True

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from fairlead_kafka.base.checks import holds, same
+from fairlead_kafka.base.hooks import hook
 from fairlead_kafka.core.effects import Call, Effect, Resolve
 from fairlead_kafka.core.machine import MemoryPool
 from fairlead_kafka.producer.batch import Batch, Piece
@@ -52,6 +53,7 @@ class Ledger:
         """Those of which not every row is settled."""
         return self._open.values()
 
+    @hook("producer: a batch is settled")
     def finish(
         self, batch: Batch, base_offset: int, log_append_ms: int, error: Exception | None, refused: Sequence[tuple[Piece, Exception]] = ()
     ) -> None:

@@ -9,6 +9,7 @@ from math import nan
 from fairlead_kafka.base.codes import ErrorCode, policy
 from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import BrokerError, TimedOut, UnsupportedVersion, UsageError
+from fairlead_kafka.base.hooks import hook
 from fairlead_kafka.base.ids import NO_SEQUENCE
 from fairlead_kafka.base.units import NS_PER_S, ms_to_ns
 from fairlead_kafka.core.backoff import Backoff
@@ -50,7 +51,7 @@ class ProducerMachine:
         self._schedule = Schedule(self.settings.linger_ns)
         self._identity = Identity(self.settings.idempotent, self.settings.transactional_id is not None)
         self._transactions = Transactions(self.settings, self._network, self._identity, self._ledger, dice, self._quiet)
-        self._ledger.on_failure = self._transactions.failed
+        self._ledger.on_failure = self._failed
         self._accumulator = Accumulator(self.settings, self._network.metadata, self._schedule, self._ledger, self._transactions, dice)
         self._remainders = Remainders(self._ledger, self._accumulator)
         self._sender = Sender(
@@ -237,6 +238,12 @@ class ProducerMachine:
             if all_of_them or (unsent and not batch.in_flight):
                 self._give_up(batch, error)
 
+    @hook("producer: records failed")
+    def _failed(self, error: Exception) -> None:
+        """A transaction that they belong to cannot be committed any more."""
+        self._transactions.failed(error)
+
+    @hook("producer: all is settled")
     def _quiet(self) -> bool:
         """True if every record is settled and no batch is on the wire, not even one that was given up."""
         if self._ledger.records_open:

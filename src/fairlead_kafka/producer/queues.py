@@ -9,6 +9,7 @@ from enum import Enum
 from typing import Any
 
 from fairlead_kafka.base.checks import holds, same
+from fairlead_kafka.base.hooks import hook
 from fairlead_kafka.base.ids import NO_LEADER, NO_SEQUENCE
 from fairlead_kafka.base.limits import BATCH_OVERHEAD_BYTES
 from fairlead_kafka.core.metadata import TopicMetadata
@@ -73,6 +74,7 @@ class PartitionQueue:
             return 0
         return max(self.topic.batch_limit_bytes - self.batches[-1].size_bytes, 0)
 
+    @hook("producer: a batch goes back into its queue")
     def put_back(self, batch: Batch) -> None:
         """A batch that was drained waits again: before all that was drained after it, and before what never was."""
         batches = self.batches

@@ -7,6 +7,7 @@ from typing import Any
 
 from fairlead_kafka.base.codes import ErrorCode, policy
 from fairlead_kafka.base.errors import BrokerError, TimedOut, UnsupportedVersion
+from fairlead_kafka.base.hooks import hook
 from fairlead_kafka.base.ids import NO_SEQUENCE, Node
 from fairlead_kafka.base.units import ns_to_ms
 from fairlead_kafka.core.backoff import Backoff
@@ -194,6 +195,7 @@ class Sender:
         if queue.state is QueueState.PARKED or queue.sequences.unresolved_next != NO_SEQUENCE:
             self._looked_at(queue)
 
+    @hook("producer: a broker refused a batch")
     def _refused(self, batch: Batch, entry: Any) -> None:
         """A broker answered for the batch with an error."""
         code, queue = entry.error_code, batch.queue
@@ -217,6 +219,7 @@ class Sender:
             self.fail(batch, error, maybe_written=maybe_written, refused=refused_pieces(batch, code, entry))
         self._looked_at(queue)
 
+    @hook("producer: a request was lost")
     def _lost(self, batch: Batch, error: Exception) -> None:
         """No answer came: the batch may have been written or not."""
         batch.last_error, batch.maybe_written = error, True

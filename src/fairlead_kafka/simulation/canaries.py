@@ -9,26 +9,10 @@ from typing import Any
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import TimedOut
+from fairlead_kafka.base.hooks import HOOKS
 from fairlead_kafka.base.ids import NO_SEQUENCE
-from fairlead_kafka.broker.log.compaction import Latest
-from fairlead_kafka.broker.log.producers import ProducerStates
-from fairlead_kafka.broker.log.writer import Writer
-from fairlead_kafka.broker.replication.feed import Feed
-from fairlead_kafka.broker.replication.led import Led
 from fairlead_kafka.broker.replication.rules import UNKNOWN_EPOCH
-from fairlead_kafka.broker.transactions import TransactionCoordinator
-from fairlead_kafka.producer.coordinators import Coordinators
-from fairlead_kafka.producer.handover import Handover
-from fairlead_kafka.producer.identity import PartitionSequences
-from fairlead_kafka.producer.ledger import Ledger
-from fairlead_kafka.producer.queues import PartitionQueue
-from fairlead_kafka.producer.sender import Sender
-from fairlead_kafka.producer.transactions import Transactions
-from fairlead_kafka.simulation.model_broker import ModelBroker
-from fairlead_kafka.simulation.model_log import NOWHERE, ModelPartition
-
-Patch = tuple[type, str, Callable[[Any], Any]]
-"""A class, the name of its method, and what makes the planted method of the sound one."""
+from fairlead_kafka.simulation.model_log import NOWHERE
 
 
 @dataclass(frozen=True)
@@ -37,21 +21,18 @@ class Canary:
 
     name: str
     world: str
-    patches: tuple[Patch, ...]
+    hook: str
+    """The name of the method that it replaces, in `base.hooks.HOOKS`."""
+    make: Callable[[Any], Any]
+    """Makes the planted method of the sound one."""
     first_seed: int = 0
     """Where to begin to look: a seed that noticed it once most likely notices it again."""
 
     @contextmanager
     def planted(self) -> Iterator[None]:
         """The bug is there inside, in this process."""
-        sound = [(owner, name, getattr(owner, name)) for owner, name, _ in self.patches]
-        for owner, name, make in self.patches:
-            setattr(owner, name, make(getattr(owner, name)))
-        try:
+        with HOOKS[self.hook].replaced(self.make):
             yield
-        finally:
-            for owner, name, method in sound:
-                setattr(owner, name, method)
 
 
 def _renumbering(put_back: Any) -> Any:
@@ -109,16 +90,12 @@ def _never_starting_again(_: Any) -> Any:
     return lambda sequences, identity: None
 
 
-def _never_waiting(begin_next: Any) -> Any:
-    def planted(transactions: Any) -> bool:
-        transactions._quiet = lambda: True
-        return bool(begin_next(transactions))
-
-    return planted
+def _never_waiting(_: Any) -> Any:
+    return lambda machine: True
 
 
 def _forgetting_failures(_: Any) -> Any:
-    return lambda transactions, error: None
+    return lambda machine, error: None
 
 
 def _always_committing(end: Any) -> Any:
@@ -187,26 +164,28 @@ def _off_by_one(add: Any) -> Any:
 
 
 CANARIES = (
-    Canary("retry renumbers sequences", "producer", ((PartitionQueue, "put_back", _renumbering),)),
-    Canary("ack without an answer", "producer", ((Sender, "_lost", _acknowledging_what_was_lost),)),
-    Canary("retry goes behind later batches", "producer", ((PartitionQueue, "put_back", _retrying_last),)),
-    Canary("expired batch acked", "producer", ((Ledger, "finish", _acknowledging_what_expired),)),
-    Canary("lost hand-over on leader move", "producer", ((Sender, "_refused", _losing_what_moved),)),
-    Canary("memory of failed records never comes back", "producer", ((Handover, "settle", _keeping_memory),)),
-    Canary("a gap in the sequences is never closed", "producer", ((PartitionSequences, "start_again", _never_starting_again),)),
-    Canary("commit without waiting for batches", "producer", ((Transactions, "_begin_next", _never_waiting),)),
-    Canary("commit in spite of a failed batch", "producer", ((Transactions, "failed", _forgetting_failures),)),
-    Canary("abort commits", "producer", ((Coordinators, "end", _always_committing),)),
-    Canary("broker takes duplicates", "producer", ((ModelPartition, "judge", _taking_duplicates),)),
-    Canary("broker answers without writing", "producer", ((ModelBroker, "_append", _answering_without_writing),)),
-    Canary("broker acknowledges before it has written", "cluster", ((Writer, "when_written", _acknowledging_before_writing),), 1),
-    Canary("broker forgets to flush", "cluster", ((Writer, "append", _never_syncing),), 4),
-    Canary("follower is not cut by epoch", "cluster", ((Feed, "_judged", _ignoring_epochs),), 16),
-    Canary("acknowledged before it is replicated", "cluster", ((Led, "reachable_mark", _counting_only_the_leader),), 32),
-    Canary("broker remembers no producers", "cluster", ((ProducerStates, "record", _forgetting_producers),), 8),
-    Canary("commits are not fenced", "cluster", ((TransactionCoordinator, "_of_producer", _hearing_former_lives),), 23),
-    Canary("compaction lets the newest record of a key go", "cluster", ((Latest, "add", _off_by_one),), 2),
-    Canary("lost requests count as delivered", "cluster", ((Sender, "_lost", _acknowledging_what_was_lost),), 16),
+    Canary("retry renumbers sequences", "producer", "producer: a batch goes back into its queue", _renumbering),
+    Canary("ack without an answer", "producer", "producer: a request was lost", _acknowledging_what_was_lost),
+    Canary("retry goes behind later batches", "producer", "producer: a batch goes back into its queue", _retrying_last),
+    Canary("expired batch acked", "producer", "producer: a batch is settled", _acknowledging_what_expired),
+    Canary("lost hand-over on leader move", "producer", "producer: a broker refused a batch", _losing_what_moved),
+    Canary("memory of failed records never comes back", "producer", "producer: a hand-over gives memory back", _keeping_memory),
+    Canary("a gap in the sequences is never closed", "producer", "producer: sequences start again", _never_starting_again),
+    Canary("commit without waiting for batches", "producer", "producer: all is settled", _never_waiting),
+    Canary("commit in spite of a failed batch", "producer", "producer: records failed", _forgetting_failures),
+    Canary("abort commits", "producer", "producer: a transaction is ended", _always_committing),
+    Canary("broker takes duplicates", "producer", "model broker: sequences are judged", _taking_duplicates),
+    Canary("broker answers without writing", "producer", "model broker: a batch is appended", _answering_without_writing),
+    Canary("broker acknowledges before it has written", "cluster", "log: what waits for a write", _acknowledging_before_writing, 1),
+    Canary("broker forgets to flush", "cluster", "log: a batch is taken for writing", _never_syncing, 4),
+    Canary("follower is not cut by epoch", "cluster", "replication: where a follower's log parts from its leader's", _ignoring_epochs, 16),
+    Canary(
+        "acknowledged before it is replicated", "cluster", "replication: how far the high watermark may go", _counting_only_the_leader, 32
+    ),
+    Canary("broker remembers no producers", "cluster", "log: a producer's batch is remembered", _forgetting_producers, 8),
+    Canary("commits are not fenced", "cluster", "transactions: who may end one", _hearing_former_lives, 23),
+    Canary("compaction lets the newest record of a key go", "cluster", "compaction: the newest offset of each key", _off_by_one, 2),
+    Canary("lost requests count as delivered", "cluster", "producer: a request was lost", _acknowledging_what_was_lost, 16),
 )
 """All planted bugs."""
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import DecodeError
+from fairlead_kafka.base.hooks import hook
 from fairlead_kafka.core.effects import Close, Effect, Listen, StopListening, Write
 from fairlead_kafka.core.events import Accepted, Disconnected, Event, Received, Submitted
 from fairlead_kafka.records import scan, verify
@@ -244,6 +245,7 @@ class ModelBroker:
         else:
             self._acknowledge(connection, request, outcomes)
 
+    @hook("model broker: a batch is appended")
     def _append(self, topic: str, index: int, partition: ModelPartition | None, records: Any) -> _Outcome:
         cluster = self.cluster
         if partition is None:

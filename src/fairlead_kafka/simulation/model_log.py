@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.hooks import hook
 from fairlead_kafka.base.ids import NO_SEQUENCE
 from fairlead_kafka.base.limits import BROKER_BATCH_WINDOW, SEQUENCE_MAX
 from fairlead_kafka.records import BatchHeader
@@ -55,7 +56,7 @@ class ProducerWindow:
             del self.batches[0]
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(eq=False)  # not slots=True, which would make another class than the one that its hook knows
 class ModelPartition:
     """One partition of the cluster: whoever leads it, it is the same log."""
 
@@ -72,6 +73,7 @@ class ModelPartition:
     batches: list[StoredBatch] = field(default_factory=list)
     producers: dict[int, ProducerWindow] = field(default_factory=dict)
 
+    @hook("model broker: sequences are judged")
     def judge(self, header: BatchHeader, *, forgetful: bool) -> tuple[int, int]:
         """Error code and base offset: (0, NOWHERE) to append, (0, offset) for a batch that is here already.
 

@@ -17,6 +17,7 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
+from fairlead_kafka.base.hooks import hook
 from fairlead_kafka.broker.log.index import CONTROL, MARK, MARKER, PRODUCER, SIZE, TIMESTAMP, TRANSACTIONAL
 from fairlead_kafka.broker.log.partition import Partition
 from fairlead_kafka.core.effects import Buffer
@@ -96,6 +97,7 @@ class Latest:
     offsets: dict[bytes, int] = field(default_factory=dict)
     size_bytes: int = 0
 
+    @hook("compaction: the newest offset of each key")
     def add(self, data: bytes, aborted: list[tuple[int, int]], from_offset: int) -> None:
         """Take the batches in `data`; those of `aborted` transactions (producer id, first offset) count for nothing."""
         records = decode(data, from_offset=from_offset, aborted=aborted, want_headers=False, check_crcs=False)

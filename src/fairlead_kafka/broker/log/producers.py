@@ -16,6 +16,7 @@ import numpy as np
 from fairlead_kafka.base.checks import holds, same
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.base.hooks import hook
 from fairlead_kafka.base.limits import BROKER_BATCH_WINDOW, SEQUENCE_MAX
 from fairlead_kafka.broker.log.index import BASE, CONTROL, LAST, MARK, PRODUCER, BatchIndex, unpack_mark
 from fairlead_kafka.records import BatchHeader
@@ -152,6 +153,7 @@ class ProducerStates:
             )
         return None
 
+    @hook("log: a producer's batch is remembered")
     def record(self, header: BatchHeader, base_offset: int, log_append_time_ms: int, touched_ms: int) -> None:
         """Remember a batch that was appended at `base_offset`."""
         last_offset = base_offset + header.last_offset_delta

@@ -24,6 +24,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 
 from fairlead_kafka.base.checks import holds, same
+from fairlead_kafka.base.hooks import hook
 from fairlead_kafka.broker.files import Files
 from fairlead_kafka.broker.log.entry import NoteKind, pack_note, pack_synced
 from fairlead_kafka.broker.log.partition import Partition
@@ -105,6 +106,7 @@ class Writer:
         self.error: OSError | None = None
         """Why appends are refused now; None: they are not."""
 
+    @hook("log: a batch is taken for writing")
     def append(self, entry: bytes, partition: Partition, end_offset: int, wants_sync: bool, file_limit_bytes: int) -> tuple[int, int]:
         """Take an entry into the group being gathered; (file, position) where it will lie."""
         group = self._open
@@ -156,6 +158,7 @@ class Writer:
     def _groups(self) -> list[_Group]:
         return [*self._unsynced, *([self._writing] if self._writing is not None else []), self._open]
 
+    @hook("log: what waits for a write")
     def when_written(self, done: Written) -> None:
         """Call `done` once everything appended so far is complete; at once if it is."""
         if self.error is not None:

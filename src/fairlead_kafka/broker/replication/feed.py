@@ -20,6 +20,7 @@ from uuid import UUID
 
 from fairlead_kafka.base.checks import holds, same
 from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.hooks import hook
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.broker.controller import PartitionImage, TopicImage
 from fairlead_kafka.broker.dispatch import Reply
@@ -239,6 +240,7 @@ class Feed:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         return ErrorCode.NONE
 
+    @hook("replication: where a follower's log parts from its leader's")
     def _judged(self, led: Led, meeting: Meeting) -> Verdict:
         partition = led.partition
         epoch, epoch_end = partition.epochs.end_offset(meeting.last_epoch, led.epoch, partition.log_end)

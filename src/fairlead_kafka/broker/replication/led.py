@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from fairlead_kafka.base.checks import holds, same
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.base.hooks import hook
 from fairlead_kafka.broker.controller import PartitionImage, TopicImage
 from fairlead_kafka.broker.log import Partition
 from fairlead_kafka.broker.replication.rules import effective_min_isr, in_time, replicated_end
@@ -120,6 +121,7 @@ class Led:
         isr = self.image.isr
         return isr if self.proposal is None else (*isr, *(node_id for node_id in self.proposal.isr if node_id not in isr))
 
+    @hook("replication: how far the high watermark may go")
     def reachable_mark(self, now_ns: int, lag_max_ns: int) -> int:
         """The high watermark by the replicas' ends (Kafka's `Partition.maybeIncrementLeaderHW`); it never goes back.
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.base.hooks import hook
 from fairlead_kafka.base.ids import NO_PRODUCER_EPOCH, TopicPartition
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.broker.controller import TRANSACTIONS_TOPIC
@@ -81,6 +82,7 @@ class TransactionCoordinator:
         shard = self._shards.of(transactional_id)
         return shard, shard.transactions.get(transactional_id)
 
+    @hook("transactions: who may end one")
     def _of_producer(self, transactional_id: str, producer: ProducerIdentity) -> tuple[TransactionShard, Transaction]:
         """The producer's transaction. BrokerError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED."""
         shard, transaction = self._find(transactional_id)
