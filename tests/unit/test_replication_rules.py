@@ -87,6 +87,13 @@ def test_a_follower_keeps_what_it_has_in_common_with_its_leader(leader: History,
 def test_a_follower_that_ends_before_its_leader_begins_starts_there_anew() -> None:
     assert judge(LeaderLog(50, 48, 90, 0, 90), 30, 0) == Verdict(Step.RESTART, offset=48)
     assert judge(LeaderLog(50, 48, 90, -1, -1), 0, -1) == Verdict(Step.RESTART, offset=48)
+
+
+def test_a_follower_that_began_anew_where_the_first_batch_does_follows() -> None:
+    """The leader's log starts within its first batch. Found by world `readers`, seed 2: it began anew for ever, as fast as it could."""
+    assert judge(LeaderLog(50, 48, 90, -1, -1), 48, -1) == FOLLOW
+    assert judge(LeaderLog(50, 48, 90, 0, 90), 48, 0) == Verdict(Step.RESTART, offset=48)  # what it has before may be another's
+    assert judge(LeaderLog(50, 48, 90, -1, -1), 49, -1) == Verdict(Step.RESTART, offset=48)
     assert judge(LeaderLog(50, 48, 90, 0, 90), 50, 0) == FOLLOW
 
 

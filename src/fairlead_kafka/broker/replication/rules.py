@@ -51,7 +51,8 @@ class LeaderLog(NamedTuple):
 
 def judge(leader: LeaderLog, log_end: int, last_epoch: int) -> Verdict:
     """How a follower whose log ends at `log_end` with a batch of `last_epoch` (-1: it has none) fits `leader`."""
-    if log_end < leader.log_start:
+    begun_anew = log_end == leader.first_offset and last_epoch == UNKNOWN_EPOCH  # where the leader's log starts within a batch
+    if log_end < leader.log_start and not begun_anew:
         return Verdict(Step.RESTART, offset=leader.first_offset)
     if last_epoch == UNKNOWN_EPOCH or leader.epoch == UNKNOWN_EPOCH:
         # Nothing to compare: as Kafka after OFFSET_OUT_OF_RANGE, a log that is too long ends where the leader's does.
