@@ -9,8 +9,10 @@ from fairlead_kafka.base.hooks import HOOKS
 from fairlead_kafka.core.events import Submitted
 from fairlead_kafka.simulation.canaries import CANARIES, Canary
 from fairlead_kafka.simulation.run import catch, simulate
+from fairlead_kafka.simulation.world import World
 from fairlead_kafka.simulation.world_cluster import ClusterWorld
 from fairlead_kafka.simulation.world_producer import ProducerWorld, run_seed
+from fairlead_kafka.simulation.world_readers import ReadersWorld
 
 
 @pytest.mark.parametrize("canary", CANARIES, ids=lambda canary: canary.name)
@@ -38,9 +40,9 @@ def test_a_violation_says_how_to_replay_it_and_what_went_wrong() -> None:
     assert "producer 0: {'acks'" in story
 
 
-@pytest.mark.parametrize("world", [ProducerWorld, ClusterWorld])
+@pytest.mark.parametrize("world", [ProducerWorld, ClusterWorld, ReadersWorld])
 @pytest.mark.parametrize("seed", [6, 8])
-def test_a_seed_tells_the_same_story_every_time(world: type[ProducerWorld] | type[ClusterWorld], seed: int) -> None:
+def test_a_seed_tells_the_same_story_every_time(world: type[World], seed: int) -> None:
     def story() -> tuple[list[str], int]:
         made = world(seed)
         events: list[str] = []
@@ -66,5 +68,5 @@ def test_a_report_counts_everything() -> None:
 
 
 def test_an_unknown_world_is_refused() -> None:
-    with pytest.raises(ConfigError, match="must be one of producer, cluster"):
+    with pytest.raises(ConfigError, match="must be one of producer, cluster, readers"):
         simulate("flat", 1)

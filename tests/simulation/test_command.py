@@ -34,8 +34,8 @@ def test_without_a_world_all_of_them_are_run_and_summed(run: Run, tmp_path: Path
     report = json.loads((tmp_path / "report.json").read_text())
     assert ran.code == 0
     assert report.keys() >= KEYS
-    assert (report["world"], report["seeds"]) == ("all", 2)
-    assert [each["world"] for each in report["worlds"]] == ["producer", "cluster"]
+    assert (report["world"], report["seeds"]) == ("all", 3)
+    assert [each["world"] for each in report["worlds"]] == ["producer", "cluster", "readers"]
     assert report["steps"] == sum(each["steps"] for each in report["worlds"])
     assert "cluster" in ran.out
 
@@ -62,4 +62,4 @@ def test_a_planted_bug_that_nobody_noticed_ends_with_exit_code_1(run: Run, monke
 def test_a_world_that_does_not_exist_is_refused(run: Run) -> None:
     ran = run("simulate", "--world", "flat")
     assert ran.code == 1
-    assert "--world flat: must be one of producer, cluster" in ran.err
+    assert "--world flat: must be one of producer, cluster, readers" in ran.err

@@ -22,6 +22,7 @@ from fairlead_kafka.core.effects import (
 )
 from fairlead_kafka.core.events import Connected, Disconnected, FileDone, Received, Sent
 from fairlead_kafka.runtime import Conditions, VirtualHost
+from fairlead_kafka.runtime.virtual_disk import PAGE_BYTES
 from fairlead_kafka.runtime.virtual_network import SOCKET_BUFFER_BYTES
 from tests.support.hosts import Stage, echo, lost
 
@@ -186,6 +187,31 @@ def test_a_power_cut_may_leave_a_part_of_what_was_being_written() -> None:
     host.advance(0)
     host.disk.cut_power("/a")
     assert host.files["/a/log"] == b"syn"
+
+
+def test_a_power_cut_may_keep_later_pages_and_lose_earlier_ones() -> None:
+    host = VirtualHost()
+    stage = Stage(host)
+    _puppet, handle = stage.puppet()
+    stage.tell(handle, FileAppend(1, "/a/log", [b"s" * 10]), FileSync(2, "/a/log"), FileAppend(3, "/a/log", [b"u" * (2 * PAGE_BYTES)]))
+    host.advance(0)
+    written = iter([True, False, True])
+    host.disk.cut_power("/a", lambda size_bytes: size_bytes, lambda: next(written))
+    first = b"s" * 10 + b"u" * (PAGE_BYTES - 10)
+    assert host.files["/a/log"] == first + bytes(PAGE_BYTES) + b"u" * 10
+
+
+def test_a_machine_with_too_many_connections_opens_no_file() -> None:
+    host = VirtualHost()
+    host.disk.descriptors_max = 0
+    stage = Stage(host)
+    puppet, handle = stage.puppet()
+    stage.tell(handle, FileAppend(1, "/a/log", [b"lost"]))
+    host.advance(0)
+    (done,) = [event for event in puppet.events if isinstance(event, FileDone)]
+    assert done.error is not None
+    assert done.error.errno == errno.EMFILE
+    assert (host.files, host.disk.without_descriptor) == ({}, 1)
 
 
 def test_a_power_cut_leaves_a_replacement_whole_or_as_if_it_had_not_begun() -> None:

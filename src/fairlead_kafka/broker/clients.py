@@ -131,6 +131,7 @@ class Clients:
             self.hold(session)
             self._broker.guard.call(session, session.serve)
 
+    @hook("clients: no more connections than max.connections")
     def _hold_listener(self) -> None:
         held = len(self.sessions) >= self._broker.settings["max.connections"]
         if held != self._listener_held:

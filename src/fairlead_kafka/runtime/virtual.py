@@ -68,6 +68,8 @@ class VirtualHost:
         """More steps than this are a fault: some machine is busy with nothing. UsageError then."""
         self.trace: Callable[[int, Handle, Event], None] | None = None
         """Called with the time for every event that a machine is given: a transcript to print or compare."""
+        self.stepped: Callable[[Machine], None] | None = None
+        """Called with every machine that has taken a step."""
         self.network = VirtualNetwork(Conditions(latency_ms), chunk_bytes, dice, self.now_ns, self._call_at, self._deliver)
         self.disk = VirtualDisk(self._call_after, self._deliver)
         network = self.network
@@ -135,6 +137,11 @@ class VirtualHost:
     def files(self) -> dict[str, bytearray]:
         """Path → content of every file."""
         return self.disk.files
+
+    @property
+    def machines(self) -> list[Machine]:
+        """All that run."""
+        return [handle.machine for handle in self._handles]
 
     def link(self, one: Handle, other: Handle) -> VirtualLink:
         """What lies between two machines: set its `latency_ms` or other `conditions`, `cut`, `heal` or `reset` it."""
@@ -207,6 +214,8 @@ class VirtualHost:
         except Exception as error:
             self._crash(handle, error)
             return
+        if self.stepped is not None:
+            self.stepped(machine)
         if handle.deadline_ns is not None:
             self._schedule(handle)
 

@@ -1,7 +1,7 @@
 """File effects on files that exist in memory only, with the answers of `runtime.disk`; and with what a power cut does to them.
 
-What is not synced is not safe: an append may be lost from any byte on, a deleted file may come back, a replacement under way is as if it
-had never begun. That is what file systems promise and no more.
+What is not synced is not safe: an append may be lost from any byte on, or any pages of it while later ones are kept, a deleted file may
+come back, a replacement under way is as if it had never begun. That is what file systems promise and no more.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from fairlead_kafka.core.effects import FileAppend, FileDelete, FileEffect, File
 from fairlead_kafka.core.events import FileDone
 from fairlead_kafka.runtime.handle import Handle
 
+PAGE_BYTES = 512
+"""What reaches the device as a whole: a sector, the least of what disks write."""
 _FAILS: dict[int, tuple[type, ...]] = {
     errno.ENOSPC: (FileAppend, FileReplace),
     errno.EROFS: (FileAppend, FileReplace, FileTruncate, FileDelete),
@@ -58,6 +60,10 @@ class VirtualDisk:
         """How long after a FileAppend its answer comes."""
         self.watch: Callable[[Handle, FileEffect], None] = lambda handle, effect: None
         """Called after every effect, before it is answered or synced: who wants the power to go at that point ends the machine there."""
+        self.descriptors_max: int | None = None
+        """A machine with so many connections cannot open a file any more: all of a process share one table. None: there is no limit."""
+        self.without_descriptor = 0
+        """Effects that failed because of that."""
         self.faults = DiskFaults()
         """Faults by script. An append that fails leaves half of itself behind, which is the worst that a real one may do."""
         self._durable_bytes: dict[str, int] = {}
@@ -84,9 +90,12 @@ class VirtualDisk:
             return
         try:
             self.faults.check(effect)
+            if self.descriptors_max is not None and len(handle.links) >= self.descriptors_max:
+                self.without_descriptor += 1
+                raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), effect.path)
             done = FileDone(effect.token, self._performers[type(effect)](effect))
         except OSError as error:
-            if isinstance(effect, FileAppend):
+            if isinstance(effect, FileAppend) and error.errno != errno.EMFILE:
                 self._tear(effect)
             done = FileDone(effect.token, None, error)
         if isinstance(effect, FileSync):
@@ -97,10 +106,11 @@ class VirtualDisk:
             self._later(self.append_ms if isinstance(effect, FileAppend) else 0.0, self._deliver, handle, done)
         self.watch(handle, effect)
 
-    def cut_power(self, folder: str, kept: Callable[[int], int] = lambda size_bytes: 0) -> None:
+    def cut_power(self, folder: str, kept: Callable[[int], int] = lambda size_bytes: 0, written: Callable[[], bool] = lambda: True) -> None:
         """All below `folder` is as after a power cut: what was not synced is gone, but for the first `kept(its size)` bytes of it.
 
-        A deletion counts as one byte: `kept(1)` says whether it stays.
+        Of these, `written()` says of each page whether it had been written back; where it had not, there are zeros. A deletion counts as
+        one byte: `kept(1)` says whether it stays.
         """
         for path in [path for path in self._replaced_files if path.startswith(folder + "/")]:
             before, self._durable_bytes[path] = self._replaced_files.pop(path)
@@ -110,6 +120,10 @@ class VirtualDisk:
         for path in [path for path in self.files if path.startswith(folder + "/")]:
             content, durable = self.files[path], self._durable_bytes.get(path, 0)
             del content[durable + kept(len(content) - durable) :]
+            for page in range(durable // PAGE_BYTES, -(-len(content) // PAGE_BYTES)):
+                first, stop = max(durable, page * PAGE_BYTES), min(len(content), (page + 1) * PAGE_BYTES)
+                if not written():
+                    content[first:stop] = bytes(stop - first)
             if not content:
                 del self.files[path]
         for path in [path for path in self._unlinked if path.startswith(folder + "/")]:

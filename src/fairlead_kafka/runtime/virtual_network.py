@@ -16,6 +16,8 @@ from fairlead_kafka.runtime.virtual_link import Conditions, VirtualLink
 FIRST_FREE_PORT = 49_152
 SOCKET_BUFFER_BYTES = 256 * KIB
 """On their way, or waiting for a reader that does not read: as much as the buffers of real sockets hold, at least."""
+ACCEPTED_AT_ONCE, ACCEPTING_NS = 16, 1_000
+"""Of the connections that waited for a listener."""
 _ANYWHERE = ("", "0.0.0.0", "::")
 _LOCAL = ("localhost", "127.0.0.1", "::1")
 
@@ -213,8 +215,12 @@ class VirtualNetwork:
         """Take no more connections."""
         key = handle.listeners.pop(listener, ("", 0))
         self._listeners.pop(key, None)
-        for waiting in self._held.pop(key, ()):
-            self._answer(*waiting)
+        for number, waiting in enumerate(self._held.pop(key, ())):
+            # Some at a time, as a real listener accepts: its machine may have it held again in between.
+            if number < ACCEPTED_AT_ONCE:
+                self._answer(*waiting)
+            else:
+                self._call_at(self._now_ns() + number // ACCEPTED_AT_ONCE * ACCEPTING_NS, self._answer, *waiting)
 
     def hold_listener(self, handle: Handle, listener: int, held: bool) -> None:
         """Let attempts to connect wait, or accept them again, those first that have waited."""
@@ -224,8 +230,12 @@ class VirtualNetwork:
         if held:
             self._held.setdefault(key, [])
             return
-        for waiting in self._held.pop(key, ()):
-            self._answer(*waiting)
+        for number, waiting in enumerate(self._held.pop(key, ())):
+            # Some at a time, as a real listener accepts: its machine may have it held again in between.
+            if number < ACCEPTED_AT_ONCE:
+                self._answer(*waiting)
+            else:
+                self._call_at(self._now_ns() + number // ACCEPTED_AT_ONCE * ACCEPTING_NS, self._answer, *waiting)
 
     def connect(self, handle: Handle, number: int, host: str, port: int) -> None:
         """Reach for whoever listens at host:port when the attempt gets there."""

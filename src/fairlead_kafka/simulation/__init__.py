@@ -24,11 +24,21 @@ goes between any two operations of a disk (`cluster_faults`). While it lives, `W
 replicas below their high watermarks, and sees that these never go back; `Committer` commits offsets. In the end the cluster has to
 become whole by itself, all replicas equal to the last byte (`replica_logs`), be killed whole, and be whole once more.
 
+World `readers` has real brokers too, and asks for what they hold in every way that clients have. A topic is compacted so that markers and
+tombstones go within the world, two partitions are deleted from at offsets within batches; records have timestamps of clocks that differ
+by minutes (`keyed_sender`, `trimmer`). Writes fail midway and heal, power cuts keep later pages and lose earlier ones, batches of old
+files rot (`rot`); connections come that say nothing or do not read (`bad_clients`), and names of every length (`long_ids`). Real
+consumers of both isolation levels read and ask for offsets all along and in the end (`reader`); what they were told is compared with what
+the applications were told (`facts`, `judge_readings`), never with a log.
+
+What machines keep twice is compared by their `check()`: after every step of some worlds, and at the end of all (`checking`).
+
 The judge asks what can be promised, and no more. Without idempotence a record may be there twice; without flushing, a power cut takes
 what was acknowledged; brokers that forget a producer while its batches are under way cannot know duplicates. What is promised is
 checked for every record, and what must not jam: once everything is healed and has calmed down, whatever is sent is delivered.
 
-A canary is a bug planted in a class for the time of a run. If its world does not notice, the world is blind where the bug sits.
+A canary is a bug planted at a named hook (`base.hooks`) for the time of a run. If its world does not notice, the world is blind where
+the bug sits.
 """
 
 from fairlead_kafka.simulation.application import Application, Handed

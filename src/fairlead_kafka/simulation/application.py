@@ -123,13 +123,15 @@ class Application:
         values: Sequence[bytes | None],
         keys: Sequence[bytes | None] | None = None,
         partitions: Sequence[int] | None = None,
+        timestamps_ms: Sequence[int] | None = None,
     ) -> Handed | None:
         """Records handed over together; `partitions`: explicit ones, -1 for none. None if buffer.memory has no room for them.
 
         UsageError if they could never fit, or if the machine has ended.
         """
         columns = RecordColumns(len(values), None if keys is None else _column(keys), _column(values))
-        columns.timestamps_ms = np.full(columns.count, self.host.now_ms(), np.int64)
+        now_ms = self.host.now_ms()
+        columns.timestamps_ms = np.full(columns.count, now_ms, np.int64) if timestamps_ms is None else np.array(timestamps_ms, np.int64)
         explicit = None if partitions is None else np.array(partitions, np.int32)
         return self.hand_over_columns(topic, columns, _size_bytes(values, keys), explicit)
 

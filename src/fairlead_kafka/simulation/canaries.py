@@ -13,6 +13,7 @@ from fairlead_kafka.base.hooks import HOOKS
 from fairlead_kafka.base.ids import NO_SEQUENCE
 from fairlead_kafka.broker.replication.rules import UNKNOWN_EPOCH
 from fairlead_kafka.simulation.model_log import NOWHERE
+from fairlead_kafka.wire.codec import forget
 
 
 @dataclass(frozen=True)
@@ -25,14 +26,20 @@ class Canary:
     """The name of the method that it replaces, in `base.hooks.HOOKS`."""
     make: Callable[[Any], Any]
     """Makes the planted method of the sound one."""
+    anew: Callable[[], None] = lambda: None
+    """Called when it has been planted, and when it is gone: has made again what was made by the other method."""
     first_seed: int = 0
     """Where to begin to look: a seed that noticed it once most likely notices it again."""
 
     @contextmanager
     def planted(self) -> Iterator[None]:
         """The bug is there inside, in this process."""
-        with HOOKS[self.hook].replaced(self.make):
-            yield
+        try:
+            with HOOKS[self.hook].replaced(self.make):
+                self.anew()
+                yield
+        finally:
+            self.anew()
 
 
 def _renumbering(put_back: Any) -> Any:
@@ -163,6 +170,38 @@ def _off_by_one(add: Any) -> Any:
     return planted
 
 
+def _doing_nothing(_: Any) -> Any:
+    return lambda *arguments: None
+
+
+def _forgetting_where_the_log_starts(_: Any) -> Any:
+    return lambda search: 0
+
+
+def _always(_: Any) -> Any:
+    return lambda *arguments: True
+
+
+def _giving_up(_: Any) -> Any:
+    return lambda search: False
+
+
+def _taking_what_is_not_there(_: Any) -> Any:
+    return lambda search, stamps: int(stamps.argmax())
+
+
+def _taking_any_string(_: Any) -> Any:
+    return lambda writer: 2**31 - 1
+
+
+def _failing_together(finish: Any) -> Any:
+    def planted(reader: Any, found: Any, done: Any) -> None:
+        wrong = next((one for one in found if isinstance(one, int)), None)
+        finish(reader, found if wrong is None else [wrong] * len(found), done)
+
+    return planted
+
+
 CANARIES = (
     Canary("retry renumbers sequences", "producer", "producer: a batch goes back into its queue", _renumbering),
     Canary("ack without an answer", "producer", "producer: a request was lost", _acknowledging_what_was_lost),
@@ -176,16 +215,39 @@ CANARIES = (
     Canary("abort commits", "producer", "producer: a transaction is ended", _always_committing),
     Canary("broker takes duplicates", "producer", "model broker: sequences are judged", _taking_duplicates),
     Canary("broker answers without writing", "producer", "model broker: a batch is appended", _answering_without_writing),
-    Canary("broker acknowledges before it has written", "cluster", "log: what waits for a write", _acknowledging_before_writing, 1),
-    Canary("broker forgets to flush", "cluster", "log: a batch is taken for writing", _never_syncing, 4),
-    Canary("follower is not cut by epoch", "cluster", "replication: where a follower's log parts from its leader's", _ignoring_epochs, 16),
     Canary(
-        "acknowledged before it is replicated", "cluster", "replication: how far the high watermark may go", _counting_only_the_leader, 32
+        "broker acknowledges before it has written", "cluster", "log: what waits for a write", _acknowledging_before_writing, first_seed=1
     ),
-    Canary("broker remembers no producers", "cluster", "log: a producer's batch is remembered", _forgetting_producers, 8),
-    Canary("commits are not fenced", "cluster", "transactions: who may end one", _hearing_former_lives, 23),
-    Canary("compaction lets the newest record of a key go", "cluster", "compaction: the newest offset of each key", _off_by_one, 2),
-    Canary("lost requests count as delivered", "cluster", "producer: a request was lost", _acknowledging_what_was_lost, 16),
+    Canary("broker forgets to flush", "cluster", "log: a batch is taken for writing", _never_syncing, first_seed=4),
+    Canary(
+        "follower is not cut by epoch",
+        "cluster",
+        "replication: where a follower's log parts from its leader's",
+        _ignoring_epochs,
+        first_seed=16,
+    ),
+    Canary(
+        "acknowledged before it is replicated",
+        "cluster",
+        "replication: how far the high watermark may go",
+        _counting_only_the_leader,
+        first_seed=32,
+    ),
+    Canary("broker remembers no producers", "cluster", "log: a producer's batch is remembered", _forgetting_producers, first_seed=8),
+    Canary("commits are not fenced", "cluster", "transactions: who may end one", _hearing_former_lives, first_seed=23),
+    Canary(
+        "compaction lets the newest record of a key go", "cluster", "compaction: the newest offset of each key", _off_by_one, first_seed=2
+    ),
+    Canary("lost requests count as delivered", "cluster", "producer: a request was lost", _acknowledging_what_was_lost, first_seed=16),
+    Canary("aborted transactions outlive their marker", "readers", "log: what compaction removed ends what was aborted", _doing_nothing),
+    Canary("a failed write stays in the cache", "readers", "log: a rewound write leaves the cache", _doing_nothing),
+    Canary("the newest of no records", "readers", "ListOffsets: the newest record of a batch, if it has one", _taking_what_is_not_there),
+    Canary("a search by time ends at an emptied batch", "readers", "ListOffsets: go on past an emptied batch", _giving_up),
+    Canary("a search by time before the log's start", "readers", "log: a log start within a batch", _forgetting_where_the_log_starts),
+    Canary("ids too long to be kept", "readers", "wire: no string is longer than an int16 can say", _taking_any_string, anew=forget),
+    Canary("a damaged batch fails all that is read with it", "readers", "reader: one damaged batch fails itself alone", _failing_together),
+    Canary("answers pile up for who does not read", "readers", "sessions: no request is begun while answers wait to be sent", _always),
+    Canary("idle connections take all descriptors", "readers", "clients: no more connections than max.connections", _doing_nothing),
 )
 """All planted bugs."""
 

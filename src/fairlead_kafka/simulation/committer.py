@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from random import Random
+from typing import NamedTuple
 
 from fairlead_kafka.base.codes import ErrorCode
-from fairlead_kafka.core.effects import Close, Connect, Effect, Write
+from fairlead_kafka.base.errors import DecodeError
+from fairlead_kafka.core.effects import Buffer, Close, Connect, Effect, Write
 from fairlead_kafka.core.events import Connected, Disconnected, Event, Received
 from fairlead_kafka.runtime import VirtualHost
 from fairlead_kafka.simulation.script import Script
@@ -26,6 +28,24 @@ DEFINITE = (ErrorCode.NONE, ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOA
 Answered = Callable[["Message | None"], None]
 
 
+Alteration = Callable[[bytes], bytes]
+
+
+class _Asked(NamedTuple):
+    api_key: ApiKey
+    version: int
+    request: bytes
+    answered: Answered
+    frames: FrameReader
+
+
+def _decoded(asked: _Asked, frame: Buffer) -> Message | None:
+    try:
+        return decode_response(asked.api_key, asked.version, memoryview(frame))
+    except DecodeError:
+        return None  # as good as none
+
+
 class Asker:
     """One connection to one broker for each request, as a machine: who asks is told the answer, or None if the connection was lost."""
 
@@ -33,15 +53,18 @@ class Asker:
         self._host = host
         self._events: list[Event] = []
         self._effects: list[Effect] = []
-        self._asked: dict[int, tuple[ApiKey, int, Message, Answered, FrameReader]] = {}
+        self._asked: dict[int, _Asked] = {}
         self._last = 0
         self._handle = host.add(self)
 
-    def ask(self, address: str, api_key: ApiKey, version: int, message: Message, answered: Answered) -> None:
-        """Ask whoever listens at host:port."""
+    def ask(
+        self, address: str, api_key: ApiKey, version: int, message: Message, answered: Answered, altered: Alteration | None = None
+    ) -> None:
+        """Ask whoever listens at host:port; `altered` makes what is sent of the encoded request."""
         name, port = address.rsplit(":", 1)
         self._last += 1
-        self._asked[self._last] = (api_key, version, message, answered, FrameReader())
+        request = b"".join(encode_request(api_key, version, 1, "asker", message))
+        self._asked[self._last] = _Asked(api_key, version, request if altered is None else altered(request), answered, FrameReader())
         self._effects.append(Connect(self._last, name, int(port)))
         self._host.wake(self._handle)
 
@@ -53,17 +76,19 @@ class Asker:
         """See `core.machine.Machine`."""
         events, self._events = self._events, []
         for event in events:
+            asked = self._asked.get(event.connection) if isinstance(event, Connected | Received | Disconnected) else None
+            if asked is None:
+                continue
             if isinstance(event, Connected):
-                api_key, version, message, _, _ = self._asked[event.connection]
-                self._effects.append(Write(event.connection, encode_request(api_key, version, 1, "asker", message)))
-            elif isinstance(event, Received) and event.connection in self._asked:
-                api_key, version, _, answered, frames = self._asked[event.connection]
-                for frame in frames.feed(event.data):
+                self._effects.append(Write(event.connection, [asked.request]))
+            elif isinstance(event, Received):
+                for frame in asked.frames.feed(event.data):
                     del self._asked[event.connection]
                     self._effects.append(Close(event.connection))
-                    answered(decode_response(api_key, version, memoryview(frame)))
-            elif isinstance(event, Disconnected) and event.connection in self._asked:
-                self._asked.pop(event.connection)[3](None)
+                    asked.answered(_decoded(asked, frame))
+            else:
+                del self._asked[event.connection]  # type: ignore[union-attr]
+                asked.answered(None)
         effects, self._effects = self._effects, []
         return effects
 

@@ -19,6 +19,9 @@ EARLY_MS = 60.0
 KINDS_MAX = 5
 """Kinds of faults in one world: few at a time, so that each comes often enough to combine with itself."""
 
+MOMENTARY = ("reset", "move", "forget", "grow", "prefer", "reassign", "hiccup", "long ids")
+"""Kinds without an end, or with one of their own."""
+
 
 @dataclass(frozen=True)
 class Fault:
@@ -85,7 +88,7 @@ class Drawing:
         at_ms = dice.random() * (self._until_ms if dice.random() < 0.8 else EARLY_MS)
         lasts_ms = min(-log(1.0 - dice.random()) * 0.25 * self._until_ms, self._until_ms - at_ms)
         what = getattr(self, f"_{kind.replace(' ', '_')}")()
-        momentary = kind in ("reset", "move", "forget", "grow", "prefer", "reassign")
+        momentary = kind in MOMENTARY
         return Fault(round(at_ms, 1), kind, tuple(what.items()), 0.0 if momentary else round(lasts_ms, 1))
 
     def _client(self) -> int:
@@ -142,6 +145,24 @@ class Drawing:
 
     def _full(self) -> dict[str, Any]:
         return {"broker": self._broker()}
+
+    def _hiccup(self) -> dict[str, Any]:
+        return {"broker": self._broker(), "how": self._dice.choice(["full", "full", "broken"]), "ms": self._dice.choice([1, 10, 100])}
+
+    def _pages(self) -> dict[str, Any]:
+        return {"broker": self._broker()}
+
+    def _rot(self) -> dict[str, Any]:
+        return {"broker": self._broker()}
+
+    def _crowd(self) -> dict[str, Any]:
+        return {"broker": self._broker(), "connections": self._dice.choice([20, 100, 300])}
+
+    def _deaf(self) -> dict[str, Any]:
+        return {"broker": self._broker(), "requests": self._dice.choice([10, 200, 800])}
+
+    def _long_ids(self) -> dict[str, Any]:
+        return {"length": self._dice.choice([0, 1, 249, 250, 32_700, 32_766, 32_767, 32_768, 40_000, 66_000])}
 
     def _torn(self) -> dict[str, Any]:
         return {"broker": self._broker(), "effects": 1 + self._dice.randrange(self._dice.choice([2, 20]))}

@@ -53,7 +53,7 @@ def identify(value: bytes) -> tuple[int, int]:
 def judge(sender: Sender, promise: Promise, contents: Contents, durable: Sequence[str]) -> list[str]:
     """Everything that is wrong with what one producer sent; `durable`: the topics that nothing acknowledged may be lost from."""
     found: list[str] = []
-    found += _unsettled_or_late(sender, promise)
+    found += unsettled_or_late(sender, promise)
     if promise.durable:
         found += _lost(sender, contents, durable)
     places = [(place, offset, serial) for place, offset, serial in _own(sender.number, contents)]
@@ -81,7 +81,8 @@ def _own(number: int, contents: Contents) -> Iterable[tuple[Place, int, int]]:
                     yield place, offset, serial
 
 
-def _unsettled_or_late(sender: Sender, promise: Promise) -> list[str]:
+def unsettled_or_late(sender: Sender, promise: Promise) -> list[str]:
+    """Records of which nobody was told what became of them, or not in time."""
     found = []
     for serial, told in enumerate(sender.told):
         if told.settled_ns < 0:

@@ -21,6 +21,8 @@ START_MS = 10_000.0
 CONTROLLER = "controller"
 CONTROLLER_PORT = 9093
 TOKEN = "of this world"
+WRITTEN_BACK_SHARE = 0.7
+"""Of the pages that a power cut leaves of what was not synced, where it leaves them in no order."""
 HERE = -1
 """In place of a broker: the controller."""
 
@@ -52,6 +54,7 @@ class RealBroker:
         """Asked to end and not ended yet; and to live again then."""
         self._effects_to_live = 0
         """After so many file effects more the power goes; 0: it does not."""
+        self._outlived = 0
         self.machine: SkewedBroker
         self.handle: Handle
         self._make()
@@ -69,15 +72,19 @@ class RealBroker:
             self._again = True
             return
         if self.handle.ended:
+            self._outlived = self.outlived
             self._make()
             self._cluster.connected(self)
         self.running = True
         self._host.submit(self.handle, StartBroker(Completion(self._started)))
 
-    def kill(self, *, power: bool = False) -> None:
-        """As `kill -9`: what was handed to the disk is there. With `power`, all that was not synced is gone, but for a part of it."""
+    def kill(self, *, power: bool = False, pages: bool = False) -> None:
+        """As `kill -9`: what was handed to the disk is there. With `power`, all that was not synced is gone, but for a part of it.
+
+        With `pages` too, what is left of that lacks some pages before its end.
+        """
         if self.running or self._ending:
-            self._end(KillBroker, self._lose_unsynced if power else lambda: None)
+            self._end(KillBroker, (lambda: self._lose_unsynced(pages)) if power else lambda: None)
 
     def stop(self) -> None:
         """In good order: what it leads is handed over first."""
@@ -126,10 +133,18 @@ class RealBroker:
         """Its time of day is so much ahead from now on."""
         self.skew_ms = self.machine.skew_ms = skew_ms
 
-    def _lose_unsynced(self) -> None:
+    def _lose_unsynced(self, pages: bool = False) -> None:
         self._effects_to_live = 0
         self._cluster.power_cuts += 1
-        self._host.disk.cut_power(self.folder, lambda size_bytes: self._dice.randrange(size_bytes + 1))
+        dice = self._dice
+        self._host.disk.cut_power(
+            self.folder, lambda size_bytes: dice.randrange(size_bytes + 1), lambda: not pages or dice.random() < WRITTEN_BACK_SHARE
+        )
+
+    @property
+    def outlived(self) -> int:
+        """Exceptions that its lives outlived, though nobody was there whose fault they could be."""
+        return self._outlived + self.machine.errors
 
     def _make(self) -> None:
         self.machine = SkewedBroker(

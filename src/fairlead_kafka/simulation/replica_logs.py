@@ -10,6 +10,7 @@ from fairlead_kafka.broker.log import Partition, ReadBatch, readable
 from fairlead_kafka.broker.log.index import BASE, LAST, MARK, PRODUCER, SIZE, TIMESTAMP
 from fairlead_kafka.core.effects import Buffer
 from fairlead_kafka.records import BatchHeader, end_marker, scan
+from fairlead_kafka.runtime import VirtualHost
 from fairlead_kafka.simulation.model_log import ModelLog, StoredBatch
 from fairlead_kafka.simulation.real_cluster import START_MS, RealBroker, RealCluster
 
@@ -36,16 +37,37 @@ def read_log(cluster: RealCluster, topics: Mapping[str, int]) -> ModelLog:
     return log
 
 
-def ends_apart(cluster: RealCluster) -> list[str]:
+def ends_apart(cluster: RealCluster, besides: Container[tuple[str, int]] = ()) -> list[str]:
     """Partitions, internal ones too, whose replicas do not end at one offset, all of it below the high watermark of each."""
     found = []
     for topic, index, image in cluster.controller.image.partitions():
+        if (topic.name, index) in besides:
+            continue
         logs = [_known(cluster.brokers[node_id], topic, index) for node_id in image.replicas]
         ends = [0 if log is None else log.log_end for log in logs]
         marks = [0 if log is None else log.high_watermark for log in logs]
         if len({*ends, *marks}) > 1:
             found.append(f"{topic.name}-{index}: the replicas {image.replicas} end at {ends}, their high watermarks are {marks}")
     return found
+
+
+def converge(host: VirtualHost, cluster: RealCluster, limit_ms: float, besides: Container[tuple[str, int]] = ()) -> list[str]:
+    """Let time go on until every replica is in sync and has what the others have; what is not so after `limit_ms`.
+
+    Partitions in `besides` are left out.
+    """
+    waited_ms = 0.0
+    while apart := _apart(cluster, besides):
+        if waited_ms >= limit_ms:
+            return [f"replicas are apart: {'; '.join(apart[:4])}"]
+        host.advance(100.0)
+        waited_ms += 100.0
+    return []
+
+
+def _apart(cluster: RealCluster, besides: Container[tuple[str, int]]) -> list[str]:
+    images = [one for one in cluster.controller.image.partitions() if (one[0].name, one[1]) not in besides]
+    return [f"{topic.name}-{number}: {image}" for topic, number, image in images if not whole(image)] or ends_apart(cluster, besides)
 
 
 def differences(cluster: RealCluster, compacted: Container[str] = ()) -> list[str]:

@@ -12,13 +12,14 @@ from typing import Any
 
 from fairlead_kafka.base.errors import ConfigError
 from fairlead_kafka.base.kernel import compile_all
-from fairlead_kafka.simulation import world_cluster, world_producer
+from fairlead_kafka.simulation import world_cluster, world_producer, world_readers
 from fairlead_kafka.simulation.canaries import Canary, canaries_of
 from fairlead_kafka.simulation.outcome import RAISED, Outcome, RunSeed
 
 WORLDS: dict[str, RunSeed] = {
     world_producer.ProducerWorld.name: world_producer.run_seed,
     world_cluster.ClusterWorld.name: world_cluster.run_seed,
+    world_readers.ReadersWorld.name: world_readers.run_seed,
 }
 """Every world by name."""
 CANARY_SEEDS = 60

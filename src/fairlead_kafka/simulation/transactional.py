@@ -66,6 +66,8 @@ class TransactionalSender(Sender):
         self.incarnations = 0
         self.former_speaks: Callable[[str, Identity], None] = lambda transactional_id, former: None
         """Called in the midst of a transaction with its transactional id and with who had that before."""
+        self.offsets_topic = "orders"
+        """Of the offsets that go with its transactions."""
         self._former: Identity | None = None
         self._idle = False
         self._stopping = False
@@ -161,7 +163,7 @@ class TransactionalSender(Sender):
         return (yield from self._end(transaction, commits))
 
     def _offsets(self, transaction: ToldTransaction) -> Operation:
-        offsets = {TopicPartition("orders", 0): OffsetAndMetadata(transaction.number)}
+        offsets = {TopicPartition(self.offsets_topic, 0): OffsetAndMetadata(transaction.number)}
         return lambda done: SendOffsets(done, self._deadline_ns(), offsets, GroupMetadata(self.group))
 
     def _end(self, transaction: ToldTransaction, commits: bool) -> Generator[float | Operation, tuple[Any, Exception | None], bool]:

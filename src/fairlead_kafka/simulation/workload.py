@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.producer import Flush
@@ -27,6 +27,15 @@ class Sending:
     size_bytes: int
     partitions: int
     """How many there are, for explicit ones."""
+
+
+class Rows(NamedTuple):
+    """What one hand-over holds. Without `timestamps_ms` all records are of now."""
+
+    values: Sequence[bytes | None]
+    keys: Sequence[bytes | None] | None = None
+    partitions: Sequence[int] | None = None
+    timestamps_ms: Sequence[int] | None = None
 
 
 @dataclass(slots=True)
@@ -173,10 +182,9 @@ class Sender:
         if self._blocked and self._blocked[0] is waiting:
             self._pump()
 
-    def _hand_over(self, sending: Sending) -> bool:
-        """False: there is no room."""
-        dice, first = self._dice, len(self.told)
-        serials = range(first, first + sending.rows)
+    def rows(self, sending: Sending, serials: range) -> Rows:
+        """The records of a hand-over, which are to have these serials."""
+        dice = self._dice
         values = [self.value(serial, sending.size_bytes) for serial in serials]
         keys: list[bytes | None] | None = None
         partitions: list[int] | None = None
@@ -185,7 +193,14 @@ class Sender:
         if sending.style in ("explicit", "mixed"):
             count = sending.partitions
             partitions = [dice.randrange(count) if sending.style == "explicit" or dice.random() < 0.3 else -1 for _ in serials]
-        handed = self._app().hand_over(sending.topic, values, keys, partitions)
+        return Rows(values, keys, partitions)
+
+    def _hand_over(self, sending: Sending) -> bool:
+        """False: there is no room."""
+        first = len(self.told)
+        rows = self.rows(sending, range(first, first + sending.rows))
+        keys, partitions = rows.keys, rows.partitions
+        handed = self._app().hand_over(sending.topic, rows.values, keys, partitions, rows.timestamps_ms)
         if handed is None:
             return False
         by_key = not self._app().settings["partitioner.ignore.keys"]

@@ -10,6 +10,7 @@ from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.producer import Stop
 from fairlead_kafka.runtime import Conditions, VirtualHost
 from fairlead_kafka.simulation.application import Application
+from fairlead_kafka.simulation.checking import begin_checking, check_all
 from fairlead_kafka.simulation.drawing import LATE, draw_config, draw_sending
 from fairlead_kafka.simulation.fault_plan import Drawing, Fault, Place, described
 from fairlead_kafka.simulation.faults import Faults
@@ -50,6 +51,7 @@ class World:
         chunk_bytes = dice.choice([None, None, None, 37])
         self.host = VirtualHost(latency_ms=self.calm.latency_ms, chunk_bytes=chunk_bytes, dice=self.new_dice())
         self.host.steps_max = STEPS_MAX
+        self.checks = begin_checking(self.host, seed)
         self.script = Script(self.host)
         self.senders: list[Sender] = []
         self.configs: list[dict[str, Any]] = []
@@ -110,6 +112,7 @@ class World:
             self._live()
             self._settle()
             self._judge()
+            check_all(self.host)
         outcome.steps = self.host.steps
         outcome.records = sum(len(sender.told) for sender in self.senders)
         outcome.acknowledged = sum(told.acknowledged for sender in self.senders for told in sender.told)
@@ -131,6 +134,10 @@ class World:
             sender = TransactionalSender(number, self.script, self.new_dice(), self.outcome.violated, self._start, self._draw_for)
         else:
             sender = Sender(number, self.script, self.new_dice(), self.outcome.violated)
+        self.enter(sender, config)
+
+    def enter(self, sender: Sender, config: dict[str, Any]) -> None:
+        """Take one who sends into the world, with a producer of this configuration."""
         self.senders.append(sender)
         self.configs.append(config)
         sender.attach(self._start(sender))
@@ -156,6 +163,7 @@ class World:
 
     def _described(self) -> str:
         what = f"  {self.brokers} brokers, topics {', '.join(f'{name} ({count})' for name, count in self.topics())}, {self.calm}"
+        what += ", checked after every step" if self.checks else ""
         return "\n".join([what, *(f"  producer {number}: {config}" for number, config in enumerate(self.configs)), described(self.plan)])
 
     def _live(self) -> None:
@@ -202,6 +210,7 @@ class World:
                 if told.error is not None:
                     violated(f"{sender.name}: record {serial}, sent when all was well again, failed: {told.error}")
         self._idle()
+        check_all(self.host)
         self._close()
 
     def _wait(self, done: Callable[[], bool], limit_ms: float) -> None:
@@ -238,7 +247,7 @@ class World:
             found += judge(sender, promise, contents, durable)
             if isinstance(sender, TransactionalSender):
                 found += judge_transactions(sender, seen, offsets, durable)
-            found += _accounts(sender)
+            found += accounts(sender)
             for told in sender.told:
                 outcome.note(f"{told.settled_ns} {told.partition} {told.offset} {told.error}")
         for violation in found:
@@ -252,7 +261,8 @@ def application_of(sender: Sender) -> Application:
     return sender.application
 
 
-def _accounts(sender: Sender) -> list[str]:
+def accounts(sender: Sender) -> list[str]:
+    """Memory and counters that did not come back."""
     account, machine = application_of(sender).account, application_of(sender).machine
     found = []
     if account.free_bytes != account.total_bytes:

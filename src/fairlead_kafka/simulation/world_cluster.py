@@ -22,7 +22,7 @@ from fairlead_kafka.simulation.keyed_writer import CONFIGS, TOPIC, KeyedWriter
 from fairlead_kafka.simulation.model_log import ModelLog
 from fairlead_kafka.simulation.outcome import Outcome
 from fairlead_kafka.simulation.real_cluster import RealCluster
-from fairlead_kafka.simulation.replica_logs import differences, ends_apart, read_log, whole
+from fairlead_kafka.simulation.replica_logs import converge, differences, read_log
 from fairlead_kafka.simulation.transactional import TransactionalSender
 from fairlead_kafka.simulation.watcher import Watcher
 from fairlead_kafka.simulation.world import World
@@ -156,6 +156,10 @@ class ClusterWorld(World):
         self.outcome.note(f"{self.watcher.read} {self.committer.acknowledged}")
         return log
 
+    def _converge(self, when: str) -> None:
+        for apart in converge(self.host, self.cluster, CONVERGENCE_MS):
+            self.outcome.violated(f"{CONVERGENCE_MS:g} ms {when}, {apart}")
+
     def committed_offsets(self) -> dict[str, dict[tuple[str, int], int]]:
         """See `World`: as the coordinators have them, after the brokers were started once more."""
         offsets = {}
@@ -167,20 +171,6 @@ class ClusterWorld(World):
                 else:
                     offsets[sender.group] = {("orders", 0): offset}
         return offsets
-
-    def _converge(self, when: str) -> None:
-        """Let time go on until every replica is in sync and has what the others have."""
-        waited_ms = 0.0
-        while apart := self._apart():
-            if waited_ms >= CONVERGENCE_MS:
-                self.outcome.violated(f"{CONVERGENCE_MS:g} ms {when}, replicas are apart: {'; '.join(apart[:4])}")
-                return
-            self.host.advance(100.0)
-            waited_ms += 100.0
-
-    def _apart(self) -> list[str]:
-        images = self.cluster.controller.image.partitions()
-        return [f"{topic.name}-{number}: {image}" for topic, number, image in images if not whole(image)] or ends_apart(self.cluster)
 
 
 def run_seed(seed: int) -> Outcome:

@@ -1,0 +1,104 @@
+"""What is known of the records of a world once it is over: by what their applications were told, never by what a log says."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from typing import NamedTuple
+
+from fairlead_kafka.simulation.keyed_sender import COMPACTED, KeyedSender, Wrote
+from fairlead_kafka.simulation.reader import Place, Read
+from fairlead_kafka.simulation.transactional import Outcome, TransactionalSender
+
+NEVER_NS = 1 << 62
+
+
+class Verdict(Enum):
+    """Whether a record counts for readers of what is committed."""
+
+    COUNTS = "counts"
+    ABORTED = "is of an aborted transaction"
+    OPEN = "is of a transaction that was committed or aborted"
+
+
+class Fact(NamedTuple):
+    """One record that was acknowledged, at its offset."""
+
+    offset: int
+    wrote: Wrote
+    verdict: Verdict
+    settled_ns: int
+
+    def __str__(self) -> str:
+        return f"{self.wrote.key!r}: {self.wrote.value!r} of {self.wrote.timestamp_ms} at {self.offset}, which {self.verdict.value}"
+
+
+class Facts:
+    """All that is known. `trimmed`: place → the greatest offset that somebody asked to delete records before."""
+
+    def __init__(self, senders: Sequence[KeyedSender], trimmed: Mapping[Place, int]) -> None:
+        self.trimmed = trimmed
+        self.by_place: dict[Place, dict[int, Fact]] = defaultdict(dict)
+        self._doubtful: dict[str, dict[bytes, tuple[Wrote, Verdict]]] = defaultdict(dict)
+        """Topic → value → a record that nobody was told the offset of: it may be there or not."""
+        self._doubtful_keys: set[tuple[str, bytes]] = set()
+        """(topic, key) of those that may count."""
+        self._doubtful_tombstones: set[tuple[str, bytes, bool]] = set()
+        """(topic, key, it may count)."""
+        self.twice: list[str] = []
+        for sender in senders:
+            self._take(sender)
+        self._last: dict[tuple[Place, bytes], int] = {}
+        for place, facts in self.by_place.items():
+            for fact in facts.values():
+                if fact.verdict is not Verdict.ABORTED:
+                    self._last[place, fact.wrote.key] = max(fact.offset, self._last.get((place, fact.wrote.key), -1))
+
+    def at(self, place: Place, offset: int) -> Fact | None:
+        """What was acknowledged there."""
+        return self.by_place[place].get(offset)
+
+    def stays(self, place: Place, fact: Fact) -> bool:
+        """True if nothing takes it out of the log: whoever reads past it is given it."""
+        if fact.verdict is not Verdict.COUNTS or fact.offset < self.trimmed.get(place, 0):
+            return False
+        if place[0] != COMPACTED:
+            return True
+        key = fact.wrote.key
+        return fact.wrote.value is not None and self._last[place, key] == fact.offset and (place[0], key) not in self._doubtful_keys
+
+    def may_be(self, topic: str, read: Read, committed: bool) -> bool:
+        """True if `read` is a record of which nobody was told; `committed`: one that counts."""
+        if read.value is None:
+            return any((topic, read.key, counts) in self._doubtful_tombstones for counts in ((True,) if committed else (True, False)))
+        wrote, verdict = self._doubtful[topic].get(read.value, (None, Verdict.ABORTED))
+        return wrote == (read.key, read.value, read.timestamp_ms) and not (committed and verdict is Verdict.ABORTED)
+
+    def _take(self, sender: KeyedSender) -> None:
+        verdicts = _verdicts(sender)
+        for serial, told in enumerate(sender.told):
+            wrote, verdict = sender.wrote[serial], verdicts.get(serial, Verdict.COUNTS)
+            if told.acknowledged and told.offset >= 0:
+                facts = self.by_place[told.topic, told.partition]
+                if told.offset in facts:
+                    self.twice.append(f"two records were acknowledged in {told.topic}-{told.partition} at {told.offset}")
+                facts[told.offset] = Fact(told.offset, wrote, verdict, told.settled_ns)
+                continue
+            if verdict is not Verdict.ABORTED:
+                self._doubtful_keys.add((told.topic, wrote.key))
+            if wrote.value is None:
+                self._doubtful_tombstones.add((told.topic, wrote.key, verdict is not Verdict.ABORTED))
+            else:
+                self._doubtful[told.topic][wrote.value] = wrote, verdict
+
+
+def _verdicts(sender: KeyedSender) -> dict[int, Verdict]:
+    """Serial → verdict, for records of transactions."""
+    verdicts: dict[int, Verdict] = {}
+    if isinstance(sender, TransactionalSender):
+        for transaction in sender.transactions:
+            kind = {Outcome.COMMITTED: Verdict.COUNTS, Outcome.ABORTED: Verdict.ABORTED}.get(transaction.outcome, Verdict.OPEN)
+            stop = transaction.stop if transaction.stop >= 0 else len(sender.told)
+            verdicts.update(dict.fromkeys(range(transaction.first, stop), kind))
+    return verdicts

@@ -1,0 +1,50 @@
+"""Applications of world `readers`: every record has a key and a timestamp of a clock that is not everybody's, and some are tombstones."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any, NamedTuple
+
+from fairlead_kafka.simulation.transactional import TransactionalSender
+from fairlead_kafka.simulation.workload import Rows, Sender, Sending
+
+COMPACTED = "states"
+KEYS = tuple(b"key %d" % number for number in range(4))
+TOMBSTONE_SHARE = 0.15
+SKEWS_MS = (0, 0, -600_000, -2_000, 2_000, 600_000)
+JITTER_MS = 40
+"""Of the records of one hand-over: their times are in no order."""
+
+
+class Wrote(NamedTuple):
+    """What one record says."""
+
+    key: bytes
+    value: bytes | None
+    timestamp_ms: int
+
+
+class KeyedSender(Sender):
+    """Writes down what it wrote, by serial."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.wrote: dict[int, Wrote] = {}
+        self.skew_ms = 0
+        """How much its clock is ahead."""
+
+    def rows(self, sending: Sending, serials: range) -> Rows:
+        """See `Sender`."""
+        now_ms = self._app().host.now_ms() + self.skew_ms
+        rows = [self._row(self._dice, serial, sending, now_ms) for serial in serials]
+        self.wrote.update(zip(serials, rows, strict=True))
+        return Rows([row.value for row in rows], [row.key for row in rows], None, [row.timestamp_ms for row in rows])
+
+    def _row(self, dice: Random, serial: int, sending: Sending, now_ms: int) -> Wrote:
+        deletes = sending.topic == COMPACTED and dice.random() < TOMBSTONE_SHARE
+        timestamp_ms = now_ms + dice.choice([0, 0, dice.randrange(-JITTER_MS, JITTER_MS)])
+        return Wrote(dice.choice(KEYS), None if deletes else self.value(serial, sending.size_bytes), timestamp_ms)
+
+
+class KeyedTransactionalSender(KeyedSender, TransactionalSender):
+    """Likewise, in transactions."""

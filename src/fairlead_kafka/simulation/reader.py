@@ -1,0 +1,166 @@
+"""Who reads: real consumer machines that look at one partition at a time, from an offset to its end, and ask for offsets by time.
+
+A look asks for the end and the start of the log, for the first record at or after each of some times, for the newest record, and then reads
+from an offset to the end that was told. What it was told is written down, and judged once the world is over (`judge_readings`): only then
+is it known which transactions were committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any, NamedTuple
+
+from fairlead_kafka.base.config_client import CLIENT_CONFIGS
+from fairlead_kafka.base.errors import FairleadError
+from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.base.units import ms_to_ns
+from fairlead_kafka.consumer import Assign, Chunk, ConsumerMachine, FindOffsets, OffsetAndTimestamp, Seek, Take, decode_chunk
+from fairlead_kafka.core.partition_offsets import EARLIEST, LATEST, MAX_TIMESTAMP
+from fairlead_kafka.records import scan
+from fairlead_kafka.runtime import VirtualHost
+from fairlead_kafka.simulation.workload import Completion
+
+TAKE_BYTES = 1 << 20
+Place = tuple[str, int]
+
+
+class Read(NamedTuple):
+    """One record that a reader was given."""
+
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    timestamp_ms: int
+
+
+@dataclass
+class Look:
+    """What one look at a partition is to ask, and what it was told."""
+
+    place: Place
+    committed: bool
+    """It reads with isolation.level=read_committed."""
+    begun_ns: int
+    seek: int = 0
+    times_ms: Sequence[int] | None = ()
+    """None: nothing is asked by time, nor for the newest."""
+    end: int = -1
+    """What ListOffsets named as the latest offset before anything was read."""
+    start: int = -1
+    """Likewise the earliest."""
+    found: dict[int, OffsetAndTimestamp | None] = field(default_factory=dict)
+    """Time, or MAX_TIMESTAMP → what ListOffsets said."""
+    records: list[Read] = field(default_factory=list)
+    markers: list[tuple[int, int]] = field(default_factory=list)
+    """(offset, timestamp) of the markers of transactions that were passed."""
+    position: int = -1
+    """Up to where it read; -1: it did not begin to."""
+    error: FairleadError | None = None
+    """Why it came to no end."""
+    stopped_ns: int = -1
+
+    @property
+    def whole(self) -> bool:
+        """It read up to the end that it was told."""
+        return self.error is None and self.position >= self.end >= 0
+
+    def __str__(self) -> str:
+        level = "read_committed" if self.committed else "read_uncommitted"
+        return f"{level} look at {self.place[0]}-{self.place[1]}, begun at {self.begun_ns / 1e6:.1f} ms"
+
+
+Steps = Generator[Callable[[Completion], object], tuple[Any, "Exception | None"], None]
+
+
+class Reader:
+    """One consumer. `look` begins a look; `look.stopped_ns` says that it is over."""
+
+    def __init__(self, host: VirtualHost, bootstrap_servers: str, committed: bool, dice: Random) -> None:
+        config = {
+            "bootstrap.servers": bootstrap_servers,
+            "isolation.level": "read_committed" if committed else "read_uncommitted",
+            "auto.offset.reset": "none",
+            "fetch.max.wait.ms": 40,
+            "request.timeout.ms": 400,
+            "fetch.max.bytes": dice.choice([500, 5_000, 1_000_000]),
+            "max.partition.fetch.bytes": dice.choice([300, 3_000, 1_000_000]),
+            "reconnect.backoff.max.ms": 100,
+            "retry.backoff.ms": 20,
+            "retry.backoff.max.ms": 100,
+            "socket.connection.setup.timeout.ms": 200,
+        }
+        self.committed = committed
+        self.looks: list[Look] = []
+        self._host = host
+        self.machine = ConsumerMachine(CLIENT_CONFIGS.parse("consumer", config), dice)
+        self.handle = host.add(self.machine)
+
+    @property
+    def idle(self) -> bool:
+        """No look is under way."""
+        return not self.looks or self.looks[-1].stopped_ns >= 0
+
+    def look(self, place: Place, seek: int, times_ms: Sequence[int] | None, patience_ms: float) -> Look:
+        """Begin a look at a partition, which gives up after `patience_ms`. Only when `idle`."""
+        look = Look(place, self.committed, self._host.now_ns(), seek, times_ms)
+        self.looks.append(look)
+        self._go_on(self._looking(look, self._host.now_ns() + ms_to_ns(patience_ms)), None, None)
+        return look
+
+    def _go_on(self, steps: Steps, value: Any, error: Exception | None) -> None:
+        try:
+            operation = next(steps) if (value, error) == (None, None) else steps.send((value, error))
+        except StopIteration:
+            return
+        self._host.submit(self.handle, operation(Completion(lambda value, error: self._go_on(steps, value or (), error))))
+
+    def _looking(self, look: Look, deadline_ns: int) -> Steps:
+        partition = TopicPartition(*look.place)
+        for asked in (LATEST, EARLIEST, *(() if look.times_ms is None else (MAX_TIMESTAMP, *look.times_ms))):
+            answer, error = yield lambda done, asked=asked: FindOffsets(done, deadline_ns, {partition: asked})  # type: ignore[misc]
+            if self._failed(look, error):
+                return
+            look.found[asked] = answer[partition]
+        latest, earliest = look.found.pop(LATEST), look.found.pop(EARLIEST)
+        assert latest is not None
+        assert earliest is not None
+        look.end, look.start = latest.offset, earliest.offset
+        _, error = yield lambda done: Assign(done, [partition])
+        if self._failed(look, error):
+            return
+        look.position = max(look.seek, look.start)
+        generations, error = yield lambda done: Seek(done, {partition: look.position})
+        while error is None and look.position < look.end:
+            chunks, error = yield lambda done: Take(done, deadline_ns, TAKE_BYTES)
+            if error is None:
+                error = self._taken(look, [chunk for chunk in chunks if chunk.generation == generations[partition]])
+            if error is None and self._host.now_ns() >= deadline_ns:
+                error = FairleadError(f"it came no further than {look.position} of {look.end}")
+        if not self._failed(look, error):
+            yield lambda done: Assign(done, [])
+            look.stopped_ns = self._host.now_ns()
+
+    def _failed(self, look: Look, error: Exception | None) -> bool:
+        if error is None:
+            return False
+        if not isinstance(error, FairleadError):
+            raise error
+        look.error, look.stopped_ns = error, self._host.now_ns()
+        return True
+
+    def _taken(self, look: Look, chunks: Sequence[Chunk]) -> FairleadError | None:
+        for chunk in chunks:
+            try:
+                decoded = decode_chunk(chunk, check_crcs=True)
+                if not self.committed:
+                    headers = [header for header in scan(chunk.data) if header.control and header.base_offset >= chunk.start]
+                    look.markers += [(header.base_offset, header.max_timestamp_ms) for header in headers]
+            except FairleadError as error:
+                return error
+            keys: Sequence[bytes | None] = [None] * decoded.count if decoded.keys is None else decoded.keys.to_list()
+            rows = zip(decoded.offsets.tolist(), keys, decoded.values.to_list(), decoded.timestamps_ms.tolist(), strict=True)
+            look.records += [Read(*row) for row in rows]
+            look.position = chunk.next_offset
+        return None

@@ -1,0 +1,78 @@
+"""Bytes that rot in the middle of old files, and who knows where: just these batches may be unreadable, on just these brokers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+from typing import NamedTuple
+
+from fairlead_kafka.broker.log.checkpoint import Checkpoint, Place
+from fairlead_kafka.broker.log.index import Location
+from fairlead_kafka.broker.log.recovery import CHECKPOINT_NAMES
+from fairlead_kafka.runtime import VirtualHost
+from fairlead_kafka.simulation.real_cluster import RealBroker, RealCluster
+
+RECORDS_AT = 61
+"""Where the records of a batch begin; before that a wrong byte may make another batch of it."""
+
+
+class Rotten(NamedTuple):
+    """A batch that cannot be read any more."""
+
+    node_id: int
+    topic: str
+    partition: int
+    base_offset: int
+    last_offset: int
+
+
+class Rot:
+    """Damages batches of `topics`, that a checkpoint has seen synced: a start reads nothing before it."""
+
+    def __init__(self, host: VirtualHost, cluster: RealCluster, topics: tuple[str, ...], dice: Random) -> None:
+        self._host = host
+        self._cluster = cluster
+        self._topics = topics
+        self._dice = dice
+        self.found: list[Rotten] = []
+
+    def begin(self, broker: RealBroker) -> Rotten | None:
+        """Turn one bit of one batch on the disk of a broker that is down; None if nothing of it is old enough."""
+        candidates = list(self._old(broker))
+        if not candidates:
+            return None
+        rotten, location = self._dice.choice(candidates)
+        content = self._host.files[self._path(broker, location.file)]
+        content[location.position + RECORDS_AT + self._dice.randrange(location.size_bytes - RECORDS_AT)] ^= 1
+        self.found.append(rotten)
+        return rotten
+
+    def in_place(self, place: tuple[str, int]) -> list[Rotten]:
+        """The batches of a partition that some broker cannot read, by offset."""
+        return sorted({one for one in self.found if (one.topic, one.partition) == place}, key=lambda one: one.base_offset)
+
+    def places(self) -> set[tuple[str, int]]:
+        """Partitions of which some broker cannot read all: who lacks it there cannot get it."""
+        return {(one.topic, one.partition) for one in self.found}
+
+    def _old(self, broker: RealBroker) -> Iterator[tuple[Rotten, Location]]:
+        place = self._checkpoint(broker)
+        if place is None:
+            return
+        for topic in self._topics:
+            image = self._cluster.controller.image.topics[topic]
+            for partition in range(len(image.partitions)):
+                log = broker.machine.logs.known(image.topic_id, partition)
+                for number in range(0 if log is None else len(log.index) - 1):
+                    assert log is not None
+                    location, index = log.index.location(number), log.index
+                    if (location.file, location.position + location.size_bytes) <= (place.file, place.position):
+                        yield Rotten(broker.node_id, topic, partition, index.base_offset(number), index.last_offset(number)), location
+
+    def _checkpoint(self, broker: RealBroker) -> Place | None:
+        paths = [f"{broker.folder}/log/{name}" for name in CHECKPOINT_NAMES]
+        places = [Checkpoint(bytes(self._host.files[path])).place for path in paths if path in self._host.files]
+        return min(places, key=lambda place: place.sequence, default=None)  # whichever is used, it saw what the older one saw
+
+    def _path(self, broker: RealBroker, file: int) -> str:
+        return f"{broker.folder}/log/{file:012d}.log"

@@ -1,0 +1,234 @@
+"""World `readers`: what brokers hold, asked for in every way that clients have, while it is compacted, deleted, damaged and lost.
+
+Topic "states" is compacted, often and much, and markers and tombstones go within the world; topic "events" is deleted from the front, at
+offsets within batches. All records have keys, and timestamps of clocks that differ by minutes; most come in transactions. Readers of both
+isolation levels read from offsets and ask for offsets by time all along and in the end; who judges them knows what applications were told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+from typing import Any
+
+from fairlead_kafka.broker.controller import CreateTopics, NewTopic
+from fairlead_kafka.simulation.checking import check_all
+from fairlead_kafka.simulation.cluster_faults import APPEND_MS, SYNC_MS
+from fairlead_kafka.simulation.drawing import draw_config
+from fairlead_kafka.simulation.facts import Facts
+from fairlead_kafka.simulation.faults import Faults
+from fairlead_kafka.simulation.judge import unsettled_or_late
+from fairlead_kafka.simulation.judge_readings import judge_look, judge_still
+from fairlead_kafka.simulation.keyed_sender import COMPACTED, SKEWS_MS, KeyedSender, KeyedTransactionalSender
+from fairlead_kafka.simulation.outcome import Outcome
+from fairlead_kafka.simulation.reader import Look, Place, Reader
+from fairlead_kafka.simulation.readers_faults import ANYWHERE, TOGETHER, ReadersFaults
+from fairlead_kafka.simulation.real_cluster import RealCluster
+from fairlead_kafka.simulation.replica_logs import converge
+from fairlead_kafka.simulation.trimmer import Trimmer
+from fairlead_kafka.simulation.workload import Told
+from fairlead_kafka.simulation.world import World, accounts
+
+EVENTS = "events"
+BROKERS = (1, 2, 3, 3)
+CONVERGENCE_MS = 15_000.0
+LOOK_MS = 150.0
+"""Between two looks of one reader, about."""
+PATIENCE_MS = 2_500.0
+TIMES_PER_LOOK = 2
+TIMES_IN_THE_END = 10
+TRANSACTIONAL_SHARE = 0.6
+CONNECTIONS_MAX, DESCRIPTORS_MAX = 100, 150
+"""Of one broker: what it accepts, and what its process may have open; between them lie files, and its own connections to others."""
+STILL_MS = 800.0
+"""Within this, once nothing is written, everything is compacted that will be."""
+
+
+class ReadersWorld(World):
+    """One seed of the world."""
+
+    name = "readers"
+    faults_max = 8
+    producers_max = 4
+    latencies_ms = (0.1, 1.0, 3.0)
+    idle_steps_max = 2_000
+
+    def build(self) -> int:
+        """Real brokers, running, two topics, and who reads."""
+        dice = self.dice
+        brokers = dice.choice(BROKERS)
+        self.flushed = brokers == 1 or dice.random() < 0.5
+        self.host.disk.sync_ms, self.host.disk.append_ms = SYNC_MS, APPEND_MS
+        config = {
+            "offsets.topic.num.partitions": 1,
+            "transaction.state.log.num.partitions": 1,
+            "offsets.topic.replication.factor": brokers,
+            "transaction.state.log.replication.factor": brokers,
+            "transaction.state.log.min.isr": min(2, brokers),
+            "default.replication.factor": brokers,
+            "min.insync.replicas": min(2, brokers),
+            "replica.lag.time.max.ms": dice.choice([150, 600]),
+            "log.cleaner.backoff.ms": dice.choice([60, 150]),
+            "log.cleaner.min.cleanable.ratio": 0.01,
+            "log.flush.offset.checkpoint.interval.ms": 300,
+            "broker.session.timeout.ms": 600,
+            "broker.heartbeat.interval.ms": 150,
+            "group.min.session.timeout.ms": 100,
+            "group.initial.rebalance.delay.ms": 0,
+            "max.connections": CONNECTIONS_MAX,
+        }
+        if self.flushed:
+            config["log.flush.interval.messages"] = 1
+        self.cluster = RealCluster(self.host, brokers, config, self.new_dice)
+        self.host.disk.descriptors_max = DESCRIPTORS_MAX
+        self.cluster.start()
+        compacting = {"cleanup.policy": "compact", "delete.retention.ms": dice.choice(["100", "400"])}
+        self._create(COMPACTED, 1, brokers, compacting)
+        self._create(EVENTS, 2, brokers, {})
+        self.addresses = [broker.address for broker in self.cluster.brokers]
+        self.readers = [Reader(self.host, self.bootstrap_servers(), committed, self.new_dice()) for committed in (False, True)]
+        self._reading = self.new_dice()
+        self._looks_on = True
+        self.trimmer = Trimmer(self.host, self.script, self.addresses, self.new_dice(), self._to_trim)
+        return brokers
+
+    def _create(self, name: str, partitions: int, replicas: int, configs: dict[str, str]) -> None:
+        def created(result: Any, error: Exception | None) -> None:
+            failed = error or next((one for one in result if isinstance(one, Exception)), None)
+            if failed is not None:
+                raise failed
+
+        self.cluster.controller.decide(CreateTopics([NewTopic(name, partitions, replicas, configs=configs)]), created)
+
+    def add_producer(self, number: int) -> None:
+        """See `World`."""
+        dice = self.dice
+        config = draw_config(dice) | {"acks": "all", "enable.idempotence": True, "delivery.timeout.ms": 30_000}
+        config["bootstrap.servers"] = self.bootstrap_servers()
+        sender: KeyedSender
+        if dice.random() < TRANSACTIONAL_SHARE:
+            config |= {"transactional.id": f"id-{number}", "transaction.timeout.ms": dice.choice([60_000, 60_000, 900])}
+            violated = self.outcome.violated
+            sender = KeyedTransactionalSender(number, self.script, self.new_dice(), violated, self._start, self._draw_for)
+            sender.offsets_topic = EVENTS
+        else:
+            sender = KeyedSender(number, self.script, self.new_dice(), self.outcome.violated)
+        sender.skew_ms = dice.choice(SKEWS_MS)
+        self.enter(sender, config)
+
+    def bootstrap_servers(self) -> str:
+        """See `World`."""
+        return self.cluster.bootstrap_servers
+
+    def topics(self) -> Sequence[tuple[str, int]]:
+        """See `World`."""
+        return [(COMPACTED, 1), (EVENTS, 2)]
+
+    def faults(self) -> Faults:
+        """See `World`."""
+        places, violated = [(topic, index) for topic, count in self.topics() for index in range(count)], self.outcome.violated
+        self.ills = ReadersFaults(
+            self.host, self.script, self.cluster, self.senders, self.calm, self.new_dice(), self.flushed, places, violated
+        )
+        return self.ills
+
+    def kinds(self) -> Sequence[str]:
+        """See `World`."""
+        return ANYWHERE if len(self.cluster.brokers) == 1 else TOGETHER
+
+    # Life
+
+    def _live(self) -> None:
+        for reader in self.readers:
+            self._look(reader)
+        self.trimmer.begin()
+        super()._live()
+
+    def _settle(self) -> None:
+        self._looks_on = False
+        self.trimmer.finish()
+        super()._settle()
+
+    def _look(self, reader: Reader) -> None:
+        """Have a reader look somewhere, and again a little later."""
+        dice = self._reading
+        if self._looks_on and reader.idle:
+            topic, partitions = dice.choice(list(self.topics()))
+            place = (topic, dice.randrange(partitions))
+            newest = max((told.offset for told in self._told(place)), default=0)
+            seek = 0 if dice.random() < 0.5 else dice.randrange(newest + 1)
+            reader.look(place, seek, self._times(place, dice, TIMES_PER_LOOK), PATIENCE_MS)
+        if self._looks_on:
+            self.script.after(LOOK_MS * (0.5 + dice.random()), self._look, reader)
+
+    def _told(self, place: Place) -> list[Told]:
+        """Of all records that were acknowledged there."""
+        told = (told for sender in self.senders for told in sender.told)
+        return [one for one in told if one.acknowledged and one.offset >= 0 and (one.topic, one.partition) == place]
+
+    def _times(self, place: Place, dice: Random, count: int) -> list[int]:
+        """Times to ask for: of records that were written to the topic, or a little beside them."""
+        written = [
+            wrote.timestamp_ms
+            for sender in self._keyed()
+            for told, wrote in zip(sender.told, sender.wrote.values(), strict=False)
+            if told.topic == place[0]
+        ]
+        return [dice.choice(written) + dice.choice([-1, 0, 1]) for _ in range(count)] if written else []
+
+    def _keyed(self) -> list[KeyedSender]:
+        return [sender for sender in self.senders if isinstance(sender, KeyedSender)]
+
+    def _to_trim(self, dice: Random) -> tuple[Place, int] | None:
+        place = (EVENTS, dice.randrange(2))
+        offsets = sorted(told.offset for told in self._told(place))
+        return (place, dice.choice(offsets[: 1 + len(offsets) // 2])) if offsets else None
+
+    # Judgement
+
+    def _judge(self) -> None:
+        violated = self.outcome.violated
+        still = []
+        for when in ("once all was well again", "after all brokers were killed and started once more"):
+            for apart in converge(self.host, self.cluster, CONVERGENCE_MS, self.ills.rot.places()):
+                violated(f"{CONVERGENCE_MS:g} ms {when}: {apart}")
+            self.host.advance(STILL_MS)
+            check_all(self.host)
+            still += [self._look_at(place) for place in self.ills.places]
+            for broker in self.cluster.brokers:
+                broker.kill()
+            self.host.run_until(lambda: not self.cluster.controller.image.alive(), CONVERGENCE_MS)
+            self.cluster.start()
+        facts = Facts(self._keyed(), self.trimmer.asked)
+        found = facts.twice + [what for looks in still for what in judge_still(looks, self.ills.rot.in_place(looks[0].place))]
+        found += [what for reader in self.readers for look in reader.looks for what in judge_look(look, facts)]
+        found += [what for looks in still for what in self._untrimmed(looks[0])]
+        for sender, promise in zip(self.senders, self._promises, strict=True):
+            found += [*unsettled_or_late(sender, promise), *accounts(sender)]
+        found += [f"broker {one.node_id} outlived {one.outlived} exceptions" for one in self.cluster.brokers if one.outlived]
+        if self.host.disk.without_descriptor:
+            found.append(f"{self.host.disk.without_descriptor} times a broker had no descriptor left for a file")
+        for what in found:
+            violated(what)
+        looks = [look for reader in self.readers for look in reader.looks]
+        self.outcome.note(f"{self.host.steps} {self.host.now_ns()} {[(str(look), look.found, look.records) for look in looks]}")
+
+    def _look_at(self, place: Place) -> list[Look]:
+        """At a partition from its start, with both isolation levels; and from behind each batch that cannot be read."""
+        rotten = self.ills.rot.in_place(place)
+        looks = []
+        for seek in (0, *(one.last_offset + 1 for one in rotten)):
+            times = None if rotten else self._times(place, self._reading, TIMES_IN_THE_END)
+            looks += [reader.look(place, seek, times, CONVERGENCE_MS) for reader in self.readers]
+            self.host.run_until(lambda: all(reader.idle for reader in self.readers), 2 * CONVERGENCE_MS)
+        return looks
+
+    def _untrimmed(self, look: Look) -> list[str]:
+        # What a power cut takes back of the log's start is told by nobody.
+        done = 0 if self.cluster.power_cuts else self.trimmer.done.get(look.place, 0)
+        return [f"{look}: it was told that the log starts at {look.start}, but all before {done} was deleted"] if look.start < done else []
+
+
+def run_seed(seed: int) -> Outcome:
+    """Run one seed of world `readers`."""
+    return ReadersWorld(seed).run()

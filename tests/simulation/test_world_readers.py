@@ -1,0 +1,93 @@
+"""World `readers` (compaction, transactions, deletion, damage, bad clients; readers of every kind): fixed seeds, and a fresh one."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from fairlead_kafka.consumer import OffsetAndTimestamp
+from fairlead_kafka.simulation.facts import Facts
+from fairlead_kafka.simulation.judge_readings import judge_look, judge_still
+from fairlead_kafka.simulation.keyed_sender import Wrote
+from fairlead_kafka.simulation.reader import Look, Read
+from fairlead_kafka.simulation.rot import Rotten
+from fairlead_kafka.simulation.workload import Told
+from fairlead_kafka.simulation.world_readers import run_seed
+
+SEEDS = 8
+BLOCK = 4
+PLACE = ("states", 0)
+
+
+@pytest.mark.parametrize("first", range(0, SEEDS, BLOCK))
+def test_readers_are_told_what_is_there(first: int) -> None:
+    outcomes = [run_seed(seed) for seed in range(first, first + BLOCK)]
+    assert not [str(outcome) for outcome in outcomes if outcome.violations]
+    assert sum(outcome.acknowledged for outcome in outcomes) > sum(outcome.records for outcome in outcomes) / 2
+
+
+def test_a_fresh_seed() -> None:
+    seed = random.SystemRandom().randrange(10**6, 10**9)
+    print(f"fresh seed of world readers: {seed}")
+    outcome = run_seed(seed)
+    assert not outcome.violations, str(outcome)
+
+
+class Writer:
+    """Stands for a sender of three records of one key, all acknowledged: the last one counts, in a compacted topic."""
+
+    def __init__(self) -> None:
+        self.wrote = {serial: Wrote(b"k", b"%d" % serial, 100 + serial) for serial in range(3)}
+        self.told = [Told(0, True, PLACE[0], 1, 0, serial) for serial in range(3)]
+
+
+def facts() -> Facts:
+    return Facts([Writer()], {})  # type: ignore[list-item]
+
+
+def look(*records: Read, end: int = 3, **what: object) -> Look:
+    made = Look(PLACE, False, 5, end=end, start=0, records=list(records), position=end, stopped_ns=9)
+    for name, value in what.items():
+        setattr(made, name, value)
+    return made
+
+
+LAST = Read(2, b"k", b"2", 102)
+
+
+def test_a_look_that_was_given_the_newest_of_each_key_is_sound() -> None:
+    assert judge_look(look(LAST), facts()) == []
+    assert judge_look(look(Read(1, b"k", b"1", 101), LAST), facts()) == []
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (look(), "it was not given b'k': b'2'"),
+        (look(Read(2, b"k", b"x", 102)), "it was given Read(offset=2, key=b'k', value=b'x'"),
+        (look(LAST, Read(4, b"k", b"?", 1), end=5), "which nobody wrote"),
+        (look(LAST, LAST), "it was given offset 2 after 2"),
+        (look(end=2), "it was told that the log ends at 2"),
+        (look(LAST, found={102: None}), "nothing is as late as 102"),
+        (look(LAST, found={102: OffsetAndTimestamp(1, 101)}), "which is earlier"),
+        (look(LAST, found={100: OffsetAndTimestamp(3, 200)}), "but before that there is"),
+        (look(LAST, found={-3: None}), "it was told that None is the newest"),
+        (look(LAST, found={100: OffsetAndTimestamp(2, 100)}), "where b'k': b'2' of 102 at 2"),
+    ],
+)
+def test_what_cannot_be_is_said(wrong: Look, said: str) -> None:
+    assert any(said in what for what in judge_look(wrong, facts())), judge_look(wrong, facts())
+
+
+def test_in_the_end_answers_by_time_are_what_was_read() -> None:
+    found = {0: OffsetAndTimestamp(2, 102), 103: None, -3: OffsetAndTimestamp(2, 102)}
+    assert judge_still([look(LAST, found=found), look(LAST, found=found)], []) == []
+    wrong = judge_still([look(LAST, found={0: None}), look(LAST)], [])
+    assert "for time 0 it was told None, and read (2, 102)" in wrong[0]
+
+
+def test_only_a_damaged_batch_may_stop_a_reader() -> None:
+    stopped = look(position=1)
+    assert judge_still([stopped, stopped], [Rotten(0, *PLACE, 1, 1)]) == []
+    assert len(judge_still([stopped, stopped], [Rotten(0, *PLACE, 2, 2)])) == 2
