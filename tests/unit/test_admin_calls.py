@@ -210,6 +210,14 @@ def test_configs_are_described_where_they_live_and_changed_one_by_one(rig: Rig, 
     assert [described[ConfigResource.broker(n)]["node.id"].value for n in (2, 1)] == ["2", "1"]
 
 
+def test_answers_about_partitions_that_nobody_named_do_not_count(rig: Rig, admin: Admin, monkeypatch: pytest.MonkeyPatch) -> None:
+    rig.cluster.topic("t")
+    of = TopicPartition("t", 0)
+    monkeypatch.setattr("fairlead_kafka.admin.offsets._read", lambda answer: {TopicPartition("other", 5): 3})
+    with pytest.raises(TimedOut, match="left out partitions"):
+        admin.delete_records({of: 0}, timeout_s=1)
+
+
 def test_a_kind_of_resource_that_nobody_knows_is_no_answer_to_what_was_asked() -> None:
     for script in (
         configs.describe_configs([ConfigResource.topic("t")]),

@@ -228,6 +228,14 @@ def test_a_range_that_is_gone_or_not_there_yet_fails_with_its_numbers(rig: Rig) 
             list(reader.read_range(T0, 30, 20))
 
 
+@pytest.mark.parametrize("offset", [-1, -2, -(2**63)])
+def test_a_log_without_an_end_is_an_error_of_the_broker(rig: Rig, offset: int) -> None:
+    rig.cluster.topic("t")
+    rig.cluster.log("t").start = offset
+    with Consumer(rig.config()) as reader, pytest.raises(BrokerError, match="gave no offset for an end of t-0"):
+        reader.beginning_offsets([T0], timeout_s=2)
+
+
 def test_look_ups_need_no_assignment_and_leave_no_trace(rig: Rig) -> None:
     rig.cluster.log("t", 1).start = 7
     with open_consumer(rig) as reader:

@@ -39,6 +39,8 @@ def delete_records(metadata: Metadata, before: Mapping[TopicPartition, int], *, 
                     trouble = answer
                     continue
                 for partition, result in _read(answer).items():
+                    if partition not in before:
+                        continue  # nobody asked about it
                     if isinstance(result, BrokerError) and (retriable(result.code) or result.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
                         trouble = result
                     else:

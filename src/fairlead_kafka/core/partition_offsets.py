@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError, UnsupportedVersion
-from fairlead_kafka.base.ids import NO_LEADER, NO_LEADER_EPOCH, NO_OFFSET, NO_TIMESTAMP, TopicPartition
+from fairlead_kafka.base.ids import NO_LEADER, NO_LEADER_EPOCH, NO_TIMESTAMP, TopicPartition
 from fairlead_kafka.core.metadata import Metadata
 from fairlead_kafka.core.script import Answer, Ask, Pause
 from fairlead_kafka.wire import ApiKey, Message
@@ -105,6 +105,8 @@ def list_offsets(
                 result = answered.get(
                     partition, BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, f"node {leader} left {partition} out of its answer")
                 )
+                if result is None and targets[partition] in (EARLIEST, LATEST):  # every log has ends
+                    result = BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, f"node {leader} gave no offset for an end of {partition}")
                 if isinstance(result, BrokerError) and result.retriable:
                     trouble = result
                 else:
@@ -154,7 +156,7 @@ def _read_answer(answer: Message, leader: int) -> dict[TopicPartition, OffsetAnd
             partition = TopicPartition(topic.name, item.partition_index)
             if item.error_code:
                 results[partition] = BrokerError(item.error_code, f"{partition}, asked of node {leader}")
-            elif item.offset == NO_OFFSET:
+            elif item.offset < 0:
                 results[partition] = None
             else:
                 results[partition] = OffsetAndTimestamp(item.offset, item.timestamp, item.leader_epoch)
