@@ -15,6 +15,7 @@ from itertools import islice
 
 from fairlead_kafka.base.checks import holds
 from fairlead_kafka.broker.files import Files
+from fairlead_kafka.broker.guard import shared
 from fairlead_kafka.broker.log.checkpoint import Encoder, Place
 from fairlead_kafka.broker.log.partition import Partition
 from fairlead_kafka.broker.log.recovery import CHECKPOINT_NAMES
@@ -167,6 +168,7 @@ class Checkpoints:
         if more is not None:
             more()
 
+    @shared("the checkpoints of the log")
     def take(self, partition: Partition) -> None:
         """Gather a partition as it is now, unless that was done."""
         if self.taking.pop(partition, self) is None:

@@ -26,6 +26,7 @@ from collections.abc import Callable, Iterable
 from fairlead_kafka.base.checks import holds, same
 from fairlead_kafka.base.hooks import hook
 from fairlead_kafka.broker.files import Files
+from fairlead_kafka.broker.guard import shared
 from fairlead_kafka.broker.log.entry import NoteKind, pack_note, pack_synced
 from fairlead_kafka.broker.log.partition import Partition
 from fairlead_kafka.broker.log.segments import SegmentFiles
@@ -107,6 +108,7 @@ class Writer:
         """Why appends are refused now; None: they are not."""
 
     @hook("log: a batch is taken for writing")
+    @shared("the writer of the log")
     def append(self, entry: bytes, partition: Partition, end_offset: int, wants_sync: bool, file_limit_bytes: int) -> tuple[int, int]:
         """Take an entry into the group being gathered; (file, position) where it will lie."""
         group = self._open
@@ -120,6 +122,7 @@ class Writer:
         self._open.wants_sync = True
         return self._take(entry, file_limit_bytes)
 
+    @shared("the writer of the log")
     def note(self, note: bytes, file_limit_bytes: int) -> None:
         """Take a note of what was done in memory; it is written in its place, or, should that fail, once the log is mended."""
         if self.error is None:
@@ -142,6 +145,7 @@ class Writer:
         group.parts[-1][1].append(entry)
         return segments.active, position
 
+    @shared("the writer of the log")
     def truncated(self, partition: Partition, end_offset: int) -> None:
         """`partition` was cut: what is on its way to be written beyond `end_offset` does not count."""
         for group in self._groups():
@@ -207,6 +211,7 @@ class Writer:
         self._idle.append(done)
         self._check_idle()
 
+    @shared("the writer of the log")
     def flush(self) -> None:
         """Begin to write the gathered group, unless another is being written. Called at the end of each step."""
         if self._writing is not None or not self._open.parts or self.error is not None:
