@@ -76,7 +76,7 @@ class Broker:
         self.coordinator = GroupCoordinator(self)
         self.transactions = TransactionCoordinator(self)
         self.verifier = Verifier(self)
-        self.producer_ids = ProducerIds(controller, node_id)
+        self.producer_ids = ProducerIds(controller, node_id, self.guard.bind)
         self._inbox: deque[Event] = deque()
         self._outbox: list[Effect] = []
         self._timers = Timers()

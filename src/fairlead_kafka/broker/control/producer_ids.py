@@ -12,10 +12,14 @@ AtHand = Callable[[BrokerError | None], None]
 
 
 class ProducerIds:
-    """Ids that nobody else has. Callers wait together for a block, and are served in the order in which they came."""
+    """Ids that nobody else has. Callers wait together for a block, and are served in the order in which they came.
 
-    def __init__(self, controller: ClusterView, node_id: int) -> None:
+    `bind` is the broker's: what one caller raises is its own affair, and the next one is served.
+    """
+
+    def __init__(self, controller: ClusterView, node_id: int, bind: Callable[[AtHand], AtHand]) -> None:
         self._controller = controller
+        self._bind = bind
         self._node_id = node_id
         self._first = self._stop = 0
         self._waiting: deque[AtHand] = deque()
@@ -23,7 +27,7 @@ class ProducerIds:
 
     def when_at_hand(self, then: AtHand) -> None:
         """Call then(None) once `take` has an id to give, at once if it has now; then(error) if the controller gives none."""
-        self._waiting.append(then)
+        self._waiting.append(self._bind(then))
         self._serve()
 
     def take(self) -> int:
