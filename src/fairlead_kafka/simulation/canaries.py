@@ -244,8 +244,21 @@ CANARIES = (
     Canary("the newest of no records", "readers", "ListOffsets: the newest record of a batch, if it has one", _taking_what_is_not_there),
     Canary("a search by time ends at an emptied batch", "readers", "ListOffsets: go on past an emptied batch", _giving_up),
     Canary("a search by time before the log's start", "readers", "log: a log start within a batch", _forgetting_where_the_log_starts),
-    Canary("ids too long to be kept", "readers", "wire: no string is longer than an int16 can say", _taking_any_string, anew=forget),
-    Canary("a damaged batch fails all that is read with it", "readers", "reader: one damaged batch fails itself alone", _failing_together),
+    Canary(
+        "ids too long to be kept",
+        "readers",
+        "wire: no string is longer than an int16 can say",
+        _taking_any_string,
+        anew=forget,
+        first_seed=32,
+    ),
+    Canary(
+        "a damaged batch fails all that is read with it",
+        "readers",
+        "reader: one damaged batch fails itself alone",
+        _failing_together,
+        first_seed=39,
+    ),
     Canary("answers pile up for who does not read", "readers", "sessions: no request is begun while answers wait to be sent", _always),
     Canary("idle connections take all descriptors", "readers", "clients: no more connections than max.connections", _doing_nothing),
 )

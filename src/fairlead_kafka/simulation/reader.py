@@ -122,11 +122,15 @@ class Reader:
             answer, error = yield lambda done, asked=asked: FindOffsets(done, deadline_ns, {partition: asked})  # type: ignore[misc]
             if self._failed(look, error):
                 return
-            look.found[asked] = answer[partition]
-        latest, earliest = look.found.pop(LATEST), look.found.pop(EARLIEST)
-        assert latest is not None
-        assert earliest is not None
-        look.end, look.start = latest.offset, earliest.offset
+            told = answer[partition]
+            if asked not in (LATEST, EARLIEST):
+                look.found[asked] = told
+                continue
+            assert told is not None
+            if asked == LATEST:
+                look.end = told.offset
+            else:
+                look.start = told.offset
         _, error = yield lambda done: Assign(done, [partition])
         if self._failed(look, error):
             return

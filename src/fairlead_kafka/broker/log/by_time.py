@@ -107,8 +107,6 @@ class _Search(ABC):
 
     def _look_into(self, batch: Buffer) -> None:
         header = scan(batch)[0]
-        if not header.count:
-            return
         if header.control:  # a marker counts as a record here, as in Kafka
             offsets, stamps = np.array([header.base_offset]), np.array([header.max_timestamp_ms])
         else:
