@@ -1,13 +1,18 @@
-"""What all tests share: the Hypothesis profile, and a garbage collector that passes over what was loaded before the first test."""
+"""What all tests share: the Hypothesis profile, Ctrl-C, and a garbage collector that passes over what was loaded before the first test."""
 
 from __future__ import annotations
 
 import gc
+import signal
 
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("house", derandomize=True, deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("house")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell has what runs in its background ignore Ctrl-C, and children inherit that; some tests are about it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_finish() -> None:
