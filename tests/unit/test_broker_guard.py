@@ -50,9 +50,15 @@ def test_an_owner_that_fails_at_failing_is_counted_too() -> None:
 
 
 def test_damage_to_what_all_share_passes_through() -> None:
+    @shared("the writer of the log")
+    def write() -> None:
+        fail()
+
     guard, blamed = Guard("broker 0"), Blamed()
-    with pytest.raises(SharedDamage, match="the writer of the log: ZeroDivisionError"):
-        guard.call(blamed, shared("the writer of the log")(fail))
+    for depth in (write, lambda: guard.call(blamed, write)):
+        with pytest.raises(SharedDamage, match="the writer of the log: ZeroDivisionError") as caught:
+            guard.call(blamed, depth)
+        assert isinstance(caught.value.__cause__, ZeroDivisionError)
     assert (blamed.errors, guard.errors) == ([], 0)
 
 
@@ -113,14 +119,14 @@ def test_a_partition_that_raised_is_offline_and_its_neighbours_are_served(monkey
     driver.controller.create_topic("events", 2)
     client = driver.connect()
     assert produce(client, batch([b"a"])).error_code == 0
-    sound = type(driver.broker.partitions).written
+    sound = type(driver.broker.replication).written
 
-    def written(partitions: Any, partition: Any) -> None:
+    def written(replication: Any, partition: Any) -> None:
         if partition.partition == 0:
             raise ZeroDivisionError
-        sound(partitions, partition)
+        sound(replication, partition)
 
-    monkeypatch.setattr(type(driver.broker.partitions), "written", written)
+    monkeypatch.setattr(type(driver.broker.replication), "written", written)
     client.send(ApiKey.PRODUCE, 9, **produce_fields({("events", 0): batch([b"x"])}))
     monkeypatch.undo()
     assert fetch(driver.connect(), 0).error_code == ErrorCode.KAFKA_STORAGE_ERROR

@@ -20,8 +20,9 @@ from __future__ import annotations
 import logging
 import traceback
 from collections.abc import Callable
-from functools import partial, wraps
-from typing import Any, Generic, Protocol, TypeVar, cast
+from functools import partial
+from types import CodeType
+from typing import Any, Generic, Protocol, TypeVar
 
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.limits import LOGGED_FAULTS_MAX
@@ -47,24 +48,38 @@ class SharedDamage(Exception):
     """Something in SHARED raised: what it kept is in doubt, and its broker ends."""
 
 
+_SHARED_CODE: dict[CodeType, str] = {}
+"""The functions of what is shared, and its name."""
+
+
 def shared(name: str) -> Callable[[F], F]:
-    """Mark a function as part of something in SHARED: what it raises, other than a refusal (BrokerError), is SharedDamage."""
+    """Mark a function as part of something in SHARED: what comes out of it, other than a refusal (BrokerError), ends the broker.
+
+    The function stays as it is: where an exception came from is looked up when there is one.
+    """
     if name not in SHARED:
         raise AssertionError(f"{name!r} is not in SHARED")
 
     def mark(function: F) -> F:
-        @wraps(function)
-        def marked(*arguments: Any, **more: Any) -> Any:
-            try:
-                return function(*arguments, **more)
-            except (BrokerError, SharedDamage):
-                raise
-            except Exception as error:
-                raise SharedDamage(f"{name}: {error!r}") from error
-
-        return cast(F, marked)
+        _SHARED_CODE[function.__code__] = name
+        return function
 
     return mark
+
+
+def damage_of(error: Exception) -> SharedDamage | None:
+    """What `error` did to something shared, if it came out of it and is no refusal."""
+    if isinstance(error, SharedDamage):
+        return error
+    if isinstance(error, BrokerError):
+        return None
+    frame = error.__traceback__
+    while frame is not None:
+        name = _SHARED_CODE.get(frame.tb_frame.f_code)
+        if name is not None:
+            return SharedDamage(f"{name}: {error!r}")
+        frame = frame.tb_next
+    return None
 
 
 class Owner(Protocol):
@@ -125,26 +140,26 @@ class Guard:
         before, self.owner = self.owner, owner
         try:
             function(*arguments)
-        except SharedDamage:
-            raise
         except Exception as error:
             self.blame(owner, error)
         finally:
             self.owner = before
 
     def blame(self, owner: Owner | None, error: Exception) -> None:
-        """`error` was raised in something done for `owner`."""
+        """`error` was raised in something done for `owner`. Raises SharedDamage if it came out of something in SHARED."""
+        damage = damage_of(error)
+        if damage is error:
+            raise error
+        if damage is not None:
+            raise damage from error
         self.errors += 1
         self._log(owner, error)
         if owner is None:
             return
         try:
             owner.failed(error)
-        except SharedDamage:
-            raise
         except Exception as another:
-            self.errors += 1
-            self._log(owner, another)
+            self.blame(None, another)
 
     def _log(self, owner: Owner | None, error: Exception) -> None:
         frames = traceback.extract_tb(error.__traceback__)

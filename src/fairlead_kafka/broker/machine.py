@@ -62,6 +62,7 @@ class Broker:
         self.life = Life(self)
         self.settings: Mapping[str, Any] = controller.broker_settings(node_id)
         self.guard = Guard(f"broker {node_id}")
+        self.bind = self.guard.bind
         self.files = Files(self._emit_file, self.guard.bind)
         self.clients = Clients(self)
         self.purgatory = Purgatory(self.guard)
@@ -141,10 +142,6 @@ class Broker:
     def call_later(self, milliseconds: float, function: Callable[[], None], owner: Owner | None = None) -> Timer:
         """Likewise, so many milliseconds from now."""
         return self.call_at(self.now_ns + ms_to_ns(milliseconds), function, owner)
-
-    def bind(self, function: Callable[..., Any]) -> Callable[..., None]:
-        """`function`, to be called later in the name of whoever the broker works for now (`guard`)."""
-        return self.guard.bind(function)
 
     def repeat(self, name: str, wait_ms: Callable[[], float], function: Callable[[], object]) -> Repeating:
         """Run `function` every so many milliseconds, each time counted from its end, whatever it raises."""
@@ -268,11 +265,11 @@ class Broker:
         self.logs.retain(self.wall_ms, self.settings["producer.id.expiration.ms"])
 
     def _written(self, partition: Partition) -> None:
-        self.for_partition(partition, self.partitions.written, partition)
-
-    def for_partition(self, partition: Partition, function: Callable[..., Any], *arguments: Any) -> None:
-        """Call `function` in the name of a partition: if it raises, the partition goes offline on this broker, and nothing else does."""
-        self.guard.call(PartitionOwner(partition, self.partitions.take_offline), function, *arguments)
+        """In the name of the partition: if it raises, the partition goes offline on this broker, and nothing else does."""
+        try:
+            self.replication.written(partition)
+        except Exception as error:
+            self.guard.blame(PartitionOwner(partition, self.partitions.take_offline), error)
 
     def log_of(self, topic: str, number: int) -> Partition | int:
         """A partition led here, by topic name, or the error code to answer."""

@@ -52,10 +52,6 @@ class HostedPartitions:
             self._limits[topic_id] = limits
         return topic.name, limits
 
-    def written(self, partition: Partition) -> None:
-        """More of `partition` is in the log file."""
-        self._broker.replication.written(partition)
-
     def find(self, topic: TopicImage | None, number: int, claimed_epoch: int = -1) -> Partition | int:
         """The partition if it is led here, else the error code that Kafka's `Partition.getLocalLog` gives.
 

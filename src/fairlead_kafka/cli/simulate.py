@@ -16,7 +16,7 @@ _COUNTED = ("world", "seeds", "steps", "faults", "violations", "canaries_caught"
 
 
 def simulate(
-    world: Annotated[str | None, typer.Option(help="producer or cluster; default: both, one after the other.")] = None,
+    world: Annotated[str | None, typer.Option(help="producer, cluster or readers; default: all, one after the other.")] = None,
     seeds: Annotated[int, typer.Option(min=1, help="How many seeds of each world.")] = 100,
     seed: Annotated[int, typer.Option(min=0, help="The first of them.")] = 0,
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes to use; default: one for each core.")] = None,
