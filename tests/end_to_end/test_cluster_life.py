@@ -8,10 +8,12 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from fairlead_kafka.base.errors import ConfigError, ConnectionFailed, FairleadError, UsageError
+from fairlead_kafka.broker import Broker
 from fairlead_kafka.testing import Cluster
 from fairlead_kafka.wire import ApiKey, Message
 from tests.support.waiting import PATIENCE_S
@@ -124,7 +126,12 @@ def test_a_broker_that_crashes_is_not_running_and_can_be_started_again(monkeypat
     with Cluster(brokers=2) as cluster:
         write(cluster, "events", b"before")
         leader = create(addresses(cluster), "events")
-        monkeypatch.setattr("fairlead_kafka.broker.machine.Session.received", lambda *_: 1 / 0)
+        sound = Broker.step
+
+        def step(broker: Broker, now_ns: int, wall_ms: int) -> Any:
+            return sound(broker, now_ns, wall_ms) if broker.node_id != leader else 1 / 0
+
+        monkeypatch.setattr(Broker, "step", step)
         with Wire(addresses(cluster)[leader]) as wire, pytest.raises(ConnectionError):
             wire.ask(ApiKey.API_VERSIONS, 0)
         monkeypatch.undo()

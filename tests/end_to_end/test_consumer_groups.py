@@ -264,7 +264,7 @@ def test_an_awaiting_consumer_has_coroutines_for_listeners(cluster: Cluster, top
     assert heard == [PARTITIONS]
     with Consumer({"bootstrap.servers": cluster.bootstrap_servers, "group.id": topic}) as other:
         of = TopicPartition(topic, 0)
-        assert other.committed([of])[of] == fairlead_kafka.OffsetAndMetadata(PER_PARTITION)
+        assert other.committed([of])[of].offset == PER_PARTITION
 
 
 def test_a_consumer_without_a_group_says_what_it_lacks(cluster: Cluster) -> None:

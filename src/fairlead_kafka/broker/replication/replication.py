@@ -119,12 +119,14 @@ class Replication:
         led = self._led.get(partition)
         if led is None:
             return
+        due = len(led.image.isr) == 1  # else it is for the others to say
         for follower in led.followers.values():
             if follower.behind_since_ns is None:
                 follower.behind_since_ns = self._broker.now_ns
             if follower.feed is not None:
                 follower.feed.grown(led)
-        if len(led.image.isr) == 1:  # else it is for the others to say
+            due = due or follower.end > partition.high_watermark  # a leader of late may be writing what a follower has
+        if due:
             self.advance_mark(led)
 
     def start_moved(self, partition: Partition) -> None:
