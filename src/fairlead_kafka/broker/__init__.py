@@ -20,6 +20,9 @@ what they know in `shards` of internal topics. `replication` keeps the partition
 changes: one object for all brokers of a thread, called directly; `control` is the way to it from another process. `lifecycle` is the life
 of a broker as a table.
 
+`clients` keeps the sessions and what all of them may hold together. `guard` says whose fault an exception is: what a request, a partition
+or a task leaves to be called later is called in its name, and fails nobody else. `Broker.check()` compares what its parts keep twice.
+
 A broker has one life. Its restart is another machine over the same folder; whatever is not on disk is gone. Nothing is acknowledged
 before it is written (and synced, where the topic asks for it), and with acks=all before it is replicated.
 """
