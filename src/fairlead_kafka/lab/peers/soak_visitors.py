@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Set
 from functools import partial
 
 import numpy as np
@@ -32,6 +32,8 @@ TOPICS_KEPT = 5
 TIMEOUT_S = 120.0
 _GONE_ON = (ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID)
 """The group shares anew: what this member wanted to commit is for whoever comes next."""
+_NOT_DELETED = {ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.NON_EMPTY_GROUP}
+"""An earlier try has deleted the group already; or its last member left while the coordinator was being killed, and is in it still."""
 
 
 def groups(errand: Errand, ledger: Ledger, stopping: threading.Event) -> None:
@@ -104,7 +106,7 @@ def _pass(errand: Errand, ledger: Ledger, stopping: threading.Event, admin: Admi
     ledger.count("offsets_checked", len(mine))
     ledger.count("offsets_wrong", sum(each is None or each.offset != mine[partition] for partition, each in found.items()))
     if number % DELETED_EVERY == 0:
-        _tolerating(ErrorCode.GROUP_ID_NOT_FOUND, partial(admin.delete_groups, [group], TIMEOUT_S))
+        _tolerating(_NOT_DELETED, partial(admin.delete_groups, [group], TIMEOUT_S))
 
 
 def topics(errand: Errand, ledger: Ledger, stopping: threading.Event) -> None:
@@ -116,7 +118,7 @@ def topics(errand: Errand, ledger: Ledger, stopping: threading.Event) -> None:
             name, number = f"soak-passing-{number}", number + 1
             begun_s = time.monotonic()
             fresh = NewTopic(name, TOPIC_PARTITIONS, configs={"cleanup.policy": "compact" if number % 2 else "delete"})
-            _tolerating(ErrorCode.TOPIC_ALREADY_EXISTS, partial(admin.create_topics, [fresh], timeout_s=TIMEOUT_S))
+            _tolerating({ErrorCode.TOPIC_ALREADY_EXISTS}, partial(admin.create_topics, [fresh], timeout_s=TIMEOUT_S))
             living.append(name)
             numbers = np.arange(TOPIC_ROWS)
             keys = pa.array([b"%d" % each for each in range(TOPIC_ROWS)])
@@ -126,7 +128,7 @@ def topics(errand: Errand, ledger: Ledger, stopping: threading.Event) -> None:
             ledger.count("topics")
             ledger.count("topics_wrong", int(not np.array_equal(np.sort(found), numbers)))
             while len(living) > TOPICS_KEPT:
-                _tolerating(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, partial(admin.delete_topics, [living.popleft()], TIMEOUT_S))
+                _tolerating({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}, partial(admin.delete_topics, [living.popleft()], TIMEOUT_S))
 
 
 def _ends(topic: str, results: pa.Table) -> Iterable[tuple[TopicPartition, int]]:
@@ -141,10 +143,10 @@ def _all(consumer: Consumer, partition_and_end: tuple[TopicPartition, int]) -> I
     return np.concatenate([numbers_of(chunk) for table in tables for chunk in table["value"].chunks])
 
 
-def _tolerating(code: int, call: Callable[[], object]) -> None:
-    """A call that may have been done already by an earlier try of it, whose answer was lost with a broker."""
+def _tolerating(codes: Set[int], call: Callable[[], object]) -> None:
+    """A call that may fail with `codes` because an earlier request, or the answer to it, was lost with a broker."""
     try:
         call()
     except ItemsFailed as error:
-        if any(each.code != code for each in error.errors.values()):
+        if any(each.code not in codes for each in error.errors.values()):
             raise
