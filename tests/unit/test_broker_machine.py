@@ -13,8 +13,8 @@ from fairlead_kafka.base.ids import Node
 from fairlead_kafka.base.limits import PENDING_REQUESTS_MAX
 from fairlead_kafka.broker import KillBroker, SetFaults
 from fairlead_kafka.broker.dispatch import REGISTRY
+from fairlead_kafka.broker.faults import Faults
 from fairlead_kafka.broker.lifecycle import TRANSITIONS, BrokerState
-from fairlead_kafka.broker.sessions import Faults
 from fairlead_kafka.broker.timers import Timers
 from fairlead_kafka.core import effects as fx
 from fairlead_kafka.core import events as ev

@@ -28,8 +28,8 @@ before it is written (and synced, where the topic asks for it), and with acks=al
 """
 
 from fairlead_kafka.broker.controller import Controller
+from fairlead_kafka.broker.faults import Faults
 from fairlead_kafka.broker.lifecycle import BrokerState, KillBroker, SetFaults, StartBroker, StopBroker
 from fairlead_kafka.broker.machine import Broker
-from fairlead_kafka.broker.sessions import Faults
 
 __all__ = ["Broker", "BrokerState", "Controller", "Faults", "KillBroker", "SetFaults", "StartBroker", "StopBroker"]

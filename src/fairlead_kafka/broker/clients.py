@@ -45,7 +45,8 @@ class Clients:
         self._blocked: dict[Session, None] = {}
         self._listener_held = False
         self._looks = False
-        self._full = False
+        self.full = False
+        """They take more than `queued.max.request.bytes`, or did and do not yet take half of it."""
         self._unfinished: dict[Session, None] = {}
         """While full: who has sent a part of a request, in the order in which they may go on."""
         self._going_on: Session | None = None
@@ -178,7 +179,7 @@ class Clients:
         bound_bytes = self._broker.settings["queued.max.request.bytes"]
         if bound_bytes < 0:
             return
-        if self._full:
+        if self.full:
             if self.queued_bytes <= bound_bytes // 2:
                 self._set_full(False)
             elif not session.closed:
@@ -191,7 +192,7 @@ class Clients:
             self._set_full(True)
 
     def _set_full(self, full: bool) -> None:
-        self._full = full
+        self.full = full
         self._going_on = None
         self._unfinished = {session: None for session in self.sessions.values() if session.unfinished} if full else {}
         if full:
@@ -200,14 +201,13 @@ class Clients:
             self.hold(session)
 
     def finished_one(self, session: Session) -> None:
-        """A whole request has come."""
-        if self._full:
-            self._unfinished.pop(session, None)
-            if session.unfinished:
-                self._unfinished[session] = None
-            if self._going_on is session:
-                self._go_on_with_next()
-            self.hold(session)
+        """A whole request has come while `full`."""
+        self._unfinished.pop(session, None)
+        if session.unfinished:
+            self._unfinished[session] = None
+        if self._going_on is session:
+            self._go_on_with_next()
+        self.hold(session)
 
     def _go_on_with_next(self) -> None:
         before = self._going_on
@@ -218,7 +218,7 @@ class Clients:
 
     def hold(self, session: Session) -> None:
         """Read from a session, or not."""
-        full = self._full and session.heard and not session.of_broker and session is not self._going_on
+        full = self.full and session.heard and not session.of_broker and session is not self._going_on
         session.hold(session.blocked or full)
 
     # --- Ends and checks

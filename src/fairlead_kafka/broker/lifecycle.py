@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from fairlead_kafka.base.errors import BrokerError, ConnectionFailed, FairleadError, UsageError
 from fairlead_kafka.base.ids import Node
 from fairlead_kafka.broker.controller import BrokerStarted, BrokerStopping, DecisionDone
+from fairlead_kafka.broker.faults import Faults
 from fairlead_kafka.broker.log import RecoveryResult
-from fairlead_kafka.broker.sessions import Faults
 from fairlead_kafka.core.effects import Listen, Resolve, StopListening
 from fairlead_kafka.core.events import Listening, Submitted
 

@@ -15,6 +15,7 @@ from fairlead_kafka.broker.control import FIRST_CONNECTION, ProducerIds
 from fairlead_kafka.broker.controller import BrokerConfigsChanged, BrokersChanged, Change, ClusterView
 from fairlead_kafka.broker.coordinator import GroupCoordinator
 from fairlead_kafka.broker.disk_watch import DiskWatch
+from fairlead_kafka.broker.faults import Faults
 from fairlead_kafka.broker.fetch_sessions import FetchSessions
 from fairlead_kafka.broker.files import Files
 from fairlead_kafka.broker.guard import Guard, Owner, PartitionOwner, SharedDamage
@@ -25,7 +26,6 @@ from fairlead_kafka.broker.log import Logs, LogSettings, Partition
 from fairlead_kafka.broker.partitions import HostedPartitions
 from fairlead_kafka.broker.purgatory import Deadlines, Purgatory
 from fairlead_kafka.broker.replication import Replication
-from fairlead_kafka.broker.sessions import Faults
 from fairlead_kafka.broker.timers import Repeating, Timer, Timers
 from fairlead_kafka.broker.transactions import TransactionCoordinator, Verifier
 from fairlead_kafka.core.effects import Buffer, Effect, FileAppend, FileReplace, Resolve

@@ -11,8 +11,8 @@ too slowly, nothing more is begun. Requests that are begun and not answered are 
 What can not be begun waits, and once much waits nothing more is read from the connection; nor, with a few exceptions, from any
 (`clients`) while all that was read and not answered passes `queued.max.request.bytes`.
 
-Faults live here too: `produce_service_time_ms` keeps the answer of a Produce back and with it everything behind it on this
-connection (KIP-794's "20 ms sleep injected for each produce response"); `latency_ms` delays answers on their way, all alike.
+Two faults (`broker.faults`) act here: `produce_service_time_ms` keeps the answer of a Produce back and with it everything behind it on
+this connection (KIP-794's "20 ms sleep injected for each produce response"); `latency_ms` delays answers on their way, all alike.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -46,19 +45,6 @@ if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
 
 _logger = logging.getLogger("fairlead_kafka.broker")
-
-
-@dataclass(slots=True)
-class Faults:
-    """What a broker does on purpose: answers late, by milliseconds; hears nothing of some others; has a full disk. Zeros: nothing."""
-
-    produce_service_time_ms: float = 0
-    latency_ms: float = 0
-    cut_from: frozenset[int] = frozenset()
-    """Ids of brokers to which it has no link."""
-    cut_from_controller: bool = False
-    disk_full: bool = False
-    """Nothing can be written: ENOSPC."""
 
 
 class _Outstanding:
@@ -97,8 +83,8 @@ class Session:
         self.closed = False
         self.heard = False
         """Something has come from the peer."""
-        self.of_broker = False
-        """The peer is another broker."""
+        self.client_id: str | None = None
+        """Of its newest request."""
         self.active_ns = broker.now_ns
         """When something last came, was answered, or left."""
         self.blocked = False
@@ -125,6 +111,11 @@ class Session:
     def failed(self, _error: Exception) -> None:
         """What was done for the connection, and for no request of it, raised."""
         self.close("it could not be served")
+
+    @property
+    def of_broker(self) -> bool:
+        """The peer is another broker."""
+        return self.client_id is not None and self.client_id.startswith(CLIENT_ID)
 
     @property
     def waits_for_answer(self) -> bool:
@@ -174,7 +165,7 @@ class Session:
             self._waiting_bytes += len(frame)
         # Small requests that are served at once (acks=0) are no flood, however many come in one piece: what waits is counted after it.
         self._work()
-        if frames and not self.closed:
+        if frames and self.broker.clients.full and not self.closed:
             self.broker.clients.finished_one(self)
 
     def sent(self, position: int) -> None:
@@ -241,17 +232,16 @@ class Session:
 
     def _account(self) -> None:
         """Tell what the connection costs now, and whether too much waits."""
-        if self._much_waits:
-            few = len(self._waiting) <= PENDING_REQUESTS_MAX // 2 and self._waiting_bytes <= PENDING_REQUESTS_MAX_BYTES // 2
-            much = not few
+        count, waiting_bytes, much = len(self._waiting), self._waiting_bytes, self._much_waits
+        if much:
+            self._much_waits = count > PENDING_REQUESTS_MAX // 2 or waiting_bytes > PENDING_REQUESTS_MAX_BYTES // 2
         else:
-            much = len(self._waiting) > PENDING_REQUESTS_MAX or self._waiting_bytes > PENDING_REQUESTS_MAX_BYTES
-        changed, self._much_waits = much != self._much_waits, much
-        difference_bytes = self.queued_bytes - self._counted_bytes
+            self._much_waits = count > PENDING_REQUESTS_MAX or waiting_bytes > PENDING_REQUESTS_MAX_BYTES
+        difference_bytes = self._frames.held_bytes + waiting_bytes + self._begun_bytes - self._counted_bytes
         if difference_bytes:
             self._counted_bytes += difference_bytes
             self.broker.clients.count(self, difference_bytes)
-        if changed:
+        if much is not self._much_waits:
             self.broker.clients.hold(self)
 
     @hook("sessions: no request is begun while answers wait to be sent")
@@ -291,8 +281,15 @@ class Session:
         outstanding = self._serving = _Outstanding(self, header, api, len(frame))
         self._outstanding.append(outstanding)
         self._begun_bytes += outstanding.frame_bytes + outstanding.cost_bytes
-        self.broker.guard.call(outstanding, self._serve, outstanding, frame)
-        self._serving = None
+        guard = self.broker.guard
+        before, guard.owner = guard.owner, outstanding
+        try:  # as `Guard.call` does, which costs every request more
+            self._serve(outstanding, frame)
+        except Exception as error:
+            guard.blame(outstanding, error)
+        finally:
+            guard.owner = before
+            self._serving = None
 
     def _serve(self, outstanding: _Outstanding, frame: memoryview) -> None:
         header = outstanding.header
@@ -304,18 +301,21 @@ class Session:
         elements_bytes = request.elements * REQUEST_ELEMENT_BYTES
         outstanding.cost_bytes += elements_bytes
         self._begun_bytes += elements_bytes
-        if header.client_id is not None and header.client_id.startswith(CLIENT_ID):
-            self.of_broker = True
-        outstanding.api.handler(self.broker, request, self, partial(self.broker.guard.call, outstanding, self._answer, outstanding))
+        self.client_id = header.client_id
+        outstanding.api.handler(self.broker, request, self, partial(self._answer, outstanding))
 
     def _answer(self, outstanding: _Outstanding, message: Message | None) -> None:
+        """Called by the handler, or by what it left to be called: in whoever's turn, so what raises here is caught here."""
         if outstanding.answered or self.closed:
             return
         header = outstanding.header
         outstanding.answered = True
-        if message is not None:
-            outstanding.buffers = encode_response(header.api_key, header.version, header.correlation_id, message)
-        self._work()
+        try:
+            if message is not None:
+                outstanding.buffers = encode_response(header.api_key, header.version, header.correlation_id, message)
+            self._work()
+        except Exception as error:
+            self.broker.guard.blame(outstanding, error)
 
     def _refuse(self, header: RequestHeader) -> None:
         """Answer what is not served as Kafka does: ApiVersions in version 0 (KIP-511), anything else by hanging up."""
@@ -336,7 +336,7 @@ class Session:
             slow = first.header.api_key == ApiKey.PRODUCE and broker.faults.produce_service_time_ms > 0
             first.release_ns = broker.now_ns + (ms_to_ns(broker.faults.produce_service_time_ms) if slow else 0)
             if slow:
-                broker.call_at(first.release_ns, self._work)
+                broker.call_at(first.release_ns, self._work, self)
         if first.release_ns > broker.now_ns:
             return False
         self._outstanding.popleft()
@@ -352,16 +352,20 @@ class Session:
         self._written_bytes += size_bytes
         if self._awaits_sent:
             broker.clients.outbound_bytes += size_bytes
-        if not self._departing and broker.faults.latency_ms <= 0:
+        if self._departing or broker.faults.latency_ms > 0:
+            self._delay(buffers)
+        else:
             broker.emit(Write(self.connection, buffers))
+        if self._written_bytes - self._sent_bytes > OUTBOUND_MAX_BYTES:
             self._await_sent()
-            return
-        self._await_sent()
+
+    def _delay(self, buffers: list[Buffer]) -> None:
+        broker = self.broker
         due_ns = broker.now_ns + ms_to_ns(broker.faults.latency_ms)
         if self._departing:
             due_ns = max(due_ns, self._departing[-1][0])
         self._departing.append((due_ns, buffers))
-        broker.call_at(due_ns, self._send_departing)
+        broker.call_at(due_ns, self._send_departing, self)
 
     def _await_sent(self) -> None:
         """Ask to be told when the next part has left, if much has not."""

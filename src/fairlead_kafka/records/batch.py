@@ -71,9 +71,8 @@ def scan(data: Data) -> list[BatchHeader]:
         plain = not attributes & COMPRESSION_MASK
         if count < 0 or count > last + 1 or (plain and count * RECORD_MIN_SIZE_BYTES > size - HEADER_SIZE_BYTES):
             raise DecodeError(faults.MESSAGES[faults.COUNT], position + RECORD_COUNT)
-        headers.append(
-            BatchHeader(position, size, base, epoch, crc, attributes, last, first_ms, newest_ms, producer, producer_epoch, sequence, count)
-        )
+        fields = position, size, base, epoch, crc, attributes, last, first_ms, newest_ms, producer, producer_epoch, sequence, count
+        headers.append(tuple.__new__(BatchHeader, fields))  # as BatchHeader(*fields), which takes half as long again
         position += size
     return headers
 

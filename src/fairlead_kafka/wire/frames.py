@@ -27,14 +27,10 @@ class FrameReader:
     def __init__(self, limit_bytes: int = FRAME_SIZE_MAX_BYTES) -> None:
         self._limit_bytes = limit_bytes
         self._pieces: list[bytes] = []  # received, not yet part of a whole frame
-        self._held_bytes = 0
+        self.held_bytes = 0
+        """Bytes received that are not yet part of a whole frame."""
         self._wanted_bytes = 4  # size prefix included; 4 while the size is unknown
         self._broken: DecodeError | None = None
-
-    @property
-    def held_bytes(self) -> int:
-        """Bytes received that are not yet part of a whole frame."""
-        return self._held_bytes
 
     def feed(self, data: bytes | bytearray | memoryview) -> list[memoryview]:
         """The frames that `data` completes, without their size prefix.
@@ -45,11 +41,11 @@ class FrameReader:
         if self._broken is not None:
             raise self._broken
         piece = data if type(data) is bytes else bytes(data)  # frames are views: what they view must never change
-        held_bytes = self._held_bytes + len(piece)
+        held_bytes = self.held_bytes + len(piece)
         if held_bytes < self._wanted_bytes:
             if piece:
                 self._pieces.append(piece)
-                self._held_bytes = held_bytes
+                self.held_bytes = held_bytes
             return []
         if self._pieces:
             self._pieces.append(piece)
@@ -71,7 +67,7 @@ class FrameReader:
                 break
             frames.append(view[position + 4 : after])
             position = after
-        self._held_bytes = end - position
+        self.held_bytes = end - position
         self._pieces = [piece[position:]] if position < end else []
         return frames
 
@@ -83,5 +79,5 @@ class FrameReader:
         else:
             what = "is negative" if size_bytes < 0 else f"is above the limit of {self._limit_bytes} bytes"
             self._broken = DecodeError(f"a frame's size of {size_bytes} bytes {what}", position)
-        self._pieces, self._held_bytes = [], 0
+        self._pieces, self.held_bytes = [], 0
         return self._broken

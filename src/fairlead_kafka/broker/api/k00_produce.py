@@ -16,6 +16,7 @@ is not in the transaction is TRANSACTION_ABORTABLE, below version 11 INVALID_TXN
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -133,17 +134,18 @@ class _Produced:
         self._outstanding = len(self.appended)
         for one in self.appended:
             one.row.error_code = ErrorCode.REQUEST_TIMED_OUT  # what it is unless something better comes in time
+        answer = broker.guard.bind(self._answer)  # in the name of the request, when it is a partition's turn
         for one in self.appended:
-            one.led.when_replicated(one.end_offset, broker.guard.bind(partial(self._replicated, one.row)))
+            one.led.when_replicated(one.end_offset, partial(self._replicated, one.row, answer))
         if self._outstanding:
             self._deadline = broker.deadlines.add(broker.now_ns + ms_to_ns(self._timeout_ms), self._answer)
             broker.logs.when_written(self._failed_unless)
 
-    def _replicated(self, row: Message, code: int) -> None:
+    def _replicated(self, row: Message, answer: Callable[[], None], code: int) -> None:
         row.error_code = code
         self._outstanding -= 1
         if not self._outstanding:
-            self._answer()
+            answer()
 
     def _failed_unless(self, success: bool) -> None:
         """Written is not yet replicated; but what could not be written is gone, and its offsets will be given to others."""

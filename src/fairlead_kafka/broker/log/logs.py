@@ -189,7 +189,7 @@ class Logs:
         entry = pack_entry(partition.topic_id_bytes, partition.partition, base_offset, leader_epoch, batch)
         end_offset = base_offset + header.last_offset_delta + 1
         file, position = self._writer.append(entry, partition, end_offset, wants_sync, self._settings.file_limit_bytes)
-        location = Location(file, position + ENTRY_HEADER_BYTES, header.size_bytes)
+        location = tuple.__new__(Location, (file, position + ENTRY_HEADER_BYTES, header.size_bytes))  # as Location(...), faster
         timestamp_ms = header.max_timestamp_ms if header.max_timestamp_ms >= 0 else wall_ms
         self._about_to_change(partition)
         partition.record(header, base_offset, leader_epoch, location, timestamp_ms, marker, wall_ms)

@@ -34,15 +34,16 @@ _logger = logging.getLogger("fairlead_kafka.broker")
 
 ReadBatch = Buffer | int
 """A batch, or the error code for which there is none: CORRUPT_MESSAGE, it is damaged; KAFKA_STORAGE_ERROR, its file cannot be read."""
+_CODES = {int, ErrorCode}
 ReadDone = Callable[[list[ReadBatch]], None]
 
 
 def readable(batches: Sequence[ReadBatch]) -> tuple[list[Buffer], int]:
     """The batches before the first that could not be read, and its error code; 0: all could."""
-    for number, batch in enumerate(batches):
-        if isinstance(batch, int):
-            return readable(batches[:number])[0], batch
-    return list(batches), ErrorCode.NONE  # type: ignore[arg-type]
+    if _CODES.isdisjoint(map(type, batches)):
+        return list(batches), ErrorCode.NONE  # type: ignore[arg-type]
+    number = next(number for number, batch in enumerate(batches) if isinstance(batch, int))
+    return list(batches[:number]), batches[number]  # type: ignore[arg-type, return-value]
 
 
 class Reader:

@@ -112,7 +112,7 @@ class Writer:
     def append(self, entry: bytes, partition: Partition, end_offset: int, wants_sync: bool, file_limit_bytes: int) -> tuple[int, int]:
         """Take an entry into the group being gathered; (file, position) where it will lie."""
         group = self._open
-        group.starts[partition] = min(group.starts.get(partition, partition.log_end), partition.log_end)
+        group.starts.setdefault(partition, partition.log_end)
         group.ends[partition] = end_offset
         group.wants_sync = group.wants_sync or wants_sync
         return self._take(entry, file_limit_bytes)

@@ -41,7 +41,7 @@ class InSyncReplicas:
     def __init__(self, broker: Broker, replication: Replication) -> None:
         self._broker = broker
         self._replication = replication
-        self._changes: list[Change] = []
+        self.changes: list[Change] = []
         self._again: dict[Led, None] = {}
 
     def consider_joining(self, led: Led, node_id: int) -> None:
@@ -73,7 +73,7 @@ class InSyncReplicas:
             follower = led.followers.get(node_id)
             epochs.append(brokers[node_id].epoch if follower is None else follower.broker_epoch)
         led.proposal = change = Change(led, led.image.partition_epoch, isr, tuple(epochs))
-        self._changes.append(change)
+        self.changes.append(change)
 
     def __str__(self) -> str:
         return "proposing who is in sync"
@@ -83,9 +83,7 @@ class InSyncReplicas:
 
     def flush(self) -> None:
         """Have the controller decide on what was proposed."""
-        if not self._changes:
-            return
-        changes, self._changes = self._changes, []
+        changes, self.changes = self.changes, []
         broker = self._broker
         proposed = [_proposed(change) for change in changes]
         own = broker.controller.image.brokers.get(broker.node_id)
@@ -115,7 +113,7 @@ class InSyncReplicas:
         """Nobody knows whether the controller has agreed, so they stand: what they would let in must not be left behind (KIP-497)."""
 
         def ask_again() -> None:
-            self._changes += [change for change in changes if change.led.proposal is change and self._replication.holds(change.led)]
+            self.changes += [change for change in changes if change.led.proposal is change and self._replication.holds(change.led)]
 
         self._broker.call_at(self._broker.now_ns + ms_to_ns(RETRY_MS), ask_again)
 

@@ -75,7 +75,8 @@ class Replication:
     def advance(self) -> None:
         """Send what this step brought about: proposals, answers, questions."""
         guard = self._broker.guard
-        guard.call(self._in_sync, self._in_sync.flush)
+        if self._in_sync.changes:
+            guard.call(self._in_sync, self._in_sync.flush)
         awake, self.awake = self.awake, {}
         for feed in awake:
             guard.call(feed, feed.answer)
@@ -131,8 +132,7 @@ class Replication:
 
     def start_moved(self, partition: Partition) -> None:
         """A partition's log starts later than before; its followers' logs are to as well."""
-        led = self._led.get(partition)
-        if led is not None:
+        if (led := self._led.get(partition)) is not None:
             self._tell_followers(led)
 
     def low_watermark(self, led: Led) -> int:
