@@ -21,7 +21,9 @@ def _tour() -> None:
     cluster.close()
 
 
-CALLBACKS = callbacks(_tour)
+CAUGHT_IN_PLACE = ("sessions.py:Session._serve", "sessions.py:Session._work", "api/k00_produce.py:_Produced._replicated")
+"""Called for every request and every batch: whoever calls them catches what they raise, without `Guard.call`."""
+CALLBACKS = callbacks(_tour, CAUGHT_IN_PLACE)
 HANDLERS = {place_of(api.handler.__code__) for api in REGISTRY.values()}
 PLACES = [(place, 1) for place in sorted({*HANDLERS, *CALLBACKS} - SHARED)]
 PLACES += [(place, calls // 2) for place, calls in sorted(CALLBACKS.items()) if place not in SHARED and calls >= 4]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from functools import partial
 from types import CodeType, FrameType
@@ -61,8 +61,8 @@ def places(scenario: Callable[[], object]) -> Counter[str]:
     return entered
 
 
-def callbacks(scenario: Callable[[], object]) -> Counter[str]:
-    """How often each function that was left to be called later, or is called in somebody's name, is called in a scenario."""
+def callbacks(scenario: Callable[[], object], others: Collection[str] = ()) -> Counter[str]:
+    """How often each function that was left to be called later, or is called in somebody's name, and `others`, are called in a scenario."""
     called: Counter[str] = Counter()
     sound = Guard.call
 
@@ -72,10 +72,10 @@ def callbacks(scenario: Callable[[], object]) -> Counter[str]:
 
     Guard.call = call  # type: ignore[method-assign]
     try:
-        scenario()
+        entered = places(scenario)
     finally:
         Guard.call = sound  # type: ignore[method-assign]
-    return called
+    return called + Counter({place: entered[place] for place in others})
 
 
 def _innermost(function: Any) -> Any:
