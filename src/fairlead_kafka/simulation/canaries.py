@@ -238,9 +238,9 @@ CANARIES = (
     Canary(
         "compaction lets the newest record of a key go", "cluster", "compaction: the newest offset of each key", _off_by_one, first_seed=2
     ),
-    Canary("lost requests count as delivered", "cluster", "producer: a request was lost", _acknowledging_what_was_lost, first_seed=16),
+    Canary("lost requests count as delivered", "cluster", "producer: a request was lost", _acknowledging_what_was_lost, first_seed=36),
     Canary("aborted transactions outlive their marker", "readers", "log: what compaction removed ends what was aborted", _doing_nothing),
-    Canary("a failed write stays in the cache", "readers", "log: a rewound write leaves the cache", _doing_nothing),
+    Canary("a failed write stays in the cache", "readers", "log: a rewound write leaves the cache", _doing_nothing, first_seed=7),
     Canary("the newest of no records", "readers", "ListOffsets: the newest record of a batch, if it has one", _taking_what_is_not_there),
     Canary("a search by time ends at an emptied batch", "readers", "ListOffsets: go on past an emptied batch", _giving_up),
     Canary("a search by time before the log's start", "readers", "log: a log start within a batch", _forgetting_where_the_log_starts),
@@ -259,8 +259,20 @@ CANARIES = (
         _failing_together,
         first_seed=39,
     ),
-    Canary("answers pile up for who does not read", "readers", "sessions: no request is begun while answers wait to be sent", _always),
-    Canary("idle connections take all descriptors", "readers", "clients: no more connections than max.connections", _doing_nothing),
+    Canary(
+        "answers pile up for who does not read",
+        "readers",
+        "sessions: no request is begun while answers wait to be sent",
+        _always,
+        first_seed=8,
+    ),
+    Canary(
+        "idle connections take all descriptors",
+        "readers",
+        "clients: no more connections than max.connections",
+        _doing_nothing,
+        first_seed=10,
+    ),
 )
 """All planted bugs."""
 
