@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import struct
 import uuid
+from typing import Any
 
 import pytest
 
@@ -252,6 +253,13 @@ def test_topics_by_id(driver: Driver, client: Client) -> None:
     known = driver.controller.image.topics["events"].topic_id
     answer = client.ask(ApiKey.METADATA, 12, topics=[Message(name=None, topic_id=known), Message(name=None, topic_id=uuid.UUID(int=5))])
     assert [(topic.error_code, topic.name) for topic in answer.topics] == [(0, "events"), (ErrorCode.UNKNOWN_TOPIC_ID, None)]
+
+
+@pytest.mark.parametrize("asked", [{"name": None}, {"name": "events", "topic_id": uuid.UUID(int=5)}])
+def test_versions_that_carry_ids_and_cannot_ask_by_them_refuse_ids_and_null_names(client: Client, asked: dict[str, Any]) -> None:
+    for version in (10, 11):
+        (topic,) = client.ask(ApiKey.METADATA, version, topics=[Message(**{"topic_id": uuid.UUID(int=0), **asked})]).topics
+        assert (topic.error_code, topic.name) == (ErrorCode.INVALID_REQUEST, asked["name"] or "")
 
 
 def test_a_partition_whose_broker_is_down_has_no_leader(driver: Driver, client: Client) -> None:

@@ -4,8 +4,8 @@ Versions 0-13. Topics by name, by id (from 10 on; names may be null then from 12
 later). Auto-creation as in Kafka: `auto.create.topics.enable`, and the request allows it (always before version 4), by name only;
 the topic is there at once, so that the answer has its leaders. The controller named is the live broker with the lowest id.
 A partition whose broker is down has leader -1 and LEADER_NOT_AVAILABLE. Refused: names that no topic can have
-(INVALID_TOPIC_EXCEPTION), ids in versions 10 and 11, which carry them and cannot ask by them (INVALID_REQUEST; the answer is empty, as
-Kafka's). Authorized operations, if asked for, are all there are: there is no authorizer.
+(INVALID_TOPIC_EXCEPTION); ids and null names in versions 10 and 11, which carry them and cannot ask by them (INVALID_REQUEST; the
+answer is empty, as Kafka's). Authorized operations, if asked for, are all there are: there is no authorizer.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def metadata(broker: Broker, request: Request, session: Session, reply: Reply) -
     if message.topics is None or (request.version == 0 and not message.topics):
         reply(_answer(broker, message, [_describe(broker, message, topic) for topic in image.topics.values()]))
         return
-    if request.version < _IDS_FROM_VERSION and any(one.topic_id != NO_ID for one in message.topics):
+    if request.version < _IDS_FROM_VERSION and any(one.topic_id != NO_ID or one.name is None for one in message.topics):
         reply(_refused(message))
         return
     asked = list({(one.name, one.topic_id): one for one in message.topics}.values())
