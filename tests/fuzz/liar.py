@@ -138,7 +138,7 @@ class Liar:
                 if 0 <= broker.port - self._real_port < 100:
                     broker.port = FIRST_PORT + broker.port - self._real_port
         elif api_key == ApiKey.FIND_COORDINATOR:
-            for row in message.coordinators or [message]:
+            for row in getattr(message, "coordinators", None) or [message]:
                 if 0 <= row.port - self._real_port < 100:
                     row.port = FIRST_PORT + row.port - self._real_port
         tape, lying = self._tape, self.answers > self.honest
@@ -258,10 +258,10 @@ def _special(api_key: int, message: Message, tape: Tape) -> Message:
         for topic in changed.topics:
             for partition in topic.partitions:
                 partition.leader_id = tape.pick((partition.leader_id, 0, 1, -1, 7, -1000))
-                partition.leader_epoch = tape.pick((partition.leader_epoch, 0, -1, 2**31 - 1))
+                partition.leader_epoch = tape.pick((getattr(partition, "leader_epoch", 0), 0, -1, 2**31 - 1))
                 partition.partition_index = tape.pick((partition.partition_index, partition.partition_index, 0, -1, 2**31 - 1))
     elif api_key == ApiKey.FIND_COORDINATOR:
-        for row in changed.coordinators or [changed]:
+        for row in getattr(changed, "coordinators", None) or [changed]:
             row.node_id = tape.pick((1 - row.node_id, row.node_id, -1, 7, 2**31 - 1))
             row.host, row.port = tape.pick(ADDRESSES)
     elif api_key == ApiKey.FETCH:

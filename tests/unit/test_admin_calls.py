@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from fairlead_kafka.admin import ConfigChange, ConfigResource, NewPartitions, NewTopic, configs
+from fairlead_kafka.admin import ConfigChange, ConfigResource, NewPartitions, NewTopic, configs, topics
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError, FairleadError, ItemsFailed, TimedOut, UnsupportedVersion, UsageError
 from fairlead_kafka.base.ids import TopicPartition
@@ -228,6 +228,16 @@ def test_a_kind_of_resource_that_nobody_knows_is_no_answer_to_what_was_asked() -
         pause = script.send([Message(results=[row], responses=[row])])
         assert isinstance(pause, Pause)
         assert "the answer left out" in str(pause.problem)
+
+
+@pytest.mark.parametrize("error_code", [ErrorCode.NONE, ErrorCode.TOPIC_AUTHORIZATION_FAILED])
+def test_a_topic_that_an_answer_leaves_out_is_asked_for_again_whatever_else_is_in_it(error_code: int) -> None:
+    script = topics.describe_topics(["t"])
+    next(script)
+    other = Message(name="other", error_code=error_code, topic_id=uuid.UUID(int=1), is_internal=False, partitions=[])
+    pause = script.send([Message(topics=[other])])
+    assert isinstance(pause, Pause)
+    assert "the answer left out 't'" in str(pause.problem)
 
 
 def test_offsets_are_listed_and_records_deleted_at_their_leaders(rig: Rig, admin: Admin) -> None:

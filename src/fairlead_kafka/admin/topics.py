@@ -117,13 +117,17 @@ def describe_topics(names: Sequence[str]) -> AdminScript[dict[str, TopicDescript
     errors: dict[str, BrokerError] = {}
     while names:
         answer = yield from ask_metadata(names)
-        errors = {}
+        left_out = {name: BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, f"the answer left out {name!r}") for name in names}
+        errors = {name: error for name, error in left_out.items() if name not in found}
         for topic in answer.topics:
+            if topic.name not in left_out:  # nobody asked about it
+                continue
+            errors.pop(topic.name, None)
             if topic.error_code:
                 errors[topic.name] = BrokerError(topic.error_code)
             else:
                 found[topic.name] = TopicDescription(topic.name, topic.topic_id, topic.is_internal, partitions_of(topic))
-        waiting = [error for error in errors.values() if retriable(error.code)]
+        waiting = [error for name, error in errors.items() if retriable(error.code) or error is left_out[name]]
         if not waiting:
             break
         yield Pause(waiting[0])
