@@ -8,15 +8,13 @@ ROWS ?= 100000
 
 setup: .venv/ready
 
-# The lock file pins every package with its hashes; the project itself is installed in place. Kernels are compiled once,
-# into a cache beside their source, so that no first call waits for them.
-.venv/ready: requirements.lock pyproject.toml
+# The lock file pins every package with its hashes; the project itself is installed in place, which compiles the kernels.
+.venv/ready: requirements.lock pyproject.toml hatch_build.py $(wildcard src/native/*)
 	@$(PYTHON) -c 'import sys; sys.exit("Fairlead needs Python 3.11 or newer; $(PYTHON) is %d.%d. Try: make PYTHON=python3.12 $(MAKECMDGOALS)" % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
 	@echo "setting up .venv (once; PySpark alone is some 400 MB)"
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
-	$(BIN)/python -c 'import fairlead_kafka.client; from fairlead_kafka.base.kernel import compile_all; compile_all()'
 	@touch $@
 
 demo: setup

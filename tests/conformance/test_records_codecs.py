@@ -35,7 +35,7 @@ PEERS = {
     "aiokafka": Peer(aiokafka_records.DefaultRecordBatchBuilder, aiokafka_records.DefaultRecordBatch),
     "aiokafka in Python": Peer(aiokafka_records._DefaultRecordBatchBuilderPy, aiokafka_records._DefaultRecordBatchPy),
 }
-pytestmark = [pytest.mark.parametrize("peer", PEERS), pytest.mark.parametrize("body", ["plain", "compiled"])]
+pytestmark = [pytest.mark.parametrize("peer", PEERS), pytest.mark.parametrize("body", ["reference", "machine"])]
 
 
 @pytest.fixture(autouse=True)

@@ -144,37 +144,6 @@ def test_a_forked_child_is_told_to_make_its_own_and_its_parent_goes_on() -> None
     assert told.splitlines() == [str(refused + closed), "True", "0", "[b'0', b'1', b'2', b'3']"]
 
 
-_FORK_WHILE_COMPILING = """
-import threading
-from fairlead_kafka.base import kernel
-from fairlead_kafka.runtime import background
-begun, over = threading.Event(), threading.Event()
-class Slow:
-    ready = False
-    def compile(self):
-        begun.set()
-        over.wait(20)
-kernel.KERNELS[:] = [Slow()]
-background.compile_kernels_in_background()
-begun.wait(20)
-threading.Timer(0.2, over.set).start()
-if not (pid := os.fork()):
-    print(over.is_set(), background._compiling.acquire(timeout=5), flush=True)
-    os._exit(0)
-print(os.waitpid(pid, 0)[1])
-"""
-
-
-def test_a_fork_waits_for_the_kernel_that_is_being_compiled_so_that_no_child_inherits_the_compilers_lock() -> None:
-    process = child(_FORK_WHILE_COMPILING)
-    try:
-        told, said = process.communicate(timeout=_WHOLE_S)
-    finally:
-        process.kill()
-        process.wait()
-    assert (told.splitlines(), said) == (["True True", "0"], "")
-
-
 def descriptors() -> int:
     return len(os.listdir("/proc/self/fd"))
 
@@ -201,7 +170,7 @@ def test_opening_and_closing_again_and_again_leaks_neither_threads_nor_sockets_n
     threads, open_files = threading.active_count(), descriptors()
     for _ in range(15):
         cycle()
-    # Fewer may be left than there were: a thread that loads kernels ends, and what an earlier test forgot is collected.
+    # Fewer may be left than there were: what an earlier test forgot is collected.
     until(lambda: threading.active_count() <= threads)
     assert descriptors() <= open_files
     assert not any(folder.exists() for folder in folders)

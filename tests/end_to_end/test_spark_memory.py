@@ -21,7 +21,6 @@ from itertools import repeat
 from pathlib import Path
 import pyarrow as pa
 from fairlead_kafka.base.ids import TopicPartition
-from fairlead_kafka.runtime import compile_kernels
 from fairlead_kafka.spark.offsets import OffsetRange
 from fairlead_kafka.spark.options import parse_read_options, parse_write_options
 from fairlead_kafka.spark.reading import read_task
@@ -39,7 +38,6 @@ def measured(work):
 
 servers, rows, row_bytes = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 batch = pa.record_batch({"value": pa.array([b"x" * row_bytes] * 10_000, pa.binary())})
-compile_kernels()
 writing = parse_write_options({"kafka.bootstrap.servers": servers, "topic": "big"})
 measured(lambda: write_at_least_once(writing, repeat(batch, rows // batch.num_rows)).records)
 reading = parse_read_options({"kafka.bootstrap.servers": servers, "subscribe": "big"})

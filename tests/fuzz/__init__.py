@@ -6,12 +6,12 @@ a little are a run that is changed a little. That is what `engine` lives by: tap
 and joined. `coverage` says what was reached.
 
     wire        frames into FrameReader and the decoders of all requests and responses
-    records     record batches into the kernels and their plain twins, which must agree
+    records     record batches into the kernels and their reference implementations, which must agree
     codecs      compressed blocks into `decompress`
     broker      requests of every API and version, sound and garbled, on several connections of one broker
     producer, transactions, consumer, group, admin
                 the clients, through their blocking faces in virtual time, against real brokers behind a `liar`
 
-A target raises whatever is a finding: an exception that is no named error, a difference between twins, an operation that outlives its
+A target raises whatever is a finding: an exception that is no named error, a difference between the two, an operation that outlives its
 time-out. It returns how many inputs it made: frames, batches, requests, answers.
 """

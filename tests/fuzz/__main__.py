@@ -10,7 +10,6 @@ import argparse
 import faulthandler
 import json
 import multiprocessing
-import os
 import sys
 import tempfile
 from pathlib import Path
@@ -33,7 +32,6 @@ def main() -> int:
     parser.add_argument("--keep", type=int, default=0, metavar="N", help="write up to N new tapes into the corpus")
     parser.add_argument("--unguided", action="store_true", help="without a look at what was reached: faster, and blind")
     arguments = parser.parse_args()
-    _check_kernels()
     from tests.fuzz.targets import TARGETS
 
     names = list(TARGETS) if arguments.target == "all" else [arguments.target]
@@ -42,15 +40,6 @@ def main() -> int:
     if arguments.replay is not None:
         return _replay(names[0], arguments.replay)
     return 1 if sum(_fuzz(name, arguments) for name in names) else 0
-
-
-def _check_kernels() -> None:
-    """Have kernels check every index: they are compiled once more for that, into a cache of their own."""
-    os.environ["NUMBA_BOUNDSCHECK"] = "1"
-    os.environ["NUMBA_CACHE_DIR"] = str(Path(tempfile.gettempdir()) / f"fairlead-fuzz-kernels-{os.getuid()}")
-    from tests.fuzz import checked_kernels
-
-    checked_kernels.install()
 
 
 def _fuzz(name: str, arguments: argparse.Namespace) -> int:
@@ -79,7 +68,6 @@ def _fuzz(name: str, arguments: argparse.Namespace) -> int:
 
 def _job(task: tuple[str, int, argparse.Namespace]) -> dict[str, Any]:
     name, seed, arguments = task
-    _check_kernels()
     from tests.fuzz.engine import CORPUS, Finding, fuzz, smallest, stored
     from tests.fuzz.targets import TARGETS
 

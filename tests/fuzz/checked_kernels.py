@@ -1,27 +1,38 @@
-"""Kernels that check what they touch: Numba's own checks of indices, and a `copy_bytes` that looks before it copies."""
+"""Kernels that check what they touch: compiled with CHECKED, they look at every index and at every piece before it is copied."""
 
 from __future__ import annotations
 
+import hashlib
+import importlib.util
+import os
+import runpy
+import tempfile
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib.machinery import ExtensionFileLoader
+from pathlib import Path
 from typing import Any
 
-import fairlead_kafka.base.kernel as kernel_module
+from fairlead_kafka.base.kernel import KERNELS
+
+NATIVE = Path(__file__).parents[2] / "src" / "native"
+_NAME = "fairlead_kafka.base._native"
 
 
-def install() -> None:
-    """To be called before the first kernel is compiled; NUMBA_BOUNDSCHECK has the rest of it."""
-    kernel_module._overload_copy_bytes = _overload_copy_bytes
-
-
-def _overload_copy_bytes() -> None:
-    from numba.extending import overload
-
-    def compiled(target: Any, position: Any, source: Any, start: Any, size: Any) -> Any:
-        def body(target: Any, position: Any, source: Any, start: Any, size: Any) -> None:
-            if size < 0 or position < 0 or start < 0 or position + size > len(target) or start + size > len(source):
-                raise IndexError("a kernel copies bytes that are not its own")
-            for nth in range(size):
-                target[position + nth] = source[start + nth]
-
-        return body
-
-    overload(kernel_module.copy_bytes)(compiled)
+@cache
+def load() -> Mapping[str, Callable[..., Any]]:
+    """Every kernel by its name, compiled once for each state of its sources. What it raises for a wrong index is an IndexError."""
+    digest = hashlib.sha256(b"".join(file.read_bytes() for file in sorted(NATIVE.iterdir()) if file.is_file())).hexdigest()[:16]
+    native = runpy.run_path(str(NATIVE / "build.py"))
+    folder = Path(tempfile.gettempdir()) / f"fairlead-checked-kernels-{os.getuid()}"
+    file = folder / f"{digest}{native['this_platform']().suffix}"
+    if not file.exists():
+        fresh = folder / f"{digest}-{os.getpid()}{native['this_platform']().suffix}"
+        native["build"](fresh, flags=("-DCHECKED",))
+        fresh.replace(file)
+    loader = ExtensionFileLoader(_NAME, str(file))
+    spec = importlib.util.spec_from_file_location(_NAME, file, loader=loader)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    return {kernel.__name__: getattr(module, kernel.__name__) for kernel in KERNELS}

@@ -147,8 +147,6 @@ def lying_world(tape: Tape) -> Iterator[World]:
 
         for module in ("consumer_reading", "admin_calls", "producer_core"):
             stack.enter_context(patch(f"fairlead_kafka.client.{module}.open_host", open_host))
-        for module in ("consumer_reading", "intake"):
-            stack.enter_context(patch(f"fairlead_kafka.client.{module}.count_kernel_work", lambda size_bytes: None))
         stack.enter_context(patch("fairlead_kafka.client.producer_core._cores", WeakSet()))
         stack.enter_context(patch("fairlead_kafka.client.producer_core.Thread", _InlineThread))
         stack.enter_context(patch.object(Completion, "result", result))

@@ -1,4 +1,4 @@
-"""Garbage: whatever the bytes, decoding ends in columns or in one error that names a byte, in kernel and twin alike."""
+"""Garbage: whatever the bytes, decoding ends in columns or in one error that names a byte, by machine code and reference alike."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def outcome(data: bytes | bytearray, **options: Any) -> object:
 
 def both(data: bytes | bytearray, **options: Any) -> object:
     found = []
-    for body in ("plain", "compiled"):
+    for body in ("reference", "machine"):
         with kernels_served_by(body):
             found.append(outcome(data, **options))
     assert found[0] == found[1]
@@ -72,30 +72,32 @@ def test_bytes_changed_in_uncompressed_records_behind_a_sound_header(changes: li
 
 
 @given(edits | st.just([]), st.integers(0, len(RECORDS)), st.integers(0, 8))
-def test_check_of_records_finds_the_same_fault_in_kernel_and_twin(changes: list[tuple[int, int]], stop: int, count: int) -> None:
+def test_check_of_records_finds_the_same_fault_in_machine_code_and_reference(changes: list[tuple[int, int]], stop: int, count: int) -> None:
     source = read_only(np.frombuffer(edited(RECORDS, changes), np.uint8))
-    with kernels_served_by("compiled"):
-        assert check_records(source, 0, stop, count) == check_records.plain(source, 0, stop, count)
+    with kernels_served_by("machine"):
+        assert check_records(source, 0, stop, count) == check_records.reference(source, 0, stop, count)
 
 
 @given(st.binary(max_size=200))
 def test_noise_as_records(noise: bytes) -> None:
     source = read_only(np.frombuffer(b"\0" + noise, np.uint8))
-    with kernels_served_by("compiled"):
-        assert check_records(source, 1, len(source), 3) == check_records.plain(source, 1, len(source), 3)
+    with kernels_served_by("machine"):
+        assert check_records(source, 1, len(source), 3) == check_records.reference(source, 1, len(source), 3)
 
 
 @given(st.lists(st.sampled_from(GOOD), max_size=3), st.binary(max_size=120), edits)
-def test_headers_are_scanned_alike_by_kernel_twin_and_scan(good: list[bytes], noise: bytes, changes: list[tuple[int, int]]) -> None:
+def test_headers_are_scanned_alike_by_machine_code_reference_and_scan(
+    good: list[bytes], noise: bytes, changes: list[tuple[int, int]]
+) -> None:
     data = b"".join(good) + noise
     assume(data)
     data = bytes(edited(data, changes))
     source = read_only(np.frombuffer(data, np.uint8))
-    rows, twin_rows = np.zeros((8, 13), np.int64), np.zeros((8, 13), np.int64)
-    with kernels_served_by("compiled"):
+    rows, other_rows = np.zeros((8, 13), np.int64), np.zeros((8, 13), np.int64)
+    with kernels_served_by("machine"):
         filled, fault, position = scan_batches(source, 0, rows)
-    assert (filled, fault, position) == scan_batches.plain(source, 0, twin_rows)
-    assert (rows == twin_rows).all()
+    assert (filled, fault, position) == scan_batches.reference(source, 0, other_rows)
+    assert (rows == other_rows).all()
     if fault:
         with pytest.raises(DecodeError) as caught:
             scan(data)

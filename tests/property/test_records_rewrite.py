@@ -1,4 +1,4 @@
-"""Batches made of others: the kernel that copies records and its twin, and whole batches that come back with fewer records."""
+"""Batches made of others: the kernel that copies records and its reference, and whole batches that come back with fewer records."""
 
 from __future__ import annotations
 
@@ -53,25 +53,25 @@ def test_another_codec_changes_nothing_but_the_codec(pairs: list[tuple[bytes | N
 
 
 @given(st.binary(min_size=1, max_size=200), st.lists(st.booleans(), min_size=1, max_size=4))
-def test_kernel_and_twin_take_noise_alike(noise: bytes, wanted: list[bool]) -> None:
+def test_machine_code_and_reference_take_noise_alike(noise: bytes, wanted: list[bool]) -> None:
     source, kept = read_only(np.frombuffer(noise, np.uint8)), read_only(np.array(wanted, np.bool_))
-    target, twin_target = np.zeros(len(noise), np.uint8), np.zeros(len(noise), np.uint8)
-    with kernels_served_by("compiled"):
+    target, other_target = np.zeros(len(noise), np.uint8), np.zeros(len(noise), np.uint8)
+    with kernels_served_by("machine"):
         answer = keep_records(source, 0, len(source), kept, target)
-    assert answer == keep_records.plain(source, 0, len(source), kept, twin_target)
+    assert answer == keep_records.reference(source, 0, len(source), kept, other_target)
     if not answer[0]:
-        assert (target == twin_target).all()
+        assert (target == other_target).all()
 
 
 @given(rows, st.integers(0, 10_000))
-def test_kernel_and_twin_copy_alike(pairs: list[tuple[bytes | None, bytes | None]], bits: int) -> None:
+def test_machine_code_and_reference_copy_alike(pairs: list[tuple[bytes | None, bytes | None]], bits: int) -> None:
     body = read_only(np.frombuffer(batch(pairs, "none")[61:], np.uint8))
     kept = read_only(np.array([bool(bits >> number & 1) for number in range(len(pairs))], np.bool_))
-    target, twin_target = np.zeros(len(body), np.uint8), np.zeros(len(body), np.uint8)
-    with kernels_served_by("compiled"):
+    target, other_target = np.zeros(len(body), np.uint8), np.zeros(len(body), np.uint8)
+    with kernels_served_by("machine"):
         answer = keep_records(body, 0, len(body), kept, target)
-    assert answer == keep_records.plain(body, 0, len(body), kept, twin_target)
-    assert (target == twin_target).all()
+    assert answer == keep_records.reference(body, 0, len(body), kept, other_target)
+    assert (target == other_target).all()
 
 
 def test_a_batch_with_garbage_inside_is_refused() -> None:

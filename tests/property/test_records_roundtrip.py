@@ -1,4 +1,4 @@
-"""Any records survive the trip through bytes, and the kernels do what their plain twins do, byte for byte."""
+"""Any records survive the trip through bytes, and the machine code does what its reference does, byte for byte."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from fairlead_kafka.records import (
     encode_many,
     scan,
 )
-from fairlead_kafka.records.encode_kernels import cut_by_size, encode_batches, measure_records
+from fairlead_kafka.records.encode_kernels import encode_batches, measure_records
 from tests.support.records_samples import Sample, columns_of, decoded, encoded, kernels_served_by, stamped
 
 contents = st.none() | st.binary(max_size=40) | st.integers(0, 20_000).map(lambda size: b"x" * size)
@@ -36,9 +36,11 @@ codecs = st.sampled_from(list(Compression))
 
 
 @given(batches | st.lists(alike, min_size=1, max_size=200), codecs, st.integers(0, 2**62), st.integers(-1, 2**62))
-def test_records_survive_the_trip_in_kernels_and_twins(samples: list[Sample], codec: Compression, base_offset: int, now: int) -> None:
+def test_records_survive_the_trip_in_machine_code_and_reference(
+    samples: list[Sample], codec: Compression, base_offset: int, now: int
+) -> None:
     made = {}
-    for body in ("plain", "compiled"):
+    for body in ("reference", "machine"):
         with kernels_served_by(body):
             batch = encoded(samples, create_time_ms=now, base_offset=base_offset, compression=codec)
             (header,) = scan(batch.buffer)
@@ -48,11 +50,11 @@ def test_records_survive_the_trip_in_kernels_and_twins(samples: list[Sample], co
             assert records.offsets.tolist() == list(range(base_offset, base_offset + len(samples)))
             assert batch.max_timestamp_ms == header.max_timestamp_ms == max(each.timestamp_ms for each in stamped(samples, now))
             made[body] = bytes(batch.buffer)
-    assert made["plain"] == made["compiled"]
+    assert made["reference"] == made["machine"]
 
 
 @given(batches, st.integers(0, 2**31 - 1))
-def test_sizes_and_batches_of_kernel_and_twin_are_equal(samples: list[Sample], seed: int) -> None:
+def test_sizes_and_batches_of_machine_code_and_reference_are_equal(samples: list[Sample], seed: int) -> None:
     columns = columns_of(samples)
     dice = np.random.RandomState(seed)
     order = read_only(dice.permutation(len(samples)).astype(np.int64)) if seed % 2 else read_only(np.empty(0, np.int64))
@@ -61,7 +63,7 @@ def test_sizes_and_batches_of_kernel_and_twin_are_equal(samples: list[Sample], s
     capacity = int(columns.sizes_bytes().sum() + 100 * len(samples))
     room = capacity if seed % 5 else dice.randint(0, capacity)
     outcomes = []
-    for body in ("plain", "compiled"):
+    for body in ("reference", "machine"):
         with kernels_served_by(body):
             sizes = np.empty(len(samples), np.int64)
             measure_records(*columns.flat()[:-1], sizes)
@@ -74,14 +76,14 @@ def test_sizes_and_batches_of_kernel_and_twin_are_equal(samples: list[Sample], s
 
 
 @given(st.lists(st.integers(7, 60), max_size=40), st.integers(0, 2**31 - 1), st.integers(-5, 200), st.integers(1, 200))
-def test_cuts_of_kernel_and_twin_are_equal_and_respect_the_limits(sizes: list[int], seed: int, room: int, limit: int) -> None:
+def test_cuts_of_machine_code_and_reference_are_equal_and_respect_the_limits(sizes: list[int], seed: int, room: int, limit: int) -> None:
     dice = np.random.RandomState(seed)
     order = dice.permutation(len(sizes)).astype(np.int64) if seed % 2 else None
     start, stop = sorted(dice.randint(0, len(sizes) + 1, 2).tolist())
     columns = RecordColumns(len(sizes), None, None)
     columns._sizes = np.array(sizes, np.int64)
     found = []
-    for body in ("plain", "compiled"):
+    for body in ("reference", "machine"):
         with kernels_served_by(body):
             found.append(cut(Slice(columns, start, stop, order), room, limit).tolist())
     assert found[0] == found[1]
@@ -94,7 +96,6 @@ def test_cuts_of_kernel_and_twin_are_equal_and_respect_the_limits(sizes: list[in
         if nth + 1 < len(bounds) - 1:
             following = columns._sizes[end if order is None else order[end]]
             assert chosen.sum() + following > (room if nth == 0 else limit)
-    assert cut_by_size.ready
 
 
 @given(batches, st.integers(1, 5))
@@ -125,7 +126,7 @@ def test_a_table_survives_the_trip(samples: list[Sample], chunks: int) -> None:
 @given(batches, batches)
 @settings(max_examples=50)
 def test_slices_of_two_columns_make_the_batch_of_their_records(left: list[Sample], right: list[Sample]) -> None:
-    for body in ("plain", "compiled"):
+    for body in ("reference", "machine"):
         with kernels_served_by(body):
             both = encode([Slice(columns_of(left), 0, len(left)), Slice(columns_of(right), 0, len(right))], create_time_ms=4)
             assert both.buffer == encoded(left + right, create_time_ms=4).buffer

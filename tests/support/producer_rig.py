@@ -10,7 +10,6 @@ from weakref import WeakSet
 import pytest
 
 import fairlead_kafka.client.hosting as hosting
-import fairlead_kafka.client.intake as intake_module
 import fairlead_kafka.client.producer_core as producer_module
 from fairlead_kafka.base.errors import TimedOut
 from fairlead_kafka.client.producer import Producer
@@ -47,7 +46,6 @@ class Rig:
         self.seed = 1
         monkeypatch.setattr(producer_module, "open_host", self._open_host)
         monkeypatch.setattr(producer_module, "_cores", WeakSet())  # none of them is looked for at the end of the interpreter
-        monkeypatch.setattr(intake_module, "count_kernel_work", lambda size_bytes: None)
         monkeypatch.setattr(hosting.Completion, "result", self._patched(hosting.Completion.result))
 
     def _open_host(self, machine_factory: Callable[[Any], Any], name: str = "") -> VirtualHosted:

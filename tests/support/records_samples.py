@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from fairlead_kafka.base.kernel import KERNELS
+from fairlead_kafka.base.kernel import KERNELS, MACHINE_CODE
 from fairlead_kafka.records import DecodedRecords, EncodedBatch, RecordColumns, Slice, columns_from_lists, encode
 
 
@@ -54,15 +54,13 @@ def stamped(samples: Sequence[Sample], create_time_ms: int) -> list[Sample]:
 
 @contextmanager
 def kernels_served_by(body: str) -> Iterator[None]:
-    """Let every kernel be answered by its `plain` twin, or by the `compiled` code."""
-    for kernel in KERNELS:
-        kernel.compile()
-    before = [kernel._active for kernel in KERNELS]
+    """Let every kernel be answered by its `reference` implementation, or by its `machine` code."""
+    assert MACHINE_CODE
     try:
-        if body == "plain":
+        if body == "reference":
             for kernel in KERNELS:
-                kernel._active = kernel.plain
+                kernel.serve(None)
         yield
     finally:
-        for kernel, active in zip(KERNELS, before, strict=True):
-            kernel._active = active
+        for kernel in KERNELS:
+            kernel.serve(kernel.machine_code)

@@ -9,7 +9,6 @@ import pytest
 
 from fairlead_kafka.base.errors import DecodeError, TimedOut, UsageError
 from fairlead_kafka.base.ids import TopicPartition
-from fairlead_kafka.client import consumer_reading
 from fairlead_kafka.client.consumer import Consumer
 from fairlead_kafka.consumer import ALL_COLUMNS, Record
 from fairlead_kafka.consumer.partition import TRANSITIONS, Phase, Signal, end_of_batches
@@ -70,25 +69,6 @@ def test_columns_that_cannot_be_are_refused_by_name(rig: Rig, columns: list[str]
     rig.cluster.topic("t")
     with consumer(rig, T0) as reader, pytest.raises(UsageError, match=", ".join(ALL_COLUMNS)):
         reader.poll_table(1, columns=columns)
-
-
-def _read_table(reader: Consumer) -> int:
-    return reader.poll_table(10).num_rows
-
-
-@pytest.mark.parametrize("read", [lambda reader: len(reader.poll(10)), _read_table, lambda reader: len([next(iter(reader))])])
-def test_each_way_of_reading_counts_what_it_reads_towards_loading_kernels(rig: Rig, monkeypatch: pytest.MonkeyPatch, read: Any) -> None:
-    counted: list[int] = []
-    monkeypatch.setattr(consumer_reading, "count_kernel_work", counted.append)
-    rig.cluster.topic("t", 3)
-    for number in range(3):
-        for _ in range(4):
-            rig.cluster.write("t", number, [b"x" * 1000] * 10)
-    with consumer(rig, T0, T1, T2) as reader:
-        seen = 0
-        while seen < 120:
-            seen += read(reader)
-    assert sum(counted) >= 120_000
 
 
 def test_a_poll_gives_no_more_than_asked_for_and_loses_nothing(rig: Rig) -> None:

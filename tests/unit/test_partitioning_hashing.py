@@ -1,14 +1,15 @@
-"""murmur2, the partitions of keys and the counting sort: Kafka's vectors, and kernels that agree with their twins."""
+"""murmur2, the partitions of keys and the counting sort: Kafka's vectors, and kernels that agree with them."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
 from fairlead_kafka.partitioning import counting_sort, keyed_partition, keyed_partitions, murmur2, murmur2_column
-from fairlead_kafka.partitioning.grouping import sort_by_partition
-from fairlead_kafka.partitioning.hashing import hash_keys, partition_keys
 from fairlead_kafka.records import BinaryColumn
+from tests.support.records_samples import kernels_served_by
 
 KAFKA_VECTORS = {
     b"21": -973932308,
@@ -32,14 +33,11 @@ def column_of(keys: list[bytes | None], lead: bytes = b"") -> BinaryColumn:
     return BinaryColumn(data, len(lead) + np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64), valid)
 
 
-@pytest.fixture(params=["plain", "compiled"])
-def body(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run the test with the twins and with the compiled kernels, whatever other tests have compiled."""
-    for each in (hash_keys, partition_keys, sort_by_partition):
-        if request.param == "compiled":
-            each.compile()
-        else:
-            monkeypatch.setattr(each, "_active", each.plain)
+@pytest.fixture(params=["reference", "machine"])
+def body(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Run the test with the reference implementations and with machine code."""
+    with kernels_served_by(request.param):
+        yield
 
 
 @pytest.mark.parametrize(("key", "expected"), KAFKA_VECTORS.items())

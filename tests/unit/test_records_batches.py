@@ -26,7 +26,7 @@ from fairlead_kafka.records.crc import stamp_crc
 from fairlead_kafka.records.layout import as_array
 from tests.support.records_samples import VARIED, Sample, decoded, encoded, kernels_served_by, stamped
 
-BODIES = ["plain", "compiled"]
+BODIES = ["reference", "machine"]
 
 
 def first(data: bytes | bytearray | memoryview) -> BatchHeader:

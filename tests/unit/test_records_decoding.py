@@ -16,7 +16,7 @@ from fairlead_kafka.records.crc import stamp_crc
 from fairlead_kafka.records.layout import as_array
 from tests.support.records_samples import VARIED, Sample, decoded, encoded, kernels_served_by, stamped
 
-pytestmark = pytest.mark.parametrize("body", ["plain", "compiled"])
+pytestmark = pytest.mark.parametrize("body", ["reference", "machine"])
 
 
 @pytest.fixture(autouse=True)
@@ -99,7 +99,7 @@ def transactions() -> bytes:
         control_batch(ControlType.commit, producer_id=2, producer_epoch=0, timestamp_ms=1, base_offset=4),
         control_batch(ControlType.abort, producer_id=1, producer_epoch=0, timestamp_ms=1, base_offset=5),
         encoded([Sample(value=b"second")] * 2, base_offset=6, producer_id=1, producer_epoch=0, base_sequence=2, transactional=True),
-        encoded([Sample(value=b"plain")], base_offset=8, producer_id=1, producer_epoch=0, base_sequence=4),
+        encoded([Sample(value=b"reference")], base_offset=8, producer_id=1, producer_epoch=0, base_sequence=4),
         control_batch(ControlType.commit, producer_id=1, producer_epoch=0, timestamp_ms=1, base_offset=9),
     ]
     return b"".join(bytes(piece.buffer) for piece in pieces)

@@ -24,7 +24,7 @@ from fairlead_kafka.records import (
 )
 from tests.support.records_samples import VARIED, Sample, columns_of, decoded, encoded, kernels_served_by, stamped
 
-BODIES = ["plain", "compiled"]
+BODIES = ["reference", "machine"]
 
 
 def test_one_record_has_the_bytes_that_the_format_says() -> None:

@@ -1,107 +1,82 @@
-"""`base.kernel`: the twin serves until the kernel is compiled, and compiling is safe at any time."""
+"""`base.kernel`: machine code answers, its reference implementation can, and what a kernel is given is looked at."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-import threading
 
 import numpy as np
 import pytest
 
-from fairlead_kafka.base import kernel as kernels
-from fairlead_kafka.base.kernel import READ_INT64, Kernel, copy_bytes, read_only, signature
+import fairlead_kafka.records  # noqa: F401  (its kernels are among those that are looked at)
+from fairlead_kafka.base.kernel import KERNELS, MACHINE_CODE, kernel, read_only
+from fairlead_kafka.partitioning.hashing import hash_keys, murmur2
+from fairlead_kafka.records.encode_kernels import cut_by_size
+
+KEYS = np.frombuffer(b"one21", np.uint8)
+OFFSETS = np.array([0, 3, 5], np.int64)
 
 
-def total(numbers: np.ndarray) -> int:
-    """Assumes nothing; the sum of `numbers`."""
-    result = 0
-    for number in numbers:
-        result += number
-    return result
-
-
-def plain_total(numbers: np.ndarray) -> int:
-    return sum(numbers.tolist())
-
-
-@pytest.fixture
-def made() -> Kernel[[np.ndarray], int]:
-    return Kernel(total, (signature("int64", READ_INT64),), plain_total)
-
-
-def test_plain_twin_serves_until_compiled(made: Kernel[[np.ndarray], int]) -> None:
-    assert not made.ready
-    assert made(np.arange(5)) == 10
-    assert "plain" in repr(made)
-    made.compile()
-    assert made.ready
-    assert made(np.arange(5)) == 10
-    assert "compiled" in repr(made)
-
-
-def test_compiled_kernel_takes_read_only_and_writable_arrays(made: Kernel[[np.ndarray], int]) -> None:
-    made.compile()
-    assert made(np.arange(4)) == made(read_only(np.arange(4))) == 6
-
-
-def test_compiled_kernel_refuses_other_types_instead_of_compiling_again(made: Kernel[[np.ndarray], int]) -> None:
-    made.compile()
-    with pytest.raises(TypeError):
-        made(np.arange(4, dtype=np.float64))
-
-
-def test_kernel_answers_while_other_threads_compile_it(made: Kernel[[np.ndarray], int]) -> None:
-    failures: list[BaseException] = []
-
-    def work() -> None:
+def test_machine_code_serves_every_kernel_and_its_reference_can() -> None:
+    assert MACHINE_CODE
+    assert {"encode_batches", "measure_records", "cut_by_size", "decode_records", "hash_keys"} <= {each.__name__ for each in KERNELS}
+    assert all(each.machine_code is not None for each in KERNELS)
+    for body in (None, hash_keys.machine_code):
+        hashes = np.empty(2, np.int32)
         try:
-            made.compile()
-        except BaseException as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=work) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    while any(thread.is_alive() for thread in threads):
-        assert made(np.arange(5)) == 10
-    for thread in threads:
-        thread.join()
-    assert failures == []
-    assert made.ready
+            hash_keys.serve(body)
+            hash_keys(KEYS, OFFSETS, hashes)
+        finally:
+            hash_keys.serve(hash_keys.machine_code)
+        assert hashes.tolist() == [murmur2(b"one"), murmur2(b"21")]
 
 
-def test_source_without_directory_for_the_cache_is_compiled_for_the_process() -> None:
-    namespace: dict[str, object] = {}
-    exec("def double(number):\n    return 2 * number\n", namespace)
-    made = Kernel(namespace["double"], ("int64(int64)",), lambda number: 2 * number)  # type: ignore[arg-type]
-    made.compile()
-    assert made(21) == 42
+def test_a_kernel_has_machine_code_of_its_name() -> None:
+    def unheard_of() -> None:
+        """Assumes nothing."""
+
+    with pytest.raises(AttributeError, match="unheard_of"):
+        kernel(unheard_of)
 
 
-def test_registered_kernels_are_those_that_compile_all_compiles() -> None:
-    import fairlead_kafka.records  # noqa: F401
+@pytest.mark.parametrize(
+    ("arguments", "wrong"),
+    [
+        ((KEYS, OFFSETS), "too few arguments: 2"),
+        ((KEYS, OFFSETS, np.empty(2, np.int32), 1), "too many arguments: 4, not 3"),
+        ((KEYS, OFFSETS, 3), "bytes-like"),
+        ((KEYS, OFFSETS.astype(np.int32), np.empty(2, np.int32)), "argument 2 has items of 4 bytes, not 8"),
+    ],
+)
+def test_what_is_not_what_a_kernel_takes_is_refused(arguments: tuple[object, ...], wrong: str) -> None:
+    with pytest.raises(TypeError, match=wrong):
+        hash_keys(*arguments)  # type: ignore[arg-type]
 
-    kernels.compile_all()
-    names = {each.__name__ for each in kernels.KERNELS}
-    assert {"encode_batches", "measure_records", "cut_by_size", "decode_records", "check_records", "scan_batches"} <= names
-    assert all(each.ready for each in kernels.KERNELS)
+
+def test_what_cannot_be_written_to_or_is_not_contiguous_is_refused() -> None:
+    with pytest.raises((ValueError, BufferError), match="read-only"):
+        hash_keys(KEYS, OFFSETS, read_only(np.empty(2, np.int32)))
+    with pytest.raises((ValueError, BufferError), match="contiguous"):
+        hash_keys(KEYS, OFFSETS, np.empty(4, np.int32)[::2])
+    with pytest.raises(OverflowError):
+        cut_by_size(OFFSETS, OFFSETS, 1 << 64, 0, 0, 0, np.empty(3, np.int64))
 
 
 def test_every_kernel_says_what_it_assumes() -> None:
-    import fairlead_kafka.records  # noqa: F401
-
-    for each in kernels.KERNELS:
-        if each.source.__module__.startswith("fairlead_kafka.records"):
-            assert (each.__doc__ or "").startswith("Assumes"), each
+    for each in KERNELS:
+        assert "ssumes" in (each.__doc__ or ""), each
 
 
-def test_copy_bytes_copies() -> None:
-    target = np.zeros(6, np.uint8)
-    copy_bytes(target, 1, np.arange(10, dtype=np.uint8), 4, 3)
-    assert target.tolist() == [0, 4, 5, 6, 0, 0]
-
-
-def test_importing_records_imports_neither_numba_nor_a_kernel_compiled() -> None:
-    code = "import sys, fairlead_kafka.records; sys.exit('numba' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+def test_without_machine_code_the_reference_serves_and_that_is_said() -> None:
+    program = """
+import sys
+sys.modules["fairlead_kafka.base._native"] = None
+import numpy as np
+from fairlead_kafka.partitioning.hashing import hash_keys
+hashes = np.empty(1, np.int32)
+hash_keys(np.frombuffer(b"21", np.uint8), np.array([0, 2]), hashes)
+print(hashes[0])
+"""
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ran.stdout == "-973932308\n"
+    assert ran.stderr.count("no machine code for this platform") == 1

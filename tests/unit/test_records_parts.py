@@ -108,12 +108,12 @@ def test_a_count_that_lies_is_found_at_the_end(count: int, small: None) -> None:
         in_parts(bytes(data))
 
 
-def test_the_kernel_and_its_twin_find_the_same_whole_records() -> None:
+def test_the_kernel_and_its_reference_find_the_same_whole_records() -> None:
     plain = made(Compression.none)
     source = np.frombuffer(plain, np.uint8)[61:]
     for stop in range(0, len(source), 97):
         for most in (0, 3, 100):
-            assert whole_records(source, stop, most) == whole_records.plain(source, stop, most)
+            assert whole_records(source, stop, most) == whole_records.reference(source, stop, most)
     assert whole_records(source, len(source), 100) == (len(SIZES), len(source), len(SIZES) - 1, 0)
 
 

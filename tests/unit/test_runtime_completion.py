@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import signal
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
-from fairlead_kafka.base import kernel
 from fairlead_kafka.base.errors import TimedOut
-from fairlead_kafka.partitioning import murmur2
-from fairlead_kafka.runtime import Completion, compile_kernels_in_background, system_dice, wrap_async
-from fairlead_kafka.runtime.compiler_memory import release_compiler_memory
+from fairlead_kafka.runtime import Completion, system_dice, wrap_async
 from tests.support.waiting import PATIENCE_S
 
 AGAIN_S = 2.0
@@ -149,69 +144,3 @@ def test_dice_show_what_machines_need() -> None:
     dice = system_dice()
     assert 0 <= dice.random() < 1
     assert 0 <= dice.randrange(3) < 3
-
-
-@pytest.fixture
-def no_compiler() -> None:
-    """A compiler that clients of earlier tests have started is over: else it would compile what these tests put in the kernels' place."""
-    for thread in threading.enumerate():
-        if thread.name == "fairlead-compile":
-            thread.join(PATIENCE_S)
-            assert not thread.is_alive()
-
-
-@pytest.mark.usefixtures("no_compiler")
-def test_kernels_are_compiled_once_per_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    from fairlead_kafka.runtime import background
-
-    class Kernel:
-        ready = False
-        compiled = 0
-        seen = threading.Event()
-
-        def compile(self) -> None:
-            self.compiled += 1
-            self.seen.set()
-
-    kernel = Kernel()
-    monkeypatch.setattr(background.kernel, "KERNELS", [kernel])
-    monkeypatch.setattr(background, "_started_in", None)
-    compile_kernels_in_background()
-    compile_kernels_in_background()
-    assert kernel.seen.wait(PATIENCE_S)
-    assert kernel.compiled == 1
-    assert background._started_in == os.getpid()
-
-
-@pytest.mark.usefixtures("no_compiler")
-def test_a_patient_compiler_waits_for_a_quiet_moment_and_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    from fairlead_kafka.runtime import background
-
-    used_s = iter([0.0, 1.0, 1.0, 2.0, 2.0, 2.0, 3.0])  # a busy moment, another one, a quiet one
-    monkeypatch.setattr(background, "QUIET_S", 0.001)
-    monkeypatch.setattr(background.time, "process_time", lambda: next(used_s))
-    background._await_quiet(1.0)
-    assert list(used_s) == [3.0]
-    used_s = iter(range(10))
-    background._await_quiet(0.002)
-    assert list(used_s) == [4, 5, 6, 7, 8, 9]
-
-
-def test_kernels_are_compiled_once_there_was_enough_work_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    from fairlead_kafka.runtime import background
-
-    begun: list[int] = []
-    monkeypatch.setattr(background, "compile_kernels_in_background", lambda: begun.append(background._work_bytes))
-    monkeypatch.setattr(background, "_work_bytes", 0)
-    background.count_kernel_work(background.KERNELS_PAY_BYTES - 1)
-    assert not begun
-    background.count_kernel_work(1)
-    assert begun
-
-
-@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="Linux only")
-def test_the_compilers_code_is_given_back_and_kernels_still_work() -> None:
-    kernel.compile_all()
-    assert release_compiler_memory() > 0
-    assert all(each.ready for each in kernel.KERNELS)
-    assert murmur2(b"21") == -973932308

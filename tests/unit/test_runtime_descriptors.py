@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import errno
 import subprocess
 import sys
 from pathlib import Path
-
-import pytest
-
-from fairlead_kafka.runtime import background
 
 _PROGRAM = """
 import errno, os, resource, socket, sys
@@ -127,20 +122,3 @@ print("all is well")
 def test_what_cannot_be_opened_now_is_done_later_in_order(tmp_path: Path) -> None:
     done = run(_RETRIED, str(tmp_path))
     assert done.stdout == "all is well\n", done.stderr
-
-
-def test_a_kernel_that_finds_no_descriptor_is_compiled_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    tries = []
-
-    class Kernel:
-        ready = False
-
-        def compile(self) -> None:
-            tries.append(self)
-            if len(tries) < 3:
-                raise OSError(errno.EMFILE, "too many open files")
-
-    monkeypatch.setattr(background.kernel, "KERNELS", [Kernel()])
-    monkeypatch.setattr(background, "DESCRIPTORS_RETRY_S", 0.001)
-    background._compile(0.0)
-    assert len(tries) == 3

@@ -17,8 +17,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Mapping[str, str]]]:
     settings: list[Mapping[str, str]] = []
     monkeypatch.setattr(clients, "Consumer", settings.append)
     monkeypatch.setattr(clients, "Producer", settings.append)
-    monkeypatch.setattr(clients, "_frozen", set())
-    monkeypatch.setattr(clients, "KERNELS", [])  # whose compiling, in the background, is another reason
+    gc.unfreeze()
     monkeypatch.setattr(clients, "keep_freed_memory", lambda: True)
     yield settings
     gc.unfreeze()

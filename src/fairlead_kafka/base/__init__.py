@@ -4,9 +4,9 @@
 - `codes`: Kafka's error codes as one table whose columns are policies (retry, refresh metadata, find the coordinator again, give up).
 - `config`, with `config_client` and `config_broker`: one table of configs per side, from which parsing, errors and the documentation come.
 - `ids`, `units`, `limits`: what things are called, what time and size are counted in, and every bound with its reason.
-- `kernel`: what a kernel is. A function over flat arrays with two bodies, one that Numba compiles (without the GIL, cached on disk) and a
-  plain twin in Python and NumPy, written independently, that serves until the other is compiled and is its oracle in the tests.
+- `kernel`: what a kernel is. A function over flat arrays in machine code (`src/native`, without the GIL where that pays), beside a
+  reference implementation in Python and NumPy, written independently, that is its oracle in the tests.
 - `checks`: how a `check()` says that what is kept twice differs. `hooks`: named places where the simulation may plant a bug.
 
-Nothing here imports another room, opens anything, or reads a clock.
+Nothing here imports another room, opens anything but the machine code, or reads a clock.
 """

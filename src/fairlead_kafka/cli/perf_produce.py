@@ -16,7 +16,6 @@ from fairlead_kafka.cli.latencies import WINDOW_S, Latencies, Throttle
 from fairlead_kafka.cli.perf_options import PAYLOAD_SEED, BootstrapServer, metric_lines, payloads, property_file, say, servers
 from fairlead_kafka.cli.terminal import settings
 from fairlead_kafka.client import Producer
-from fairlead_kafka.runtime import KERNELS_PAY_BYTES, compile_kernels
 
 CLIENT_ID = "perf-producer-client"
 
@@ -75,8 +74,6 @@ def produce(
         raise ConfigError(f"--warmup-records {warmup_records}: must be fewer than --num-records {num_records}")
     dice = random.Random(PAYLOAD_SEED)
     values = payloads(record_size, payload_file, payload_delimiter, payload_monotonic, num_records, dice)
-    if values and num_records * len(values[0]) >= KERNELS_PAY_BYTES:
-        compile_kernels()  # else they would be while records are sent, at the cost of what is measured
     config: dict[str, Any] = {
         "client.id": CLIENT_ID,
         **property_file(config_file, "--command-config"),

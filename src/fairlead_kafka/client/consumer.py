@@ -192,7 +192,10 @@ class Consumer:
         return run_blocking(self._calls.topics(None, timeout_s))
 
     def metrics(self) -> dict[str, Any]:
-        """Counters: fetch_requests, fetched_bytes, undelivered_bytes, assigned_partitions, records, and lag by partition (in records)."""
+        """Counters: fetch_requests, fetched_bytes, undelivered_bytes, assigned_partitions, records, and lag by partition (in records).
+
+        `machine_code`: False where kernels have none for this platform, and all is slow.
+        """
         return run_blocking(self._calls.metrics())
 
     def close(self) -> None:

@@ -231,7 +231,10 @@ class AsyncConsumer:
         return await run_async(self._calls.topics(None, timeout_s))
 
     async def metrics(self) -> dict[str, Any]:
-        """Counters: fetch_requests, fetched_bytes, undelivered_bytes, assigned_partitions, records, and lag by partition (in records)."""
+        """Counters: fetch_requests, fetched_bytes, undelivered_bytes, assigned_partitions, records, and lag by partition (in records).
+
+        `machine_code`: False where kernels have none for this platform, and all is slow.
+        """
         return await run_async(self._calls.metrics())
 
     async def close(self) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from fairlead_kafka.base.errors import UsageError
 from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.base.kernel import MACHINE_CODE
 from fairlead_kafka.client.consumer_ranges import ConsumerRanges
 from fairlead_kafka.client.consumer_reading import CLOSE_S, as_partition
 from fairlead_kafka.client.hosting import Steps, Wait
@@ -100,7 +101,7 @@ class ConsumerCalls(ConsumerRanges):
     def metrics(self) -> Steps[dict[str, Any]]:
         """Counters."""
         told = yield from self._ask(TellMetrics)
-        return {**told, "records": self._records}
+        return {**told, "records": self._records, "machine_code": MACHINE_CODE}
 
     def close(self) -> Steps[None]:
         """Close once; again is nothing."""

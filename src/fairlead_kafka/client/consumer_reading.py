@@ -40,7 +40,7 @@ from fairlead_kafka.consumer import (
 )
 from fairlead_kafka.core.group_offsets import Position
 from fairlead_kafka.records import DecodedRecords
-from fairlead_kafka.runtime import Completion, count_kernel_work
+from fairlead_kafka.runtime import Completion
 
 T = TypeVar("T")
 ChunkWork: TypeAlias = Callable[[], tuple[pa.RecordBatch, int]]
@@ -233,7 +233,6 @@ class ConsumerReading(GroupSteps):
         if chunks is None:
             return False
         self._asked = None
-        count_kernel_work(sum(len(chunk.data) for chunk in chunks))  # here, where every chunk comes by, whatever is then made of it
         self._pending.extend(chunk for chunk in chunks if self._current(chunk))
         if not chunks and self._called_away():
             yield from self._tend()

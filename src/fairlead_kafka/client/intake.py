@@ -24,7 +24,6 @@ from fairlead_kafka.client.handles import H
 from fairlead_kafka.client.memory import MemoryPool
 from fairlead_kafka.producer import Handover
 from fairlead_kafka.records import BinaryColumn, HeaderColumns, RecordColumns, columns_from_lists
-from fairlead_kafka.runtime import count_kernel_work
 
 CHUNK_MAX_BYTES = 1 << 18
 """A chunk of single records that has grown to this is closed, and the machine is woken for it."""
@@ -254,9 +253,7 @@ class Intake(Generic[H]):
                 return []
             self._items = []
             self._open.clear()
-        handovers = [item.seal() if isinstance(item, Chunk) else item for item in items]
-        count_kernel_work(sum(handover.reserved_bytes for handover in handovers))
-        return handovers
+        return [item.seal() if isinstance(item, Chunk) else item for item in items]
 
     def too_large(self, what: str, topic: str, size_bytes: int) -> RecordTooLarge:
         """The error for a record beyond the limits."""

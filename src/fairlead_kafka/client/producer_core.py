@@ -13,6 +13,7 @@ import numpy as np
 
 from fairlead_kafka.base.config_client import CLIENT_CONFIGS
 from fairlead_kafka.base.errors import BufferExhausted, InvalidRecord, TimedOut, UsageError
+from fairlead_kafka.base.kernel import MACHINE_CODE
 from fairlead_kafka.base.units import NS_PER_S, s_to_ns
 from fairlead_kafka.client.delivery import LOGGER, Delivery, Int64
 from fairlead_kafka.client.handles import H
@@ -177,6 +178,7 @@ class ProducerCore(Generic[H]):
             "buffer-total-bytes": memory.total_bytes,
             "buffer-available-bytes": memory.free_bytes,
             "waiting-threads": len(memory.waiters),
+            "machine-code": int(MACHINE_CODE),
         }
         return self._hosted.machine.metrics(self._hosted.now_ns(), self._meter, gauges)
 

@@ -27,7 +27,6 @@ from fairlead_kafka.lab.lines import log_lines
 from fairlead_kafka.lab.pacing import Journal, Load
 from fairlead_kafka.lab.plotting import Lines, figure
 from fairlead_kafka.lab.targets import target
-from fairlead_kafka.runtime import compile_kernels
 
 PARTITIONS = 3
 LINES = 5_000
@@ -97,7 +96,6 @@ def run(
     batches, got}, `got` being what the caller was told.
     """
     chosen = PROFILES[profile]
-    compile_kernels()
     rows: list[Row] = []
     for name in targets:
         status(f"starting {name}")

@@ -22,7 +22,7 @@ Status = Callable[[str], None]
 REPORT_VERSION = 1
 AS_KAFKA: Mapping[str, Any] = {"batch.max.size": 0}
 """Every batch of ours leaves by itself, as Kafka's do: what the KIPs' policies are replayed with."""
-_PACKAGES = ("pyarrow", "numba", "numpy", "confluent-kafka", "kafka-python", "aiokafka", "pyspark")
+_PACKAGES = ("pyarrow", "numpy", "confluent-kafka", "kafka-python", "aiokafka", "pyspark")
 
 
 @dataclass(frozen=True)

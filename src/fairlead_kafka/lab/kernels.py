@@ -18,8 +18,6 @@ import numpy as np
 from fairlead_kafka.lab.experiment import Row, Status
 from fairlead_kafka.lab.plotting import bars
 from fairlead_kafka.records import BinaryColumn, RecordColumns, Slice, bounds_of, cut, decode, encode_many
-from fairlead_kafka.records.decode_kernels import check_records, decode_headers, decode_records, scan_batches
-from fairlead_kafka.records.encode_kernels import cut_by_size, encode_batches, measure_records
 
 RECORD_SIZES_BYTES = (10, 100, 512, 4096)
 THREADS = (1, 2)
@@ -47,8 +45,6 @@ def run(status: Status, profile: str = "quick") -> list[dict[str, Any]]:
     10**9. Each row is the fastest of several repetitions, its threads working on columns of their own.
     """
     load = _PROFILES[profile]
-    for kernel in (measure_records, cut_by_size, encode_batches, scan_batches, check_records, decode_records, decode_headers):
-        kernel.compile()
     rows: list[dict[str, Any]] = []
     for record_size in RECORD_SIZES_BYTES:
         status(f"records of {record_size} B")

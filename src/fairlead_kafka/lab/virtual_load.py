@@ -23,7 +23,7 @@ from fairlead_kafka.lab.paced import split_figures
 from fairlead_kafka.lab.pacing import Journal, Load
 from fairlead_kafka.lab.peers.run import value_of
 from fairlead_kafka.producer import Flush, ProducerMachine
-from fairlead_kafka.runtime import Completion, VirtualHost, compile_kernels
+from fairlead_kafka.runtime import Completion, VirtualHost
 from fairlead_kafka.simulation import Application, Handed, ProduceCluster
 
 NETWORK_MS = 0.1
@@ -35,8 +35,6 @@ CLIENT_REQUEST_MS, CLIENT_BATCH_MS, CLIENT_ANSWER_MS = 0.15, 0.025, 0.07
 """CPU time of our machine's steps, fitted over loads of 1 to 128 batches a request; records themselves do not show."""
 POOL_PAYS_RECORDS = 20_000
 """Fewer are done before other processes have started."""
-KERNELS_PAY_RECORDS = 100
-"""Where fewer are handed over together, kernels do not make up for being loaded."""
 _REQUEST_NS, _BATCH_NS, _ANSWER_NS = ms_to_ns(CLIENT_REQUEST_MS), ms_to_ns(CLIENT_BATCH_MS), ms_to_ns(CLIENT_ANSWER_MS)
 _NOWHERE = -1
 _READY_MS = 100.0
@@ -165,15 +163,11 @@ def virtual_load(task: VirtualTask) -> dict[str, Any]:
 
 def virtual_loads(tasks: Sequence[VirtualTask], done: Callable[[int], None] = lambda count: None) -> list[dict[str, Any]]:
     """The figures of all, in their order, several at a time on as many processes as there are cores; `done` is told how many are."""
-    together = max((task.load.rate * task.load.period_ms // 1000 for task in tasks), default=0)
-    prepare = compile_kernels if together >= KERNELS_PAY_RECORDS else None
     workers = min(cpu_count() or 1, len(tasks))
     if workers < 2 or sum(task.load.total for task in tasks) < POOL_PAYS_RECORDS:
-        if prepare is not None:
-            prepare()
         return [virtual_load(task) for task in tasks]
     found = []
-    with ProcessPoolExecutor(workers, get_context("spawn"), prepare) as pool:
+    with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
         for figures in pool.map(virtual_load, tasks):
             found.append(figures)
             done(len(found))

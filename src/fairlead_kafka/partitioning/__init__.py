@@ -35,8 +35,8 @@ The simulation agrees with what the accumulator then does, to the byte, if both 
 (`together`, `Runs.together_from`), if the accumulator would gather their batches anyway. Where Kafka's code and the KIPs'
 words part, the words are followed; the policies' docstrings say where.
 
-murmur2 over a column, the partitions of keys and the counting sort are kernels (`fairlead_kafka.base.kernel`), each with a twin
-in NumPy that serves until the compiler is done.
+murmur2 over a column, the partitions of keys and the counting sort are kernels (`fairlead_kafka.base.kernel`), each with a
+reference implementation in NumPy.
 """
 
 from fairlead_kafka.partitioning.account import Account

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from fairlead_kafka.base.kernel import READ_BOOL, READ_BYTES, READ_INT64, WRITE_INT32, helper, kernel, read_only, signature
+from fairlead_kafka.base.kernel import kernel, read_only
 from fairlead_kafka.partitioning.load import PartitionArray
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ _MULTIPLIER = 0x5BD1E995
 _MASK_32 = 0xFFFFFFFF
 _POSITIVE = 0x7FFFFFFF
 _LONG_KEY_WORDS = 64
-"""Twin only: keys of more words than this are hashed one by one, so that a few of them do not cost a pass each."""
+"""Reference only: keys of more words than this are hashed one by one, so that a few of them do not cost a pass each."""
 _ALL_VALID = read_only(np.empty(0, dtype=np.bool_))
 
 
@@ -64,32 +64,10 @@ def keyed_partitions(column: BinaryColumn, partition_count: int) -> PartitionArr
     return partitions
 
 
-@helper
-def _hash_one(data: npt.NDArray[np.uint8], start: int, stop: int) -> int:
-    """In Numba's Python: the hash of `data[start:stop]` as an unsigned 32-bit value in an int64."""
-    state = np.uint32(0x9747B28C) ^ np.uint32(stop - start)
-    position = start
-    while position + 4 <= stop:
-        word = np.uint32(data[position])
-        word |= np.uint32(data[position + 1]) << np.uint32(8)
-        word |= np.uint32(data[position + 2]) << np.uint32(16)
-        word |= np.uint32(data[position + 3]) << np.uint32(24)
-        word = np.uint32(word * np.uint32(0x5BD1E995))
-        word = np.uint32((word ^ (word >> np.uint32(24))) * np.uint32(0x5BD1E995))
-        state = np.uint32(np.uint32(state * np.uint32(0x5BD1E995)) ^ word)
-        position += 4
-    if position < stop:
-        if position + 2 < stop:
-            state ^= np.uint32(data[position + 2]) << np.uint32(16)
-        if position + 1 < stop:
-            state ^= np.uint32(data[position + 1]) << np.uint32(8)
-        state = np.uint32((state ^ np.uint32(data[position])) * np.uint32(0x5BD1E995))
-    state = np.uint32((state ^ (state >> np.uint32(13))) * np.uint32(0x5BD1E995))
-    return np.int64(np.uint32(state ^ (state >> np.uint32(15))))  # type: ignore[return-value]
-
-
-def _hash_keys_plain(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], hashes: npt.NDArray[np.int32]) -> None:
-    """The twin: all keys at once, word by word, those with the most words first so that each pass takes a prefix."""
+@kernel
+def hash_keys(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], hashes: npt.NDArray[np.int32]) -> None:
+    """`hashes[i]` = murmur2 of `data[offsets[i]:offsets[i + 1]]`; assumes hashes int32[n], offsets int64[n + 1] within `data`."""
+    # All keys at once, word by word, those with the most words first so that each pass takes a prefix.
     sizes = np.diff(offsets)
     words = sizes >> 2
     order = np.argsort(-words, kind="stable")
@@ -115,28 +93,7 @@ def _hash_keys_plain(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]
     hashes[order] = (state ^ state >> np.uint32(15)).view(np.int32)
 
 
-def _partition_keys_plain(
-    data: npt.NDArray[np.uint8],
-    offsets: npt.NDArray[np.int64],
-    valid: npt.NDArray[np.bool_],
-    partition_count: int,
-    partitions: npt.NDArray[np.int32],
-) -> None:
-    _hash_keys_plain(data, offsets, partitions)
-    partitions &= np.int32(_POSITIVE)
-    partitions %= np.int32(partition_count)
-    if len(valid):
-        partitions[~valid] = -1
-
-
-@kernel(signature("void", READ_BYTES, READ_INT64, WRITE_INT32), plain=_hash_keys_plain)
-def hash_keys(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], hashes: npt.NDArray[np.int32]) -> None:
-    """`hashes[i]` = murmur2 of `data[offsets[i]:offsets[i + 1]]`; hashes is int32[n], offsets int64[n + 1]."""
-    for record in range(hashes.shape[0]):
-        hashes[record] = np.int32(_hash_one(data, offsets[record], offsets[record + 1]))
-
-
-@kernel(signature("void", READ_BYTES, READ_INT64, READ_BOOL, "int64", WRITE_INT32), plain=_partition_keys_plain)
+@kernel
 def partition_keys(
     data: npt.NDArray[np.uint8],
     offsets: npt.NDArray[np.int64],
@@ -144,11 +101,12 @@ def partition_keys(
     partition_count: int,
     partitions: npt.NDArray[np.int32],
 ) -> None:
-    """`partitions[i]` = partition of key i, -1 if `valid[i]` is false; an empty `valid` means that no key is null."""
-    nulls = valid.shape[0] > 0
-    for record in range(partitions.shape[0]):
-        if nulls and not valid[record]:
-            partitions[record] = -1
-        else:
-            positive = _hash_one(data, offsets[record], offsets[record + 1]) & 0x7FFFFFFF
-            partitions[record] = positive % partition_count
+    """`partitions[i]` = partition of key i, -1 if `valid[i]` is false; an empty `valid` means that no key is null.
+
+    Assumes partitions int32[n], offsets int64[n + 1] within `data`, valid bool[n] or bool[0], and a `partition_count` of 1 or more.
+    """
+    hash_keys.reference(data, offsets, partitions)
+    partitions &= np.int32(_POSITIVE)
+    partitions %= np.int32(partition_count)
+    if len(valid):
+        partitions[~valid] = -1

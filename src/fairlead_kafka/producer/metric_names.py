@@ -102,6 +102,7 @@ PRODUCER = (
     _gauge("metadata-age", "s", "Age of the metadata in use."),
     _gauge("buffer-total-bytes", "bytes", "`buffer.memory`."),
     _gauge("buffer-available-bytes", "bytes", "What of it is free."),
+    _gauge("machine-code", "1", "1: kernels run as machine code; 0: there is none for this platform, and all is slow.", ours=True),
     _gauge("waiting-threads", "callers", "Callers, threads or tasks, in line for it."),
     *_counted("buffer-exhausted", "calls", "exhausted", "Hand-overs that failed for want of it."),
     Metric(

@@ -15,8 +15,8 @@ On the way in, `scan` reads batch headers and no record: it is what a broker nee
 and aborted transactions, inflates, and runs a kernel that walks over the records and gathers keys and values as Arrow
 wants them. Headers are counted in that walk and gathered in a second one, only where there are any.
 
-Kernels and twins. What touches every record is a kernel (`encode_kernels`, `decode_kernels`) with a plain twin
-(`encode_plain`, `decode_plain`), which serves until the kernel is compiled; importing this package does not import Numba.
+Kernels. What touches every record is a kernel (`encode_kernels`, `decode_kernels`; see `base.kernel`): machine code, with a reference
+implementation in Python that is the oracle of its tests.
 
 Garbage. Bytes from a peer may say anything. Kernels check every length against the bytes that are left before they use it and
 return a fault with its position, which becomes a `DecodeError` that names the byte. Memory taken follows from bytes received,

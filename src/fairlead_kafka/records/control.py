@@ -10,7 +10,7 @@ import numpy as np
 
 from fairlead_kafka.base.errors import DecodeError
 from fairlead_kafka.records.columns import BinaryColumn, RecordColumns, Slice
-from fairlead_kafka.records.decode_plain import check_records, first_key
+from fairlead_kafka.records.decode_kernels import check_records, first_key
 from fairlead_kafka.records.encoder import encode
 from fairlead_kafka.records.layout import HEADER_SIZE_BYTES, BatchHeader, Data, EncodedBatch, as_array
 

@@ -1,4 +1,4 @@
-"""Kernels that walk over record bytes; their twins are in `decode_plain`.
+"""Kernels that walk over record bytes (`src/native/decode.c`), and their reference implementations: bytes and struct.
 
 All of them read bytes from anywhere: whatever these say, nothing is read or written outside of the arrays. A fault is
 returned as (code of `faults`, position); (0, ...) is none.
@@ -6,268 +6,185 @@ returned as (code of `faults`, position); (0, ...) is none.
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import NamedTuple
 
-from fairlead_kafka.base.kernel import (
-    READ_BOOL,
-    READ_BYTES,
-    WRITE_BOOL,
-    WRITE_BYTES,
-    WRITE_INT8,
-    WRITE_INT64,
-    WRITE_TABLE,
-    copy_bytes,
-    helper,
-    kernel,
-    signature,
-)
+import numpy as np
+
+from fairlead_kafka.base.kernel import kernel
 from fairlead_kafka.base.limits import HEADERS_PER_RECORD_MAX
-from fairlead_kafka.records import decode_plain, faults
+from fairlead_kafka.records import faults
 from fairlead_kafka.records.columns import Bools, Bytes, Int8, Int64, Table
+from fairlead_kafka.records.layout import (
+    BATCH_LENGTH,
+    COMPRESSION_MASK,
+    HEADER,
+    HEADER_SIZE_BYTES,
+    LENGTH_PREFIX_BYTES,
+    MAGIC,
+    MAGIC_BYTE,
+    TIMESTAMP_TYPE_MASK,
+    Compression,
+    as_view,
+)
 
-_HEADERS_MAX = HEADERS_PER_RECORD_MAX
-_TRUNCATED, _VARINT, _RECORD_LENGTH, _FIELD_LENGTH = faults.TRUNCATED, faults.VARINT, faults.RECORD_LENGTH, faults.FIELD_LENGTH
-_RECORD_REST, _HEADER_COUNT, _HEADER_KEY, _BATCH_REST = faults.RECORD_REST, faults.HEADER_COUNT, faults.HEADER_KEY, faults.BATCH_REST
-_OFFSET_DELTA, _BATCH_LENGTH, _MAGIC, _BATCH_OFFSETS = faults.OFFSET_DELTA, faults.BATCH_LENGTH, faults.MAGIC, faults.BATCH_OFFSETS
-_CODEC, _COUNT, _ROOM = faults.CODEC, faults.COUNT, faults.ROOM
-_OFFSET_MAX = 2**63 - 1
-_SIGN_CLEARED = 0x7FFFFFFFFFFFFFFF
-_FAULT_AND_POSITION = "UniTuple(int64, 2)"
-_Record: TypeAlias = tuple[int, int, int, int, int, int, int, int, int, int, int, int]
-"""Position after it, 0, timestamp delta, offset delta, key start and size, value start and size, headers, where they start,
-bytes of their keys and of their values; or the position of a fault, and the fault."""
-
-
-@helper
-def _read_varint(source: Bytes, position: int, stop: int, last_shift: int) -> tuple[int, int]:
-    """A zigzag varint before `stop`, and the position after it, or minus a fault.
-
-    `last_shift` is 28 for 32 bits, 63 for 64: where the last byte goes, which may hold only the bits that are left.
-    One byte is the usual case; the rest is a function of its own so that this much is inlined.
-    """
-    if position < stop and source[position] < 128:
-        return (source[position] >> 1) ^ -(source[position] & 1), position + 1
-    return _read_long_varint(source, position, stop, last_shift)
+_BITS_OF_VARINT = {32: 5, 64: 10}
+"""Bits → the most bytes a varint of them may have."""
 
 
-@helper
-def _read_long_varint(source: Bytes, position: int, stop: int, last_shift: int) -> tuple[int, int]:
-    """`_read_varint` for any number of bytes."""
-    value = 0
-    shift = 0
-    while True:
-        if position >= stop:
-            return 0, -_TRUNCATED
-        byte = source[position]
-        position += 1
-        if shift == last_shift and byte > (15 if last_shift == 28 else 1):
-            return 0, -_VARINT
-        value |= (byte & 127) << shift
-        if byte < 128:
-            break
-        shift += 7
-    return ((value >> 1) & _SIGN_CLEARED) ^ -(value & 1), position
+class _Fault(Exception):
+    def __init__(self, code: int, position: int) -> None:
+        self.code = code
+        self.position = position
 
 
-@helper
-def _read_integer(source: Bytes, position: int, size: int) -> int:
-    """A signed big-endian integer of `size` bytes."""
-    value = 0
-    for i in range(size):
-        value = (value << 8) | source[position + i]
-    return (value << (64 - 8 * size)) >> (64 - 8 * size)
+class _Record(NamedTuple):
+    start: int
+    timestamp_delta: int
+    offset_delta: int
+    key: tuple[int, int]
+    value: tuple[int, int]
+    header_count: int
+    header_start: int
+    headers: list[tuple[tuple[int, int], tuple[int, int]]]
+    stop: int
 
 
-@helper
-def _skip_headers(source: Bytes, position: int, stop: int, count: int) -> tuple[int, int, int, int]:
-    """Walk over `count` headers: (position after, key bytes, value bytes, 0), or a fault's position, ..., and the fault."""
-    key_bytes = 0
-    value_bytes = 0
-    for _ in range(count):
-        size, after = _read_varint(source, position, stop, 28)
-        if after < 0:
-            return position, 0, 0, -after
-        if size < 0 or size > stop - after:
-            return position, 0, 0, _HEADER_KEY
-        key_bytes += size
-        position = after + size
-        size, after = _read_varint(source, position, stop, 28)
-        if after < 0:
-            return position, 0, 0, -after
-        if size < -1 or size > stop - after:
-            return position, 0, 0, _FIELD_LENGTH
-        value_bytes += max(size, 0)
-        position = after + max(size, 0)
-    return position, key_bytes, value_bytes, 0
+class _Reader:
+    """A cursor over `source` up to `stop`; fields are (start, size) with size -1 for null."""
+
+    def __init__(self, source: bytes, position: int, stop: int) -> None:
+        self.source = source
+        self.position = position
+        self.stop = stop
+
+    def varint(self, bits: int = 32) -> int:
+        """A zigzag varint; a fault names where it starts."""
+        begin = self.position
+        unsigned = 0
+        for nth in range(_BITS_OF_VARINT[bits]):
+            if self.position >= self.stop:
+                raise _Fault(faults.TRUNCATED, begin)
+            byte = self.source[self.position]
+            self.position += 1
+            unsigned |= (byte & 0x7F) << (7 * nth)
+            if unsigned >> bits:
+                raise _Fault(faults.VARINT, begin)
+            if byte < 0x80:
+                return unsigned // 2 if unsigned % 2 == 0 else -(unsigned // 2) - 1
+            if nth + 1 == _BITS_OF_VARINT[bits]:
+                break
+        raise _Fault(faults.VARINT, begin)
+
+    def field(self, least: int = -1, fault: int = faults.FIELD_LENGTH) -> tuple[int, int]:
+        """A length and that many bytes."""
+        begin = self.position
+        size = self.varint()
+        start = self.position
+        if not least <= size <= self.stop - start:
+            raise _Fault(fault, begin)
+        self.position += max(size, 0)
+        return start, size
+
+    def record(self) -> _Record:
+        """The record here."""
+        start, end = self.position, self.stop
+        length = self.varint()
+        if not 6 <= length <= end - self.position:
+            raise _Fault(faults.RECORD_LENGTH, start)
+        self.stop = self.position + length
+        self.position += 1
+        timestamp_delta, offset_delta = self.varint(64), self.varint()
+        key, value = self.field(), self.field()
+        counted_at = self.position
+        count = self.varint()
+        first = self.position
+        if not 0 <= count <= min(HEADERS_PER_RECORD_MAX, (self.stop - first) // 2):
+            raise _Fault(faults.HEADER_COUNT, counted_at)
+        headers = [(self.field(0, faults.HEADER_KEY), self.field()) for _ in range(count)]
+        if self.position != self.stop:
+            raise _Fault(faults.RECORD_REST, self.position)
+        self.stop = end
+        return _Record(start, timestamp_delta, offset_delta, key, value, count, first, headers, self.position)
 
 
-@helper
-def _faulty(position: int, fault: int) -> _Record:
-    """What `_read_record` returns for a fault."""
-    return position, fault, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
-
-
-@helper
-def _read_record(source: Bytes, begin: int, end: int) -> _Record:
-    """The record at `begin`, headers checked: see `_Record`."""
-    length, position = _read_varint(source, begin, end, 28)
-    if position < 0:
-        return _faulty(begin, -position)
-    if length < 6 or length > end - position:
-        return _faulty(begin, _RECORD_LENGTH)
-    stop = position + length
-    at = position + 1
-    timestamp_delta, position = _read_varint(source, at, stop, 63)
-    if position < 0:
-        return _faulty(at, -position)
-    at = position
-    offset_delta, position = _read_varint(source, at, stop, 28)
-    if position < 0:
-        return _faulty(at, -position)
-    at = position
-    key_size, position = _read_varint(source, at, stop, 28)
-    if position < 0:
-        return _faulty(at, -position)
-    if key_size < -1 or key_size > stop - position:
-        return _faulty(at, _FIELD_LENGTH)
-    key_start = position
-    at = position + max(key_size, 0)
-    value_size, position = _read_varint(source, at, stop, 28)
-    if position < 0:
-        return _faulty(at, -position)
-    if value_size < -1 or value_size > stop - position:
-        return _faulty(at, _FIELD_LENGTH)
-    value_start = position
-    at = position + max(value_size, 0)
-    headers, position = _read_varint(source, at, stop, 28)
-    if position < 0:
-        return _faulty(at, -position)
-    if headers < 0 or headers > _HEADERS_MAX or headers * 2 > stop - position:
-        return _faulty(at, _HEADER_COUNT)
-    header_start, key_bytes, value_bytes = position, 0, 0
-    if headers > 0:
-        position, key_bytes, value_bytes, fault = _skip_headers(source, header_start, stop, headers)
-        if fault != 0:
-            return _faulty(position, fault)
-    if position != stop:
-        return _faulty(position, _RECORD_REST)
-    return (
-        stop,
-        0,
-        timestamp_delta,
-        offset_delta,
-        key_start,
-        key_size,
-        value_start,
-        value_size,
-        headers,
-        header_start,
-        key_bytes,
-        value_bytes,
-    )
-
-
-@kernel(signature(_FAULT_AND_POSITION, READ_BYTES, "int64", "int64", "int64"), plain=decode_plain.check_records)
+@kernel
 def check_records(source: Bytes, start: int, stop: int, count: int) -> tuple[int, int]:
     """Assumes 0 <= start <= stop <= source.size. Checks that exactly `count` sound records with offset deltas 0..count - 1
     lie between; returns a fault and its position."""
-    position = start
-    for index in range(count):
-        after, fault, _, offset_delta, _, _, _, _, _, _, _, _ = _read_record(source, position, stop)
-        if fault != 0:
-            return fault, after
-        if offset_delta != index:
-            return _OFFSET_DELTA, position
-        position = after
-    if position != stop:
-        return _BATCH_REST, position
-    return 0, position
+    reader = _Reader(source[:stop].tobytes(), start, stop)
+    try:
+        for index in range(count):
+            record = reader.record()
+            if record.offset_delta != index:
+                raise _Fault(faults.OFFSET_DELTA, record.start)
+    except _Fault as fault:
+        return fault.code, fault.position
+    return (faults.BATCH_REST if reader.position != stop else faults.NONE), reader.position
 
 
-@kernel(signature("UniTuple(int64, 4)", READ_BYTES, "int64", "int64"), plain=decode_plain.whole_records)
+@kernel
 def whole_records(source: Bytes, stop: int, most: int) -> tuple[int, int, int, int]:
     """Assumes 0 <= stop <= source.size. The sound records from the start of `source` on, `most` of them at most, that end by `stop`:
     (how many, the position after them, the offset delta of the last or -1, the fault of what follows or 0)."""
-    position = 0
-    count = 0
-    last_delta = -1
+    reader = _Reader(source[:stop].tobytes(), 0, stop)
+    count, last_delta, position = 0, -1, 0
     while count < most and position < stop:
-        after, fault, _, offset_delta, _, _, _, _, _, _, _, _ = _read_record(source, position, stop)
-        if fault != 0:
-            return count, position, last_delta, fault
-        count += 1
-        last_delta = offset_delta
-        position = after
-    return count, position, last_delta, 0
+        try:
+            last_delta = reader.record().offset_delta
+        except _Fault as fault:
+            return count, position, last_delta, fault.code
+        count, position = count + 1, reader.position
+    return count, position, last_delta, faults.NONE
 
 
-@kernel(signature(_FAULT_AND_POSITION, READ_BYTES, "int64", "int64", READ_BOOL, WRITE_BYTES), plain=decode_plain.keep_records)
+@kernel
 def keep_records(source: Bytes, start: int, stop: int, keep: Bools, target: Bytes) -> tuple[int, int]:
     """Assumes 0 <= start <= stop <= source.size and target.size >= stop - start. Copies those of the first keep.size records that
     are to be kept, byte for byte; returns (0, bytes copied) or a fault and its position."""
-    position = start
+    reader = _Reader(source[:stop].tobytes(), start, stop)
     written = 0
-    for index in range(keep.size):
-        after, fault, _, _, _, _, _, _, _, _, _, _ = _read_record(source, position, stop)
-        if fault != 0:
-            return fault, after
-        if keep[index]:
-            copy_bytes(target, written, source, position, after - position)
-            written += after - position
-        position = after
-    return 0, written
+    try:
+        for kept in keep:
+            record = reader.record()
+            if kept:
+                size = record.stop - record.start
+                target[written : written + size] = source[record.start : record.stop]
+                written += size
+    except _Fault as fault:
+        return fault.code, fault.position
+    return faults.NONE, written
 
 
-@kernel(signature("UniTuple(int64, 3)", READ_BYTES, "int64", WRITE_TABLE), plain=decode_plain.scan_batches)
+@kernel
 def scan_batches(source: Bytes, position: int, rows: Table) -> tuple[int, int, int]:
     """Assumes rows of 13 numbers, the fields of `BatchHeader` in order. Reads headers from `position` on until the rows are
     full, the bytes end or a batch is cut short; returns (rows filled, fault, position of the fault or after the last)."""
-    filled = 0
-    while filled < rows.shape[0] and source.size - position > 16:
-        size = _read_integer(source, position + 8, 4) + 12
-        if source[position + 16] != 2:
-            return filled, _MAGIC, position + 16
-        if size < 61:
-            return filled, _BATCH_LENGTH, position + 8
-        if size > source.size - position:
-            break
-        base_offset = _read_integer(source, position, 8)
-        last_delta = _read_integer(source, position + 23, 4)
-        if base_offset < 0:
-            return filled, _BATCH_OFFSETS, position
-        if last_delta < 0 or base_offset > _OFFSET_MAX - last_delta:
-            return filled, _BATCH_OFFSETS, position + 23
-        attributes = _read_integer(source, position + 21, 2)
-        if attributes & 7 > 4:
-            return filled, _CODEC, position + 21
-        count = _read_integer(source, position + 57, 4)
-        if count < 0 or count > last_delta + 1 or (attributes & 7 == 0 and count * 7 > size - 61):
-            return filled, _COUNT, position + 57
-        rows[filled, 0] = position
-        rows[filled, 1] = size
-        rows[filled, 2] = base_offset
-        rows[filled, 3] = _read_integer(source, position + 12, 4)
-        rows[filled, 4] = _read_integer(source, position + 17, 4) & 0xFFFFFFFF
-        rows[filled, 5] = attributes
-        rows[filled, 6] = last_delta
-        rows[filled, 7] = _read_integer(source, position + 27, 8)
-        rows[filled, 8] = _read_integer(source, position + 35, 8)
-        rows[filled, 9] = _read_integer(source, position + 43, 8)
-        rows[filled, 10] = _read_integer(source, position + 51, 2)
-        rows[filled, 11] = _read_integer(source, position + 53, 4)
-        rows[filled, 12] = count
+    filled, view = 0, as_view(source)
+    while filled < len(rows) and len(source) >= position + MAGIC_BYTE + 1:
+        size = int.from_bytes(view[position + BATCH_LENGTH : position + BATCH_LENGTH + 4], "big", signed=True) + LENGTH_PREFIX_BYTES
+        if view[position + MAGIC_BYTE] != MAGIC:
+            return filled, faults.MAGIC, position + MAGIC_BYTE
+        if size < HEADER_SIZE_BYTES:
+            return filled, faults.BATCH_LENGTH, position + BATCH_LENGTH
+        if position + size > len(source):
+            return filled, faults.NONE, position
+        base, _, epoch, _, crc, attributes, last, *rest = HEADER.unpack_from(view, position)
+        codec, count = attributes & COMPRESSION_MASK, rest[-1]
+        if base < 0:
+            return filled, faults.BATCH_OFFSETS, position
+        if last < 0 or base + last >= 2**63:
+            return filled, faults.BATCH_OFFSETS, position + 23
+        if codec not in list(Compression):
+            return filled, faults.CODEC, position + 21
+        if not 0 <= count <= last + 1 or (codec == 0 and count > (size - HEADER_SIZE_BYTES) // 7):
+            return filled, faults.COUNT, position + 57
+        rows[filled] = [position, size, base, epoch, crc, attributes, last, *rest]
         filled += 1
         position += size
-    return filled, 0, position
+    return filled, faults.NONE, position
 
 
-@kernel(
-    signature(
-        _FAULT_AND_POSITION, READ_BYTES, WRITE_TABLE, "int64", "int64", "int64", "int64", WRITE_INT64, WRITE_INT64, WRITE_INT8,
-        WRITE_INT64, WRITE_BOOL, WRITE_BYTES, WRITE_INT64, WRITE_BOOL, WRITE_BYTES, WRITE_INT64, WRITE_INT64, WRITE_INT64,
-    ),
-    plain=decode_plain.decode_records,
-)  # fmt: skip
+@kernel
 def decode_records(
     source: Bytes, rows: Table, first: int, last: int, inflated_size: int, from_offset: int,
     offsets: Int64, timestamps: Int64, timestamp_types: Int8,
@@ -282,91 +199,82 @@ def decode_records(
     offsets have their first written by the caller. Columns of keys, values or headers without room are not wanted, and not filled.
     Headers are checked and counted; `decode_headers` takes them.
     """
-    at, key_at, value_at = cursors[0], cursors[1], cursors[2]
-    null_keys, null_values = cursors[6], cursors[7]
-    want_keys, want_values, counts_headers = key_valid.size > 0, value_valid.size > 0, header_starts.size > 0
+    content = source.tobytes()
+    wanted = [
+        column
+        for column in ((False, 1, 6, key_offsets, key_valid, key_data), (True, 2, 7, value_offsets, value_valid, value_data))
+        if len(column[4])
+    ]
     for row in range(first, last):
         cursors[8] = row
-        position = rows[row, 0] + 61 if inflated_size < 0 else 0
-        end = rows[row, 0] + rows[row, 1] if inflated_size < 0 else inflated_size
-        base_offset, last_delta, count = rows[row, 2], rows[row, 6], rows[row, 12]
-        log_append = (rows[row, 5] >> 3) & 1
-        base_timestamp = rows[row, 8] if log_append else rows[row, 7]
-        previous_delta = -1
-        for _ in range(count):
-            begin = position
-            (
-                position, fault, timestamp_delta, offset_delta, key_start, key_size, value_start, value_size,
-                headers, header_start, header_key_bytes, header_value_bytes,
-            ) = _read_record(source, begin, end)  # fmt: skip
-            if fault != 0:
-                return fault, position
-            if offset_delta <= previous_delta or offset_delta > last_delta:
-                return _OFFSET_DELTA, begin
-            previous_delta = offset_delta
-            if base_offset + offset_delta < from_offset:
-                continue
-            if (
-                at >= offsets.size
-                or (want_values and value_at + value_size > value_data.size)
-                or (want_keys and key_at + key_size > key_data.size)
-            ):
-                return _ROOM, begin
-            offsets[at] = base_offset + offset_delta
-            timestamps[at] = base_timestamp if log_append else base_timestamp + timestamp_delta
-            timestamp_types[at] = log_append
-            if want_keys:
-                key_valid[at] = key_size >= 0
-                if key_size < 0:
-                    null_keys += 1
-                elif key_size > 0:
-                    copy_bytes(key_data, key_at, source, key_start, key_size)
-                    key_at += key_size
-                key_offsets[at + 1] = key_at
-            if want_values:
-                value_valid[at] = value_size >= 0
-                if value_size < 0:
-                    null_values += 1
-                else:
-                    copy_bytes(value_data, value_at, source, value_start, value_size)
-                    value_at += value_size
-                value_offsets[at + 1] = value_at
-            if counts_headers:
-                cursors[3] += headers
-                cursors[4] += header_key_bytes
-                cursors[5] += header_value_bytes
-                header_starts[at] = header_start
-                header_offsets[at + 1] = cursors[3]
-            at += 1
-        if position != end:
-            return _BATCH_REST, position
-    cursors[0], cursors[1], cursors[2] = at, key_at, value_at
-    cursors[6], cursors[7] = null_keys, null_values
-    return 0, 0
+        position, size, base, _, _, attributes, last_delta, base_timestamp, max_timestamp, _, _, _, count = rows[row].tolist()
+        begin, end = (position + HEADER_SIZE_BYTES, position + size) if inflated_size < 0 else (0, inflated_size)
+        try:
+            records = _records_of_batch(content, begin, end, count, last_delta)
+        except _Fault as fault:
+            return fault.code, fault.position
+        chosen = [record for record in records if base + record.offset_delta >= from_offset]
+        at = int(cursors[0])
+        span = slice(at, at + len(chosen))
+        log_append = bool(attributes & TIMESTAMP_TYPE_MASK)
+        offsets[span] = [base + record.offset_delta for record in chosen]
+        times = [max_timestamp if log_append else base_timestamp + record.timestamp_delta for record in chosen]
+        timestamps[span] = [(time + 2**63) % 2**64 - 2**63 for time in times]
+        timestamp_types[span] = log_append
+        for is_value, bytes_cursor, nulls_cursor, field_offsets, valid, data in wanted:
+            fields = [record.value if is_value else record.key for record in chosen]
+            filled = int(cursors[bytes_cursor])
+            joined = b"".join([content[start : start + size] for start, size in fields if size > 0])
+            data[filled : filled + len(joined)] = np.frombuffer(joined, np.uint8)
+            field_offsets[at + 1 : at + 1 + len(chosen)] = filled + np.cumsum([max(size, 0) for _, size in fields], dtype=np.int64)
+            valid[span] = [size >= 0 for _, size in fields]
+            cursors[bytes_cursor] = filled + len(joined)
+            cursors[nulls_cursor] += sum(size < 0 for _, size in fields)
+        if len(header_starts):
+            header_starts[span] = [record.header_start for record in chosen]
+            running = int(cursors[3]) + np.cumsum([record.header_count for record in chosen], dtype=np.int64)
+            header_offsets[at + 1 : at + 1 + len(chosen)] = running
+            cursors[3] += sum(record.header_count for record in chosen)
+            cursors[4] += sum(key[1] for record in chosen for key, _ in record.headers)
+            cursors[5] += sum(max(value[1], 0) for record in chosen for _, value in record.headers)
+        cursors[0] = at + len(chosen)
+    return faults.NONE, 0
 
 
-@kernel(
-    signature(
-        "void", READ_BYTES, "int64", "int64", WRITE_INT64, WRITE_INT64,
-        WRITE_INT64, WRITE_BYTES, WRITE_INT64, WRITE_BOOL, WRITE_BYTES,
-    ),
-    plain=decode_plain.decode_headers,
-)  # fmt: skip
+@kernel
 def decode_headers(
     source: Bytes, first: int, last: int, header_offsets: Int64, header_starts: Int64,
     key_offsets: Int64, key_data: Bytes, value_offsets: Int64, value_valid: Bools, value_data: Bytes,
 ) -> None:  # fmt: skip
     """Assumes that `decode_records` has checked records first..last of this `source`, and columns of exactly the size it
     counted. Fills in their headers; the first offsets of the columns are written."""
+    content = source.tobytes()
+    bounds = header_offsets.tolist()
     for record in range(first, last):
-        position = header_starts[record]
-        for header in range(header_offsets[record], header_offsets[record + 1]):
-            size, position = _read_varint(source, position, source.size, 28)
-            copy_bytes(key_data, key_offsets[header], source, position, size)
-            key_offsets[header + 1] = key_offsets[header] + size
-            size, position = _read_varint(source, position + size, source.size, 28)
-            value_valid[header] = size >= 0
-            size = max(size, 0)
-            copy_bytes(value_data, value_offsets[header], source, position, size)
-            value_offsets[header + 1] = value_offsets[header] + size
-            position += size
+        reader = _Reader(content, int(header_starts[record]), len(content))
+        for header in range(bounds[record], bounds[record + 1]):
+            for (start, size), offsets, data in ((reader.field(), key_offsets, key_data), (reader.field(), value_offsets, value_data)):
+                filled = int(offsets[header])
+                data[filled : filled + max(size, 0)] = source[start : start + max(size, 0)]
+                offsets[header + 1] = filled + max(size, 0)
+                value_valid[header] = size >= 0
+
+
+def first_key(source: Bytes) -> bytes:
+    """The key of the first record of `source`, which `check_records` has passed; empty if it is null."""
+    start, size = _Reader(source.tobytes(), 0, len(source)).record().key
+    return source[start : start + max(size, 0)].tobytes()
+
+
+def _records_of_batch(content: bytes, begin: int, end: int, count: int, last_delta: int) -> list[_Record]:
+    reader = _Reader(content, begin, end)
+    records: list[_Record] = []
+    for _ in range(count):
+        record = reader.record()
+        lowest = records[-1].offset_delta + 1 if records else 0
+        if not lowest <= record.offset_delta <= last_delta:
+            raise _Fault(faults.OFFSET_DELTA, record.start)
+        records.append(record)
+    if reader.position != end:
+        raise _Fault(faults.BATCH_REST, reader.position)
+    return records

@@ -22,14 +22,8 @@ its thread in a forked child, raises UsageError. Ctrl-C interrupts any wait, for
 open at the end of the process are closed by then.
 """
 
-from fairlead_kafka.runtime.background import (
-    KERNELS_PAY_BYTES,
-    compile_kernels,
-    compile_kernels_in_background,
-    count_kernel_work,
-    system_dice,
-)
 from fairlead_kafka.runtime.completion import Completion, wrap_async
+from fairlead_kafka.runtime.dice import system_dice
 from fairlead_kafka.runtime.freed_memory import keep_freed_memory
 from fairlead_kafka.runtime.handle import Handle, Host
 from fairlead_kafka.runtime.host import SelectorHost
@@ -37,7 +31,6 @@ from fairlead_kafka.runtime.virtual import VirtualHost
 from fairlead_kafka.runtime.virtual_link import Conditions, VirtualLink
 
 __all__ = [
-    "KERNELS_PAY_BYTES",
     "Completion",
     "Conditions",
     "Handle",
@@ -45,9 +38,6 @@ __all__ = [
     "SelectorHost",
     "VirtualHost",
     "VirtualLink",
-    "compile_kernels",
-    "compile_kernels_in_background",
-    "count_kernel_work",
     "keep_freed_memory",
     "system_dice",
     "wrap_async",

@@ -11,7 +11,6 @@ from multiprocessing import get_context
 from typing import Any
 
 from fairlead_kafka.base.errors import ConfigError
-from fairlead_kafka.base.kernel import compile_all
 from fairlead_kafka.simulation import world_cluster, world_producer, world_readers
 from fairlead_kafka.simulation.canaries import Canary, canaries_of
 from fairlead_kafka.simulation.outcome import RAISED, Outcome, RunSeed
@@ -28,8 +27,6 @@ SEEDS_AT_ONCE = 8
 """What one process of the pool is given to run in one go."""
 PLANTING_ERRORS = tuple(f"{RAISED} {kind.__name__}" for kind in (TypeError, AttributeError))
 """What a planted method would raise if the sound one had changed its form."""
-COMPILING_PAYS = 10
-"""With more groups of seeds than this, loading compiled kernels is worth its second or two."""
 FAILURES_MAX = 20
 """Of violated seeds, how many are told of in full."""
 
@@ -119,12 +116,9 @@ def _run_canary(planted: tuple[str, str]) -> tuple[str, int | None]:
 
 def _spread(function: Callable[[Any], Any], items: Sequence[Any], jobs: int) -> Iterable[Any]:
     """`map(function, items)`, on `jobs` processes, in order."""
-    pays = len(items) > COMPILING_PAYS
     if jobs <= 1 or len(items) <= 1:
-        if pays:
-            compile_all()
         yield from map(function, items)
         return
     # Not forked: the parent may have threads, and planted bugs must not leak from it.
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=compile_all if pays else None) as pool:
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
         yield from pool.map(function, items)

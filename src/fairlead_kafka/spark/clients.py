@@ -15,7 +15,6 @@ from collections.abc import Mapping
 
 from pyspark import TaskContext
 
-from fairlead_kafka.base.kernel import KERNELS
 from fairlead_kafka.base.units import KIB, MIB
 from fairlead_kafka.client import Consumer, Producer
 from fairlead_kafka.runtime import keep_freed_memory
@@ -36,16 +35,10 @@ def task_producer(client: Mapping[str, str]) -> Producer:
     return Producer({**WRITE_SETTINGS, **client})
 
 
-_frozen: set[bool] = set()
-
-
 def _settle() -> None:
     """Make a worker of Spark's one that is used again and again. Other processes are left as they are."""
     if TaskContext.get() is None:
         return
     keep_freed_memory()
-    # Once for what is imported, and once more for the compiler, which is loaded while the first tasks run.
-    compiled = all(each.ready for each in KERNELS)
-    if compiled not in _frozen:
-        _frozen.add(compiled)
+    if not gc.get_freeze_count():
         gc.freeze()

@@ -18,7 +18,7 @@ from fairlead_kafka.base.config_broker import BROKER_CONFIGS
 from fairlead_kafka.base.errors import ConfigError, ConnectionFailed, FairleadError, UsageError
 from fairlead_kafka.broker import Broker, Faults, SetFaults, StartBroker, StopBroker
 from fairlead_kafka.broker.control import RemoteController
-from fairlead_kafka.runtime import Completion, Handle, SelectorHost, compile_kernels_in_background, system_dice
+from fairlead_kafka.runtime import Completion, Handle, SelectorHost, system_dice
 from fairlead_kafka.testing.channel import Channel
 
 _logger = logging.getLogger("fairlead_kafka.testing")
@@ -49,7 +49,6 @@ def serve(channel: Channel, config: dict[str, Any]) -> int:
         host.start()
         try:
             channel.send({"port": _submit(host, handle, StartBroker(Completion()))})
-            compile_kernels_in_background()
         except FairleadError as error:
             _refuse(channel, error)
             return 1

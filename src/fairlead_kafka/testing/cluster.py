@@ -20,7 +20,7 @@ from fairlead_kafka.base.errors import BrokerError, ConfigError, UsageError
 from fairlead_kafka.broker import Controller
 from fairlead_kafka.broker.control import ControllerServer, Decide
 from fairlead_kafka.broker.controller import CreateTopics, DeleteTopics, NewTopic
-from fairlead_kafka.runtime import Completion, Handle, SelectorHost, compile_kernels_in_background, system_dice
+from fairlead_kafka.runtime import Completion, Handle, SelectorHost, system_dice
 from fairlead_kafka.testing.folder import FolderLock, MetadataFile
 from fairlead_kafka.testing.handles import TIMEOUT_S, BrokerHandle, Where
 from fairlead_kafka.testing.in_process import BrokerInProcess, Processes, check_config
@@ -101,8 +101,6 @@ class Cluster:
         if not self._temporary:
             text = json.dumps({"version": 1, "ports": [broker.port for broker in self._brokers]})
             (self._folder / _PORTS_NAME).write_text(text)
-        if self._processes is None:
-            compile_kernels_in_background(patiently=True)
 
     @property
     def bootstrap_servers(self) -> str:

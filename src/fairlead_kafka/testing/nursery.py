@@ -3,7 +3,7 @@
     launcher ──start it, once──▶ nursery ──fork──▶ broker process ◀──channel──▶ launcher
 
 It has one thread, so that a fork is safe, and loads nothing but what brokers run. In quiet moments it does what each broker would do when
-it first comes to it: load the compiler and the kernels, make codecs. Brokers that start again have all that. It ends with the launcher, and
+it first comes to it: make codecs. Brokers that start again have all that. It ends with the launcher, and
 its children end with it.
 """
 
@@ -17,10 +17,7 @@ import sys
 import time
 from collections.abc import Callable
 from functools import partial
-from importlib import import_module
-from typing import Any
 
-from fairlead_kafka.base import kernel
 from fairlead_kafka.broker.dispatch import REGISTRY
 from fairlead_kafka.testing.broker_process import serve
 from fairlead_kafka.testing.channel import Channel
@@ -30,8 +27,8 @@ WATCH_S = 1.0
 """How often a process looks whether its parent is there, if the end of its channel does not tell."""
 QUIET_S = 0.3
 """So long after a fork nothing is made ready: more starts may be coming."""
-KERNELS_AFTER_S = 10.0
-"""By then the brokers have compiled the kernels into the cache on disk, from where each comes in a moment: a start never waits for long."""
+OTHERS_AFTER_S = 10.0
+"""Codecs of versions that hardly anybody speaks can wait so long."""
 
 
 def main() -> None:
@@ -40,7 +37,6 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the launcher, which stops us
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # children leave nothing behind
     channel = Channel(socket.socket(fileno=int(sys.argv[1])))
-    import_module("numba")  # half of what kernels cost a process, even those that come from the cache: here all brokers share it
     prepare(ApiKey.API_VERSIONS, REGISTRY[ApiKey.API_VERSIONS].high)  # brings the schemas
     gc.freeze()
     begun_s = quiet_s = time.monotonic()
@@ -61,18 +57,9 @@ def _chores() -> list[tuple[float, Callable[[], object]]]:
     latest = [partial(prepare, key, api.high) for key, api in REGISTRY.items()]
     others = [partial(prepare, key, version) for key, api in REGISTRY.items() for version in range(api.low, api.high)]
     return [
-        (0.0, _warm_up_compiler),
         *((0.0, chore) for chore in latest),
-        *((KERNELS_AFTER_S, each.compile) for each in kernel.KERNELS),
-        *((KERNELS_AFTER_S, chore) for chore in others),
+        *((OTHERS_AFTER_S, chore) for chore in others),
     ]
-
-
-def _warm_up_compiler() -> None:
-    """The other half: what Numba loads when it first compiles anything."""
-    njit: Any = import_module("numba").njit
-    njit(["int64(int64)"])(lambda number: number)
-    gc.freeze()
 
 
 def _fork(channel: Channel, config: dict[str, object]) -> None:

@@ -9,7 +9,6 @@ import pyarrow as pa
 from fairlead_kafka.client import Producer
 from fairlead_kafka.lab.peers.run import Job, Stopwatch
 from fairlead_kafka.records import columns_from_lists
-from fairlead_kafka.runtime import compile_kernels
 
 TABLE_BYTES = 10_000_000
 """Values of a table: 100,000 rows of 100 bytes. It is the application's memory, and small enough not to stand out."""
@@ -17,7 +16,6 @@ TABLE_ROWS_MAX = 100_000
 
 
 def _producer(job: Job) -> Producer:
-    compile_kernels()
     producer = Producer({"bootstrap.servers": job.bootstrap_servers, "acks": "all", "compression.type": job.compression})
     producer.partitions_for(job.topic)
     return producer

@@ -8,12 +8,10 @@ from typing import Any
 from fairlead_kafka.base.errors import FairleadError
 from fairlead_kafka.client import Producer
 from fairlead_kafka.lab.peers.paced import Run
-from fairlead_kafka.runtime import compile_kernels
 
 
 def paced_fairlead(run: Run) -> None:
     """`Producer.send`; requests are those of all kinds, as Kafka's request-total counts them."""
-    compile_kernels()
     journal, task = run.journal, run.task
     topic, value = task.topic, run.value
 

@@ -7,12 +7,10 @@ from typing import Any
 from fairlead_kafka.base.errors import FairleadError
 from fairlead_kafka.client import Producer
 from fairlead_kafka.lab.peers.pressed import Run
-from fairlead_kafka.runtime import compile_kernels
 
 
 def pressed_fairlead(run: Run) -> None:
     """Goes on with the next record whenever `send` returns or raises."""
-    compile_kernels()
     task, value = run.task, run.value
     producer = Producer({"bootstrap.servers": task.bootstrap_servers, "acks": "all", **task.config})
     producer.partitions_for(task.topic)
