@@ -5,10 +5,16 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from fairlead_kafka.base.errors import FairleadError
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 
 class Unavailable(FairleadError):
@@ -32,6 +38,22 @@ def fetch_jars(name: str, artifacts: Sequence[str], without: Sequence[str] = ())
     if maven is None:
         raise Unavailable(f"{name} comes from Maven Central, and there is no mvn on the PATH")
     folder.mkdir(parents=True, exist_ok=True)
+    with _alone():
+        if not (folder / "complete").exists():
+            _fetch(maven, name, folder, artifacts, without)
+    return folder
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """One process at a time is inside: two Mavens that fetch the same spoil each other's files, and both fail."""
+    with share_folder("maven.lock").open("w") as lock:
+        if fcntl is not None:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # until it is closed
+        yield
+
+
+def _fetch(maven: str, name: str, folder: Path, artifacts: Sequence[str], without: Sequence[str]) -> None:
     (folder / "pom.xml").write_text(_project(name, artifacts, without))
     ran = subprocess.run(
         [maven, "-B", "-q", "dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={folder}"],
@@ -43,7 +65,6 @@ def fetch_jars(name: str, artifacts: Sequence[str], without: Sequence[str] = ())
     if ran.returncode != 0:
         raise Unavailable(f"Maven could not fetch {name}: {(ran.stdout + ran.stderr).strip()[-500:]}")
     (folder / "complete").touch()
-    return folder
 
 
 def _project(name: str, artifacts: Sequence[str], without: Sequence[str]) -> str:
