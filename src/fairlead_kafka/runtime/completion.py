@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("fairlead_kafka.runtime")
 
+LISTENS_S = 1.0
+"""A signal that comes in the microseconds just before Python waits for a lock is heard when that wait ends: so none is longer."""
+
 
 class Completion:
     """Set once, by `set_result` or `set_error`; the first counts, later ones are ignored. All methods from any thread.
@@ -51,14 +54,15 @@ class Completion:
     def result(self, timeout_s: float | None = None) -> Any:
         """The result, waited for; raises the error if it failed, TimedOut after `timeout_s` (None: no limit).
 
-        Ctrl-C comes through while waiting.
+        Ctrl-C comes through while waiting, within LISTENS_S.
         """
         if not self._done:
             waiter = Lock()
             waiter.acquire()
             self._waiters.append(waiter)
-            if not self._done:
-                waiter.acquire(timeout=-1 if timeout_s is None else min(max(timeout_s, 0), TIMEOUT_MAX))
+            left_s = TIMEOUT_MAX if timeout_s is None else max(timeout_s, 0)
+            while not self._done and not waiter.acquire(timeout=min(left_s, LISTENS_S)) and left_s > LISTENS_S:
+                left_s -= LISTENS_S
             if not self._done:
                 raise TimedOut(f"no answer within {timeout_s} s")
         if self._error is not None:
