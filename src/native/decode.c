@@ -42,6 +42,13 @@ static inline int64_t read_integer(Bytes source, int64_t position, int size) {
 
 static inline int64_t at_least_0(int64_t number) { return number < 0 ? 0 : number; }
 
+/* The length of a field that ends by `stop`; one below `least`, or of more than is left, is the fault `wrong`. */
+static inline Varint read_length(Bytes source, int64_t position, int64_t stop, int64_t least, int64_t wrong) {
+    Varint length = read_varint(source, position, stop, 28);
+    if (length.position >= 0 && (length.value < least || length.value > stop - length.position)) return (Varint){0, -wrong};
+    return length;
+}
+
 typedef struct {
     int64_t stop; /* The position after it, or of the fault. */
     int64_t fault;
@@ -60,16 +67,14 @@ typedef struct {
 static Headers skip_headers(Bytes source, int64_t position, int64_t stop, int64_t count) {
     Headers found = {.position = position};
     for (int64_t i = 0; i < count; i++) {
-        Varint size = read_varint(source, found.position, stop, 28);
-        if (size.position < 0) return (Headers){found.position, -size.position, 0, 0};
-        if (size.value < 0 || size.value > stop - size.position) return (Headers){found.position, HEADER_KEY, 0, 0};
-        found.key_bytes += size.value;
-        found.position = size.position + size.value;
-        size = read_varint(source, found.position, stop, 28);
-        if (size.position < 0) return (Headers){found.position, -size.position, 0, 0};
-        if (size.value < -1 || size.value > stop - size.position) return (Headers){found.position, FIELD_LENGTH, 0, 0};
-        found.value_bytes += at_least_0(size.value);
-        found.position = size.position + at_least_0(size.value);
+        Varint key = read_length(source, found.position, stop, 0, HEADER_KEY);
+        if (key.position < 0) return (Headers){found.position, -key.position, 0, 0};
+        found.key_bytes += key.value;
+        found.position = key.position + key.value;
+        Varint value = read_length(source, found.position, stop, -1, FIELD_LENGTH);
+        if (value.position < 0) return (Headers){found.position, -value.position, 0, 0};
+        found.value_bytes += at_least_0(value.value);
+        found.position = value.position + at_least_0(value.value);
     }
     return found;
 }
@@ -90,15 +95,13 @@ INLINED Record read_record(Bytes source, int64_t begin, int64_t end) {
     if (number.position < 0) return faulty(at, -number.position);
     record.offset_delta = number.value;
     at = number.position;
-    number = read_varint(source, at, stop, 28);
+    number = read_length(source, at, stop, -1, FIELD_LENGTH);
     if (number.position < 0) return faulty(at, -number.position);
-    if (number.value < -1 || number.value > stop - number.position) return faulty(at, FIELD_LENGTH);
     record.key_start = number.position;
     record.key_size = number.value;
     at = number.position + at_least_0(number.value);
-    number = read_varint(source, at, stop, 28);
+    number = read_length(source, at, stop, -1, FIELD_LENGTH);
     if (number.position < 0) return faulty(at, -number.position);
-    if (number.value < -1 || number.value > stop - number.position) return faulty(at, FIELD_LENGTH);
     record.value_start = number.position;
     record.value_size = number.value;
     at = number.position + at_least_0(number.value);

@@ -12,7 +12,7 @@ from fairlead_kafka.testing import Cluster
 from fairlead_kafka.wire import ApiKey, Message
 from tests.support.wire_client import Wire, read, write
 
-HEAVY = ("numpy", "pyarrow", "numba", "kio", "fairlead_kafka.broker", "fairlead_kafka.client")
+HEAVY = ("numpy", "pyarrow", "kio", "fairlead_kafka.broker", "fairlead_kafka.client")
 _names: list[str] = []
 
 

@@ -6,7 +6,6 @@ import hashlib
 import importlib.util
 import os
 import runpy
-import tempfile
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.machinery import ExtensionFileLoader
@@ -24,7 +23,7 @@ def load() -> Mapping[str, Callable[..., Any]]:
     """Every kernel by its name, compiled once for each state of its sources. What it raises for a wrong index is an IndexError."""
     digest = hashlib.sha256(b"".join(file.read_bytes() for file in sorted(NATIVE.iterdir()) if file.is_file())).hexdigest()[:16]
     native = runpy.run_path(str(NATIVE / "build.py"))
-    folder = Path(tempfile.gettempdir()) / f"fairlead-checked-kernels-{os.getuid()}"
+    folder = NATIVE.parents[1] / "build" / "checked-kernels"
     file = folder / f"{digest}{native['this_platform']().suffix}"
     if not file.exists():
         fresh = folder / f"{digest}-{os.getpid()}{native['this_platform']().suffix}"
