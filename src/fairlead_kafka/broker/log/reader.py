@@ -34,8 +34,9 @@ _logger = logging.getLogger("fairlead_kafka.broker")
 
 ReadBatch = Buffer | int
 """A batch, or the error code for which there is none: CORRUPT_MESSAGE, it is damaged; KAFKA_STORAGE_ERROR, its file cannot be read."""
-_CODES = {int, ErrorCode}
 ReadDone = Callable[[list[ReadBatch]], None]
+_CODES = frozenset({int, ErrorCode})
+"""The types of a result that is an error code."""
 
 
 def readable(batches: Sequence[ReadBatch]) -> tuple[list[Buffer], int]:
