@@ -192,9 +192,7 @@ _KEYS = (
         _PRODUCER,
         above(0.0, 1.0),
     ),
-    ConfigKey(
-        "metadata.max.idle.ms", _T.LONG, 300_000, "Forget the metadata of a topic not sent to for this long.", _PRODUCER, at_least(5_000)
-    ),
+    ConfigKey("metadata.max.idle.ms", _T.LONG, 300_000, "Forget a topic not sent to for this long.", _PRODUCER, at_least(5_000)),
     ConfigKey(
         "metrics.sample.window.ms",
         _T.LONG,

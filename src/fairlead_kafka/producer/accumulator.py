@@ -28,6 +28,7 @@ from fairlead_kafka.partitioning import (
 from fairlead_kafka.producer.batch import Batch
 from fairlead_kafka.producer.filler import Filler
 from fairlead_kafka.producer.handover import Handover, Int32, Int64
+from fairlead_kafka.producer.identity import Identity
 from fairlead_kafka.producer.late import LateQueue
 from fairlead_kafka.producer.ledger import Ledger
 from fairlead_kafka.producer.queues import PartitionQueue, TopicQueue
@@ -43,7 +44,7 @@ _EXPIRIES_SLACK = 4096
 
 
 class Accumulator:
-    """All topics that were sent to. Everything here is per hand-over, run or batch; a record is only touched inside NumPy."""
+    """All topics that are sent to. Everything here is per hand-over, run or batch; a record is only touched inside NumPy."""
 
     def __init__(
         self,
@@ -103,6 +104,23 @@ class Accumulator:
         late_leaderless = any(len(topic.load.available) < topic.load.partition_count for topic in self.late.values())
         if self._waiting or self._schedule.leaderless or late_leaderless:
             self._metadata.request_update()
+
+    def forget_unused(self, identity: Identity, now_ns: int) -> list[str]:
+        """Forget the topics that the metadata forgot (`metadata.max.idle.ms`); their names. One with open records is wanted again."""
+        forgotten = []
+        for name, topic in list(self.topics.items()):
+            if self._metadata.topic(name) is not None:
+                continue
+            if not topic.quiet():
+                self._metadata.want(name, now_ns)
+                continue
+            sequences = [queue.sequences for queue in topic.used()]
+            if all(each.may_forget(identity) for each in sequences):
+                for each in sequences:
+                    each.forget(identity)
+                del self.topics[name]
+                forgotten.append(name)
+        return forgotten
 
     def next_ns(self) -> int | None:
         """When something expires."""

@@ -137,6 +137,21 @@ class PartitionSequences:
         """True while it is not known whether a batch that was given up has been written."""
         return self.unresolved_next != NO_SEQUENCE
 
+    @property
+    def settled(self) -> bool:
+        """True if nothing is under way here, and nothing has to be decided."""
+        return not self.outstanding and not self.unresolved and not self.rewrite
+
+    def may_forget(self, identity: Identity) -> bool:
+        """May they be forgotten, once settled? Not within the epoch of a transactional id, for only the coordinator gives a newer one."""
+        return not (identity.transactional and self._current(identity))
+
+    @hook("producer: sequences are forgotten")
+    def forget(self, identity: Identity) -> None:
+        """They are known no more. The same sequence twice in an epoch passes for a duplicate, so a newer epoch begins."""
+        if identity.idempotent and self._current(identity) and self.producer_id != NO_PRODUCER_ID:
+            identity.bump_wanted = True
+
     def may_drain(self, batch: Batch | None, identity: Identity, in_flight: int) -> bool:
         """May this partition's first batch, or (None) one yet to be made, go out now? Prepares the numbering, if it is the moment for it.
 
@@ -154,7 +169,7 @@ class PartitionSequences:
             # A broker without state for a producer takes any sequence: were the first batch refused, a second one under way would
             # be written before it. So the first goes alone (Kafka's client does not see to that).
             return False
-        if self.epoch != identity.epoch or self.producer_id != identity.producer_id:
+        if not self._current(identity):
             if self.outstanding:
                 return False
             self._renumber(identity)
@@ -205,7 +220,7 @@ class PartitionSequences:
     def start_again(self, identity: Identity) -> None:
         """Number everything outstanding from 0 under a newer epoch, once nothing is on the wire."""
         self.rewrite = True
-        if (self.producer_id, self.epoch) == (identity.producer_id, identity.epoch):
+        if self._current(identity):
             identity.bump_wanted = True
 
     def check(self, what: str, numbered: Sequence[Batch]) -> None:
@@ -229,6 +244,9 @@ class PartitionSequences:
     def follows_acknowledged(self, batch: Batch) -> bool:
         """True if the batch is the one that a broker must expect next."""
         return follows(self.last_acknowledged, batch.base_sequence)
+
+    def _current(self, identity: Identity) -> bool:
+        return self.epoch == identity.epoch and self.producer_id == identity.producer_id
 
     def _renumber(self, identity: Identity) -> None:
         self.producer_id, self.epoch = identity.producer_id, identity.epoch

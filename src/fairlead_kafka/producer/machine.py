@@ -225,7 +225,9 @@ class ProducerMachine:
             self._lose(lost, all_of_them=transactions.state is TransactionState.FATAL_ERROR)
             transactions.advance(now_ns)
         for name, partition in transactions.take_released():
-            self._schedule.place(self._accumulator.topics[name].queue(partition), now_ns)
+            topic = self._accumulator.topics.get(name)  # None: its records failed, and it was forgotten
+            if topic is not None:
+                self._schedule.place(topic.queue(partition), now_ns)
 
     def _lose(self, error: Exception, *, all_of_them: bool) -> None:
         """The transaction is lost: give up what was not sent, and what can never be taken because a batch before it is missing.
@@ -255,6 +257,7 @@ class ProducerMachine:
         if version != self._metadata_version:
             self._metadata_version = version
             self._accumulator.metadata_changed(now_ns)
+            self.recorder.forget(self._accumulator.forget_unused(self._identity, now_ns))
 
     def _answer_questions(self, now_ns: int) -> None:
         still: list[tuple[int, PartitionsFor]] = []

@@ -5,7 +5,7 @@ The names under which all of it is read, and their meaning, are in `metric_names
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -168,6 +168,11 @@ class Recorder:
         if self.now_ns >= meter.rolls_ns:
             meter.roll(self.now_ns)
         return meter
+
+    def forget(self, names: Iterable[str]) -> None:
+        """These topics are not sent to any more."""
+        for name in names:
+            self.topics.pop(name, None)
 
     # Requests; the first four are `core.network.Traffic`
 

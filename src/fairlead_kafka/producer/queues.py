@@ -229,6 +229,12 @@ class TopicQueue:
         queue = self.queues[partition]
         return 0 if queue is None else queue.room_bytes()
 
+    def quiet(self) -> bool:
+        """True if nothing of it waits or is under way."""
+        if self.unbound or (self.late is not None and self.late.stretches):
+            return False
+        return all(not queue.batches and not queue.in_flight and queue.sequences.settled for queue in self.used())
+
     def used(self) -> Sequence[PartitionQueue]:
         """The queues made so far."""
         return [queue for queue in self.queues if queue is not None]

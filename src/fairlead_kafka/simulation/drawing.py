@@ -35,6 +35,7 @@ def draw_config(dice: Random) -> dict[str, Any]:
         "socket.connection.setup.timeout.ms": dice.choice([100, 600]),
         "socket.connection.setup.timeout.max.ms": 600,
         "metadata.max.age.ms": dice.choice([700, 300_000]),
+        "metadata.max.idle.ms": 5_000,
         "max.in.flight.requests.adaptive.enable": dice.random() < 0.7,
         "partitioner.class": dice.choice(POLICIES),
         "partitioner.ignore.keys": dice.random() < 0.1,

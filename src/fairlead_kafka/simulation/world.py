@@ -102,6 +102,10 @@ class World:
         """Group → offsets of committed transactions; None: not judged."""
         return None
 
+    def rest_ms(self) -> float:
+        """How long nothing is sent between what happens in this world and the last records, which find all well again."""
+        return 0.0
+
     # Life
 
     def run(self) -> Outcome:
@@ -197,6 +201,7 @@ class World:
         for sender in self.senders:
             sender.finish()
         self._wait(lambda: all(sender.finished for sender in self.senders), FINISHING_MS)
+        self.host.advance(self.rest_ms())
         last = [(sender, len(sender.told)) for sender in self.senders]
         for sender, _ in last:
             sender.send_last(draw_sending(self.dice, self.topics(), 1000))

@@ -13,12 +13,19 @@ from fairlead_kafka.simulation.world import World
 
 BROKERS_MAX = 4
 PARTITIONS_MAX = 5
+REST_EVERY = 3
+REST_MS = 8_000.0
+"""Every third world rests for so long that topics are forgotten: metadata.max.idle.ms, and some times metadata.max.age.ms."""
 
 
 class ProducerWorld(World):
     """One seed of the world."""
 
     name = "producer"
+
+    def rest_ms(self) -> float:
+        """See `World`."""
+        return REST_MS if self.outcome.seed % REST_EVERY == 0 else 0.0
 
     def build(self) -> int:
         """Model brokers, one topic or two."""
