@@ -7,16 +7,15 @@ all runs, --keep writes tapes that reached new lines into the corpus of the repo
 from __future__ import annotations
 
 import argparse
-import faulthandler
 import json
 import multiprocessing
 import sys
 import tempfile
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
-STUCK_S = 300.0
-"""A process that says nothing for so long hangs in native code: it is ended, with the place printed."""
+from tests.fuzz.job import run_job
 
 
 def main() -> int:
@@ -45,10 +44,10 @@ def main() -> int:
 def _fuzz(name: str, arguments: argparse.Namespace) -> int:
     tasks = [(name, arguments.seed + nth, arguments) for nth in range(arguments.jobs)]
     if arguments.jobs == 1:
-        results = [_job(tasks[0])]
-    else:
-        with multiprocessing.get_context("spawn").Pool(arguments.jobs) as pool:
-            results = pool.map(_job, tasks)
+        results = [run_job(tasks[0])]
+    else:  # an executor, for it says so if a process dies
+        with ProcessPoolExecutor(arguments.jobs, multiprocessing.get_context("spawn")) as pool:
+            results = list(pool.map(run_job, tasks))
     row: dict[str, Any] = {
         "target": name,
         "seed": arguments.seed,
@@ -64,40 +63,6 @@ def _fuzz(name: str, arguments: argparse.Namespace) -> int:
         with arguments.record.open("a", encoding="utf-8") as record:
             record.write(json.dumps(row) + "\n")
     return len(row["findings"])
-
-
-def _job(task: tuple[str, int, argparse.Namespace]) -> dict[str, Any]:
-    name, seed, arguments = task
-    from tests.fuzz.engine import CORPUS, Finding, fuzz, smallest, stored
-    from tests.fuzz.targets import TARGETS
-
-    target = TARGETS[name]
-    target.prepare()
-    faulthandler.enable()
-    faulthandler.dump_traceback_later(arguments.seconds + STUCK_S, exit=True)
-
-    def found(finding: Finding) -> None:
-        finding = smallest(name, target.run, finding)
-        arguments.findings.mkdir(parents=True, exist_ok=True)
-        path = arguments.findings / finding.name
-        path.write_bytes(finding.tape)
-        print(f"{name}, seed {seed}: {finding.what}\n  python -m tests.fuzz {name} --replay {path}\n{finding.trace}", flush=True)
-
-    corpus = stored(name)
-    outcome = fuzz(name, target.run, seed, seconds=arguments.seconds, guided=not arguments.unguided, corpus=corpus, on_finding=found)
-    faulthandler.cancel_dump_traceback_later()
-    if arguments.keep:
-        folder = CORPUS / name
-        folder.mkdir(parents=True, exist_ok=True)
-        for nth, tape in enumerate(sorted(outcome.kept, key=len)[: arguments.keep]):
-            (folder / f"seed{seed}-{nth:03}.bin").write_bytes(tape)
-    return {
-        "runs": outcome.runs,
-        "inputs": outcome.inputs,
-        "lines": outcome.lines,
-        "seconds": outcome.seconds,
-        "findings": list(outcome.findings),
-    }
 
 
 def _replay(name: str, path: Path) -> int:

@@ -1,0 +1,45 @@
+"""One process of a fuzzing run; a module of its own, for a spawned process cannot import `__main__` of a package."""
+
+from __future__ import annotations
+
+import argparse
+import faulthandler
+from typing import Any
+
+STUCK_S = 300.0
+"""A process that says nothing for so long hangs in native code: it is ended, with the place printed."""
+
+
+def run_job(task: tuple[str, int, argparse.Namespace]) -> dict[str, Any]:
+    """(target, seed, the command line's arguments): fuzz, print and store what is found; what was done, for the record."""
+    name, seed, arguments = task
+    from tests.fuzz.engine import CORPUS, Finding, fuzz, smallest, stored
+    from tests.fuzz.targets import TARGETS
+
+    target = TARGETS[name]
+    target.prepare()
+    faulthandler.enable()
+    faulthandler.dump_traceback_later(arguments.seconds + STUCK_S, exit=True)
+
+    def found(finding: Finding) -> None:
+        finding = smallest(name, target.run, finding)
+        arguments.findings.mkdir(parents=True, exist_ok=True)
+        path = arguments.findings / finding.name
+        path.write_bytes(finding.tape)
+        print(f"{name}, seed {seed}: {finding.what}\n  python -m tests.fuzz {name} --replay {path}\n{finding.trace}", flush=True)
+
+    corpus = stored(name)
+    outcome = fuzz(name, target.run, seed, seconds=arguments.seconds, guided=not arguments.unguided, corpus=corpus, on_finding=found)
+    faulthandler.cancel_dump_traceback_later()
+    if arguments.keep:
+        folder = CORPUS / name
+        folder.mkdir(parents=True, exist_ok=True)
+        for nth, tape in enumerate(sorted(outcome.kept, key=len)[: arguments.keep]):
+            (folder / f"seed{seed}-{nth:03}.bin").write_bytes(tape)
+    return {
+        "runs": outcome.runs,
+        "inputs": outcome.inputs,
+        "lines": outcome.lines,
+        "seconds": outcome.seconds,
+        "findings": list(outcome.findings),
+    }
