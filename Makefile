@@ -3,6 +3,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 INPUT ?=
 ROWS ?= 100000
+# Tests and the demo start a few hundred Python processes: without compiled files each would compile our modules and its own.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: setup demo test check lint docs clean
 

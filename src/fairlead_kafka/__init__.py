@@ -5,8 +5,9 @@ The public names are loaded when first used, so that `import fairlead_kafka` cos
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from fairlead_kafka.base.lazy import lazily
 
 __version__ = "0.1.0"
 
@@ -100,7 +101,6 @@ _HOMES = {
     "fairlead_kafka.core.group_offsets": ("GroupMetadata", "OffsetAndMetadata"),
     "fairlead_kafka.testing": ("Cluster",),
 }
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "Admin",
@@ -147,14 +147,4 @@ __all__ = [
     "__version__",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME_OF:
-        raise AttributeError(f"module 'fairlead_kafka' has no attribute {name!r}")
-    value = getattr(import_module(_HOME_OF[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazily(__name__, _HOMES)

@@ -67,12 +67,19 @@ enum { PyBUF_WRITABLE = 0x0001, PyBUF_FORMAT = 0x0004, PyBUF_ND = 0x0008, PyBUF_
 
 IMPORTED PyObject *PyExc_TypeError;
 IMPORTED PyObject *PyExc_IndexError;
+IMPORTED PyObject *PyExc_ValueError;
 
 IMPORTED PyObject *PyModuleDef_Init(PyModuleDef *definition);
 IMPORTED int PyObject_GetBuffer(PyObject *object, Py_buffer *view, int flags);
 IMPORTED void PyBuffer_Release(Py_buffer *view);
 IMPORTED long long PyLong_AsLongLong(PyObject *object);
 IMPORTED PyObject *PyLong_FromLongLong(long long number);
+IMPORTED PyObject _Py_NoneStruct;
+IMPORTED void Py_IncRef(PyObject *object);
+IMPORTED void Py_DecRef(PyObject *object);
+IMPORTED PyObject *PyBytes_FromStringAndSize(const char *bytes, Py_ssize_t size);
+IMPORTED PyObject *PyList_New(Py_ssize_t size);
+IMPORTED int PyList_SetItem(PyObject *list, Py_ssize_t position, PyObject *item);
 IMPORTED PyObject *PyTuple_New(Py_ssize_t size);
 IMPORTED int PyTuple_SetItem(PyObject *tuple, Py_ssize_t position, PyObject *item);
 IMPORTED PyObject *PyErr_Occurred(void);

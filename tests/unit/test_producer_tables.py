@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 
 from fairlead_kafka.base.errors import BufferExhausted, InvalidRecord, RecordTooLarge
-from fairlead_kafka.client.tables import cuts_of, groups_of, parts_of
+from fairlead_kafka.client.pieces import cuts_of
+from fairlead_kafka.client.tables import groups_of, parts_of
 from tests.support.metrics import memory_is_free, metric
 from tests.support.producer_rig import Rig
 

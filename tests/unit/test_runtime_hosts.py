@@ -371,7 +371,7 @@ def test_file_effects_answer_as_their_docstrings_say(stage: Stage, folder: str) 
 )
 def test_a_missing_file_is_an_error_of_its_effect(stage: Stage, folder: str, effect: Any) -> None:
     puppet, handle = stage.puppet()
-    effect.path = f"{folder}/nothing"
+    effect = effect._replace(path=f"{folder}/nothing")
     done = stage.file_done(puppet, handle, effect)
     assert isinstance(done.error, FileNotFoundError)
     assert done.value is None

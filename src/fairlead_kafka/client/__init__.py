@@ -32,22 +32,32 @@ Every record handed over is settled exactly once: delivered, or failed with an e
 is late, says how much of which topic, and ends the thread. A face that is dropped has that done in the background; one that is open when
 the interpreter ends gets a few seconds. Interceptors wrap a face's methods when it is made, so without any there is nothing to ask.
 
+A name of this package is loaded when it is first used: a producer's program loads no consumer and no admin client.
+
 Metrics: the machine records what it sends and settles (`producer.metrics`), a face what its callers wait for; `metrics()` reads both.
 """
 
-from fairlead_kafka.admin import ConfigChange, ConfigResource, NewPartitions, NewTopic, TransactionDescription, TransactionListing
-from fairlead_kafka.client.admin import Admin
-from fairlead_kafka.client.admin_async import AsyncAdmin
-from fairlead_kafka.client.consumer import Consumer
-from fairlead_kafka.client.consumer_async import AsyncConsumer
-from fairlead_kafka.client.consumer_group import RebalanceListener
-from fairlead_kafka.client.delivery import RecordMetadata
-from fairlead_kafka.client.interceptors import ConsumerInterceptor, ProducerInterceptor, ProducerRecord
-from fairlead_kafka.client.producer import Producer
-from fairlead_kafka.client.producer_async import AsyncProducer
-from fairlead_kafka.consumer import Record
-from fairlead_kafka.core.metadata import PartitionMetadata
-from fairlead_kafka.core.prepared import PreparedTransaction
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairlead_kafka.base.lazy import lazily
+
+if TYPE_CHECKING:
+    from fairlead_kafka.admin import ConfigChange, ConfigResource, NewPartitions, NewTopic, TransactionDescription, TransactionListing
+    from fairlead_kafka.client.admin import Admin
+    from fairlead_kafka.client.admin_async import AsyncAdmin
+    from fairlead_kafka.client.consumer import Consumer
+    from fairlead_kafka.client.consumer_async import AsyncConsumer
+    from fairlead_kafka.client.consumer_group import RebalanceListener
+    from fairlead_kafka.client.delivery import RecordMetadata
+    from fairlead_kafka.client.interceptors_consumer import ConsumerInterceptor
+    from fairlead_kafka.client.interceptors_producer import ProducerInterceptor, ProducerRecord
+    from fairlead_kafka.client.producer import Producer
+    from fairlead_kafka.client.producer_async import AsyncProducer
+    from fairlead_kafka.consumer import Record
+    from fairlead_kafka.core.metadata import PartitionMetadata
+    from fairlead_kafka.core.prepared import PreparedTransaction
 
 __all__ = [
     "Admin",
@@ -71,3 +81,28 @@ __all__ = [
     "TransactionDescription",
     "TransactionListing",
 ]
+
+_HOMES = {
+    "fairlead_kafka.admin": (
+        "ConfigChange",
+        "ConfigResource",
+        "NewPartitions",
+        "NewTopic",
+        "TransactionDescription",
+        "TransactionListing",
+    ),
+    "fairlead_kafka.client.admin": ("Admin",),
+    "fairlead_kafka.client.admin_async": ("AsyncAdmin",),
+    "fairlead_kafka.client.consumer": ("Consumer",),
+    "fairlead_kafka.client.consumer_async": ("AsyncConsumer",),
+    "fairlead_kafka.client.consumer_group": ("RebalanceListener",),
+    "fairlead_kafka.client.delivery": ("RecordMetadata",),
+    "fairlead_kafka.client.interceptors_consumer": ("ConsumerInterceptor",),
+    "fairlead_kafka.client.interceptors_producer": ("ProducerInterceptor", "ProducerRecord"),
+    "fairlead_kafka.client.producer": ("Producer",),
+    "fairlead_kafka.client.producer_async": ("AsyncProducer",),
+    "fairlead_kafka.consumer": ("Record",),
+    "fairlead_kafka.core.metadata": ("PartitionMetadata",),
+    "fairlead_kafka.core.prepared": ("PreparedTransaction",),
+}
+__getattr__, __dir__ = lazily(__name__, _HOMES)

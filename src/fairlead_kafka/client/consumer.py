@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any
 
 from fairlead_kafka.base.errors import UsageError
 from fairlead_kafka.base.ids import TopicPartition
@@ -17,6 +15,9 @@ from fairlead_kafka.client.hosting import run_blocking
 from fairlead_kafka.consumer import EARLIEST, LATEST, OffsetAndTimestamp, Record
 from fairlead_kafka.core.group_offsets import GroupMetadata, OffsetAndMetadata
 from fairlead_kafka.core.metadata import PartitionMetadata
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 ITERATION_S = 1.0
 """How long one wait of an iteration lasts; only then does it notice that the consumer was closed."""

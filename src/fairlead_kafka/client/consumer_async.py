@@ -6,9 +6,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Any
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any
 
 from fairlead_kafka.base.errors import UsageError
 from fairlead_kafka.base.ids import TopicPartition
@@ -19,6 +17,9 @@ from fairlead_kafka.consumer import EARLIEST, LATEST, OffsetAndTimestamp, Record
 from fairlead_kafka.core.group_offsets import GroupMetadata, OffsetAndMetadata
 from fairlead_kafka.core.metadata import PartitionMetadata
 from fairlead_kafka.runtime import Completion
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 ITERATION_S = 1.0
 """How long one wait of an iteration lasts; only then does it notice that the consumer was closed."""

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
+from fairlead_kafka import consumer
 from fairlead_kafka.base.errors import TimedOut
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.units import NS_PER_S
 from fairlead_kafka.client.consumer_reading import TABLE_MAX_BYTES, ChunkWork, ConsumerReading, as_partition
 from fairlead_kafka.client.hosting import Steps
-from fairlead_kafka.consumer import BATCH_SCHEMA, AssignRange, Chunk, check_columns, chunk_headers
+from fairlead_kafka.consumer import AssignRange, Chunk, check_columns
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class ConsumerRanges(ConsumerReading):
@@ -66,7 +69,7 @@ class ConsumerRanges(ConsumerReading):
                 if not self._ready() and not (yield from self._take(deadline_ns, TABLE_MAX_BYTES)):
                     break
                 batches = yield from self._batches(lambda chunk: self._headers_of(chunk, measure))
-        return pa.Table.from_batches(batches, BATCH_SCHEMA)
+        return consumer.headers_table(batches)
 
     def _headers_of(self, chunk: Chunk, measure: bool) -> ChunkWork:
-        return lambda: (chunk_headers(chunk, measure=measure, check_crcs=self._check_crcs), chunk.next_offset)
+        return lambda: (consumer.chunk_headers(chunk, measure=measure, check_crcs=self._check_crcs), chunk.next_offset)

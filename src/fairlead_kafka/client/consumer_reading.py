@@ -12,19 +12,17 @@ import threading
 from collections import deque
 from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import pyarrow as pa
-
+from fairlead_kafka import consumer  # what makes tables of chunks, and loads Arrow, is found in it when it is first used
 from fairlead_kafka.base.config_client import CLIENT_CONFIGS
 from fairlead_kafka.base.errors import FairleadError, UsageError
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.units import MIB, NS_PER_S, s_to_ns
 from fairlead_kafka.client.consumer_group import GroupSteps
 from fairlead_kafka.client.hosting import Steps, Wait, open_host
-from fairlead_kafka.client.interceptors import consumer_interceptors
+from fairlead_kafka.client.interceptors_consumer import consumer_interceptors
 from fairlead_kafka.consumer import (
-    ALL_COLUMNS,
     NO_END,
     Chunk,
     ConsumerMachine,
@@ -34,16 +32,16 @@ from fairlead_kafka.consumer import (
     TellPosition,
     check_columns,
     decode_chunk,
-    empty_table,
-    to_batch,
-    wanted_count,
 )
 from fairlead_kafka.core.group_offsets import Position
 from fairlead_kafka.records import DecodedRecords
 from fairlead_kafka.runtime import Completion
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 T = TypeVar("T")
-ChunkWork: TypeAlias = Callable[[], tuple[pa.RecordBatch, int]]
+ChunkWork = Callable[[], "tuple[pa.RecordBatch, int]"]
 """What is made of a chunk, and the offset after what it was made of."""
 
 TABLE_MAX_BYTES = 8 * MIB
@@ -166,7 +164,7 @@ class ConsumerReading(GroupSteps):
                 if not self._ready() and not (yield from self._take(deadline_ns, TABLE_MAX_BYTES)):
                     break
                 batches = yield from self._batches(lambda chunk: self._batch_of(chunk, names))
-        table = pa.Table.from_batches(batches) if batches else empty_table(names)
+        table = consumer.table_of(batches, names)
         self._records += table.num_rows
         return table if self.interceptors is None else self.interceptors.on_consume_table(table)
 
@@ -277,7 +275,7 @@ class ConsumerReading(GroupSteps):
         for opened in self._open:
             stop = min(opened.stop, opened.index + room)
             if not opened.held and stop > opened.index:
-                batches.append(to_batch(opened.chunk.partition, opened.decoded, names, opened.index, stop))
+                batches.append(consumer.to_batch(opened.chunk.partition, opened.decoded, names, opened.index, stop))
                 room -= stop - opened.index
                 opened.index = stop
         return batches
@@ -301,14 +299,10 @@ class ConsumerReading(GroupSteps):
         return [batch for chunk, batch, next_offset in done if self._decoded(chunk, next_offset) and batch.num_rows]
 
     def _batch_of(self, chunk: Chunk, names: Sequence[str]) -> ChunkWork:
-        def work() -> tuple[pa.RecordBatch, int]:
-            decoded = self._decode(chunk, names)
-            return to_batch(chunk.partition, decoded, names, 0, wanted_count(chunk, decoded)), decoded.next_offset
+        return lambda: consumer.chunk_batch(chunk, names, check_crcs=self._check_crcs)
 
-        return work
-
-    def _decode(self, chunk: Chunk, columns: Sequence[str] = ALL_COLUMNS) -> DecodedRecords:
-        return decode_chunk(chunk, columns, check_crcs=self._check_crcs)
+    def _decode(self, chunk: Chunk) -> DecodedRecords:
+        return decode_chunk(chunk, check_crcs=self._check_crcs)
 
     def _decoded(self, chunk: Chunk, next_offset: int) -> bool:
         """Strike a decoded chunk off `_pending`, or its decoded part; False if it was dropped meanwhile."""

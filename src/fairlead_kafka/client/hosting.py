@@ -7,7 +7,6 @@ face waits on the completion, the async face awaits it; what happens in between 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -109,6 +108,8 @@ def run_blocking(steps: Steps[T]) -> T:
 
 async def run_async(steps: Steps[T]) -> T:
     """Drive `steps` on the running event loop; cancelling the task ends the steps."""
+    import asyncio
+
     loop = asyncio.get_running_loop()
     try:
         wait = next(steps)

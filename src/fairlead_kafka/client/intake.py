@@ -23,7 +23,7 @@ from fairlead_kafka.client.delivery import Delivery, OnDelivery
 from fairlead_kafka.client.handles import H
 from fairlead_kafka.client.memory import MemoryPool
 from fairlead_kafka.producer import Handover
-from fairlead_kafka.records import BinaryColumn, HeaderColumns, RecordColumns, columns_from_lists
+from fairlead_kafka.records import columns_from_lists
 
 CHUNK_MAX_BYTES = 1 << 18
 """A chunk of single records that has grown to this is closed, and the machine is woken for it."""
@@ -368,18 +368,3 @@ def check_numbers(partition: int | None, timestamp_ms: int | None) -> None:
         raise InvalidRecord(f"partition must be an int of 0 or more, or None for none, not {partition!r}")
     if timestamp_ms is not None and (type(timestamp_ms) is not int or not 0 <= timestamp_ms <= LONG_MAX):
         raise InvalidRecord(f"timestamp_ms must be an int of milliseconds since 1970, or None for now, not {timestamp_ms!r}")
-
-
-def piece_of(columns: RecordColumns, start: int, stop: int) -> RecordColumns:
-    """Rows `start` to `stop` of columns, as columns over the same data."""
-    headers = columns.headers
-    if headers is not None:
-        headers = HeaderColumns(headers.offsets[start : stop + 1], headers.keys, headers.values)
-    stamps = None if columns.timestamps_ms is None else columns.timestamps_ms[start:stop]
-    return RecordColumns(stop - start, _piece(columns.keys, start, stop), _piece(columns.values, start, stop), headers, stamps)
-
-
-def _piece(column: BinaryColumn | None, start: int, stop: int) -> BinaryColumn | None:
-    if column is None:
-        return None
-    return BinaryColumn(column.data, column.offsets[start : stop + 1], None if column.valid is None else column.valid[start:stop])

@@ -8,92 +8,34 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from functools import wraps
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 from fairlead_kafka.base.errors import ConfigError
-from fairlead_kafka.base.ids import NO_OFFSET, NO_PARTITION, NO_TIMESTAMP
-from fairlead_kafka.client.delivery import ALL_ROWS, Delivery, OnDelivery, RecordMetadata
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from fairlead_kafka.client.intake import Headers
-    from fairlead_kafka.consumer import Record
 
 LOGGER = logging.getLogger("fairlead_kafka.interceptors")
 T = TypeVar("T")
 
 
-class ProducerRecord(NamedTuple):
-    """A record as it was given to `send`; `record._replace(value=...)` makes a changed one."""
-
-    topic: str
-    value: bytes | None
-    key: bytes | None
-    headers: Headers | None
-    partition: int | None
-    timestamp_ms: int | None
-
-
-class ProducerInterceptor:
-    """Base of producers' interceptors, whose methods do nothing; Kafka's `ProducerInterceptor`."""
-
-    def configure(self, config: Mapping[str, Any]) -> None:
-        """The producer's config as it was given; called once on interceptors that the client makes itself."""
-
-    def on_send(self, record: ProducerRecord) -> ProducerRecord:
-        """The record to send instead, or `record`. On the caller's thread, before anything is checked."""
-        return record
-
-    def on_send_table(self, topic: str, table: pa.Table) -> pa.Table:
-        """The table to send instead, or `table`: one given to `send_table`, or one batch of a stream. On the caller's thread."""
-        return table
-
-    def on_acknowledgement(self, metadata: RecordMetadata, error: Exception | None) -> None:
-        """A record was delivered or failed, before its `on_delivery`; with an error, `metadata` has the topic, and what else is known.
-
-        On the producer's thread, which it holds up (of an AsyncProducer: in its event loop); of records that `send` refused, on the
-        caller's.
-        """
-
-    def on_acknowledgement_table(self, topic: str, results: pa.Table) -> None:
-        """Every row of a table is delivered or failed; `results` as `TableAck.result` has them. On the producer's thread."""
+class Closable(Protocol):
+    """What producers' and consumers' interceptors have in common."""
 
     def close(self) -> None:
-        """The producer is closed."""
+        """The client is closed."""
 
 
-class ConsumerInterceptor:
-    """Base of consumers' interceptors, whose methods do nothing; Kafka's `ConsumerInterceptor`."""
-
-    def configure(self, config: Mapping[str, Any]) -> None:
-        """The consumer's config as it was given; called once on interceptors that the client makes itself."""
-
-    def on_consume(self, records: list[Record]) -> list[Record]:
-        """The records to hand over instead, or `records`. Positions move on over all that were fetched."""
-        return records
-
-    def on_consume_table(self, table: pa.Table) -> pa.Table:
-        """The table to hand over instead, or `table`; of `poll_table` and `read_range`."""
-        return table
-
-    def close(self) -> None:
-        """The consumer is closed."""
+I = TypeVar("I", bound=Closable)  # noqa: E741
 
 
-I = TypeVar("I", ProducerInterceptor, ConsumerInterceptor)  # noqa: E741
-
-
-class _Chain(Generic[I]):
+class Chain(Generic[I]):
     """Interceptors one after the other."""
 
     def __init__(self, interceptors: Sequence[I]) -> None:
         self._interceptors: Sequence[I] = interceptors
         self._closed = False
 
-    def _changed(self, item: T, apply: Callable[[I, T], Any], kind: type | tuple[type, ...]) -> T:
+    def changed(self, item: T, apply: Callable[[I, T], Any], kind: type | tuple[type, ...]) -> T:
+        """What the last of them makes of `item`; what one makes that is of no such kind is left out, and logged."""
         for interceptor in self._interceptors:
             try:
                 found = apply(interceptor, item)
@@ -104,7 +46,8 @@ class _Chain(Generic[I]):
                 LOGGER.exception("an interceptor (%r) raised; what it was given goes on as it was", interceptor)
         return item
 
-    def _told(self, tell: Callable[[I], object]) -> None:
+    def told(self, tell: Callable[[I], object]) -> None:
+        """Tell each of them something; what it raises is logged."""
         for interceptor in self._interceptors:
             try:
                 tell(interceptor)
@@ -115,124 +58,11 @@ class _Chain(Generic[I]):
         """Close them all, once."""
         if not self._closed:
             self._closed = True
-            self._told(lambda each: each.close())
+            self.told(lambda each: each.close())
 
 
-class ProducerInterceptors(_Chain[ProducerInterceptor]):
-    """A producer's interceptors."""
-
-    def around(self, send: Callable[..., T]) -> Callable[..., T]:
-        """`Producer.send`, intercepted."""
-
-        @wraps(send)
-        def intercepted(
-            topic: str,
-            value: bytes | None = None,
-            *,
-            key: bytes | None = None,
-            headers: Headers | None = None,
-            partition: int | None = None,
-            timestamp_ms: int | None = None,
-            on_delivery: OnDelivery | None = None,
-        ) -> T:
-            record = self.on_send(ProducerRecord(topic, value, key, headers, partition, timestamp_ms))
-            try:
-                return send(**record._asdict(), on_delivery=self._on_delivery(record, on_delivery))
-            except Exception as error:
-                self._acknowledged(_unsent(record), error)
-                raise
-
-        return intercepted
-
-    def around_async(self, send: Callable[..., Any]) -> Callable[..., Any]:
-        """`AsyncProducer.send`, intercepted."""
-
-        @wraps(send)
-        async def intercepted(
-            topic: str,
-            value: bytes | None = None,
-            *,
-            key: bytes | None = None,
-            headers: Headers | None = None,
-            partition: int | None = None,
-            timestamp_ms: int | None = None,
-            on_delivery: OnDelivery | None = None,
-        ) -> Any:
-            record = self.on_send(ProducerRecord(topic, value, key, headers, partition, timestamp_ms))
-            try:
-                return await send(**record._asdict(), on_delivery=self._on_delivery(record, on_delivery))
-            except Exception as error:
-                self._acknowledged(_unsent(record), error)
-                raise
-
-        return intercepted
-
-    def on_send(self, record: ProducerRecord) -> ProducerRecord:
-        """The record as the last of them leaves it."""
-        return self._changed(record, lambda each, item: each.on_send(item), ProducerRecord)
-
-    def on_send_table(self, topic: str, table: pa.Table) -> pa.Table:
-        """The table as the last of them leaves it."""
-        return self._changed(table, lambda each, item: each.on_send_table(topic, item), type(table))
-
-    def watch_table(self, delivery: Delivery) -> None:
-        """Tell of a table's results once they are all there."""
-        from fairlead_kafka.client.handles import as_arrow
-
-        def told(_: object = None) -> None:
-            results = as_arrow(delivery.results())
-            self._told(lambda each: each.on_acknowledgement_table(delivery.topic, results))
-
-        completion = delivery.completion(ALL_ROWS)
-        if completion is None:
-            told()
-        else:
-            completion.add_done_callback(told)
-
-    def _on_delivery(self, record: ProducerRecord, on_delivery: OnDelivery | None) -> OnDelivery:
-        def delivered(metadata: RecordMetadata | None, error: Exception | None) -> None:
-            self._acknowledged(_unsent(record) if metadata is None else metadata, error)
-            if on_delivery is not None:
-                on_delivery(metadata, error)
-
-        return delivered
-
-    def _acknowledged(self, metadata: RecordMetadata, error: Exception | None) -> None:
-        self._told(lambda each: each.on_acknowledgement(metadata, error))
-
-
-class ConsumerInterceptors(_Chain[ConsumerInterceptor]):
-    """A consumer's interceptors."""
-
-    def on_consume(self, records: list[Record]) -> list[Record]:
-        """The records as the last of them leaves them."""
-        return self._changed(records, lambda each, item: each.on_consume(item), list) if records else records
-
-    def on_consume_table(self, table: pa.Table) -> pa.Table:
-        """The table as the last of them leaves it."""
-        return self._changed(table, lambda each, item: each.on_consume_table(item), type(table)) if table.num_rows else table
-
-
-def producer_interceptors(given: Any, config: Mapping[str, Any]) -> ProducerInterceptors | None:
-    """Those that `interceptor.classes` names; None for none. ConfigError if it names what cannot be had."""
-    found = _made(given, config, ("on_send", "on_send_table", "on_acknowledgement", "on_acknowledgement_table"), ProducerInterceptor)
-    return ProducerInterceptors(found) if found else None
-
-
-def consumer_interceptors(given: Any, config: Mapping[str, Any]) -> ConsumerInterceptors | None:
-    """Those that `interceptor.classes` names; None for none. ConfigError if it names what cannot be had."""
-    found = _made(given, config, ("on_consume", "on_consume_table"), ConsumerInterceptor)
-    return ConsumerInterceptors(found) if found else None
-
-
-def _unsent(record: ProducerRecord) -> RecordMetadata:
-    """What is known of a record that has no offset."""
-    partition = NO_PARTITION if record.partition is None else record.partition
-    timestamp_ms = NO_TIMESTAMP if record.timestamp_ms is None else record.timestamp_ms
-    return RecordMetadata(record.topic, partition, NO_OFFSET, timestamp_ms)
-
-
-def _made(given: Any, config: Mapping[str, Any], methods: tuple[str, ...], base: type[T]) -> list[T]:
+def made_of(given: Any, config: Mapping[str, Any], methods: tuple[str, ...], base: type[T]) -> list[T]:
+    """Those that `interceptor.classes` names, each with all methods of `base`. ConfigError if it names what cannot be had."""
     if given is None:
         return []
     items: Sequence[Any] = given if isinstance(given, (list, tuple)) else [given]

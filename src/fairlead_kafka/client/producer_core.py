@@ -18,10 +18,10 @@ from fairlead_kafka.base.units import NS_PER_S, s_to_ns
 from fairlead_kafka.client.delivery import LOGGER, Delivery, Int64
 from fairlead_kafka.client.handles import H
 from fairlead_kafka.client.hosting import Steps, Wait, ask, open_host, run_blocking
-from fairlead_kafka.client.intake import Intake, Record, piece_of
-from fairlead_kafka.client.interceptors import producer_interceptors
+from fairlead_kafka.client.intake import Intake, Record
+from fairlead_kafka.client.interceptors_producer import producer_interceptors
 from fairlead_kafka.client.memory import MemoryPool
-from fairlead_kafka.client.tables import Part, cuts_of, groups_of, parts_of
+from fairlead_kafka.client.pieces import Part, cuts_of, piece_of
 from fairlead_kafka.client.transactions import TransactionSteps
 from fairlead_kafka.core.metadata import PartitionMetadata
 from fairlead_kafka.producer import Flush, Handover, PartitionsFor, ProducerMachine, Stop, Wake
@@ -80,6 +80,8 @@ class ProducerCore(Generic[H]):
 
     def table_steps(self, topic: str, table: Any) -> Steps[Delivery]:
         """Hand a table over, piece by piece as room comes; its delivery."""
+        from fairlead_kafka.client.tables import groups_of, parts_of
+
         self._intake.check()
         if type(topic) is not str or not topic:
             raise InvalidRecord(f"topic must be a text that is not empty, not {topic!r}")

@@ -1,29 +1,17 @@
-"""Tables on their way in: what may be handed over, what is checked together, and the pieces it goes in."""
+"""Tables on their way in: what may be handed over, and what is checked together. Loaded, with Arrow, for the first table."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from fairlead_kafka.base.errors import InvalidRecord
 from fairlead_kafka.base.ids import NO_TIMESTAMP
-from fairlead_kafka.base.units import MIB
-from fairlead_kafka.producer.handover import Int32
+from fairlead_kafka.client.pieces import Part
 from fairlead_kafka.records import RecordColumns, columns_from_arrow
-
-PIECE_MAX_BYTES = 2 * MIB
-"""Tables are handed over in pieces of about this size, so that sending begins before all of a large one has found room."""
-_PIECES_IN_MEMORY = 8
-
-
-class Part(NamedTuple):
-    """One set of columns over Arrow's own memory, each record with a timestamp, and its partitions (-1: none) or None."""
-
-    columns: RecordColumns
-    partitions: Int32 | None
 
 
 def groups_of(table: Any) -> Iterator[pa.Table]:
@@ -53,18 +41,6 @@ def groups_of(table: Any) -> Iterator[pa.Table]:
 def parts_of(group: pa.Table, now_ms: int) -> list[Part]:
     """The columns of a group, one set for each of its chunks; records that bring no timestamp are stamped `now_ms`."""
     return [Part(_stamped(columns, now_ms), partitions) for columns, partitions in columns_from_arrow(group)]
-
-
-def cuts_of(columns: RecordColumns, memory_bytes: int) -> Iterator[tuple[int, int, int]]:
-    """Start, stop and bytes of the pieces that columns are handed over in, given a `buffer.memory` of `memory_bytes`."""
-    limit = max(min(PIECE_MAX_BYTES, memory_bytes // _PIECES_IN_MEMORY), 1)
-    ends = np.zeros(columns.count + 1, np.int64)
-    np.cumsum(columns.sizes_bytes(), out=ends[1:])
-    start = 0
-    while start < columns.count:
-        stop = max(int(ends.searchsorted(ends[start] + limit, "right")) - 1, start + 1)
-        yield start, stop, int(ends[stop] - ends[start])
-        start = stop
 
 
 def _stamped(columns: RecordColumns, now_ms: int) -> RecordColumns:

@@ -35,34 +35,37 @@ Sources: KIP-74 (a whole batch at least), KIP-227 (fetch sessions), KIP-320, KIP
 (new leaders in answers), Kafka's `FetchCollector`, `OffsetFetcher` and `SubscriptionState`.
 """
 
-from fairlead_kafka.consumer.decoding import (
-    ALL_COLUMNS,
-    BATCH_SCHEMA,
-    OpenChunk,
-    check_columns,
-    chunk_headers,
-    decode_chunk,
-    empty_table,
-    to_batch,
-    wanted_count,
-)
-from fairlead_kafka.consumer.machine import ConsumerMachine
-from fairlead_kafka.consumer.operations import (
-    NO_END,
-    Assign,
-    AssignRange,
-    DescribeTopics,
-    FindOffsets,
-    Seek,
-    SetPaused,
-    Shut,
-    Take,
-    TellMetrics,
-    TellPosition,
-)
-from fairlead_kafka.consumer.partition import TRANSITIONS, Chunk, Phase, Signal
-from fairlead_kafka.consumer.record import Record
-from fairlead_kafka.core.partition_offsets import EARLIEST, LATEST, OffsetAndTimestamp
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairlead_kafka.base.lazy import lazily
+
+if TYPE_CHECKING:
+    from fairlead_kafka.consumer.decoding import (
+        ALL_COLUMNS,
+        OpenChunk,
+        check_columns,
+        decode_chunk,
+    )
+    from fairlead_kafka.consumer.machine import ConsumerMachine
+    from fairlead_kafka.consumer.operations import (
+        NO_END,
+        Assign,
+        AssignRange,
+        DescribeTopics,
+        FindOffsets,
+        Seek,
+        SetPaused,
+        Shut,
+        Take,
+        TellMetrics,
+        TellPosition,
+    )
+    from fairlead_kafka.consumer.partition import TRANSITIONS, Chunk, Phase, Signal
+    from fairlead_kafka.consumer.record import Record
+    from fairlead_kafka.consumer.tables import BATCH_SCHEMA, chunk_batch, chunk_headers, headers_table, table_of, to_batch
+    from fairlead_kafka.core.partition_offsets import EARLIEST, LATEST, OffsetAndTimestamp
 
 __all__ = [
     "ALL_COLUMNS",
@@ -89,9 +92,54 @@ __all__ = [
     "TellMetrics",
     "TellPosition",
     "check_columns",
+    "chunk_batch",
     "chunk_headers",
     "decode_chunk",
-    "empty_table",
+    "headers_table",
+    "table_of",
     "to_batch",
-    "wanted_count",
 ]
+
+_HOMES = {
+    "fairlead_kafka.consumer.decoding": (
+        "ALL_COLUMNS",
+        "OpenChunk",
+        "check_columns",
+        "decode_chunk",
+    ),
+    "fairlead_kafka.consumer.machine": ("ConsumerMachine",),
+    "fairlead_kafka.consumer.operations": (
+        "NO_END",
+        "Assign",
+        "AssignRange",
+        "DescribeTopics",
+        "FindOffsets",
+        "Seek",
+        "SetPaused",
+        "Shut",
+        "Take",
+        "TellMetrics",
+        "TellPosition",
+    ),
+    "fairlead_kafka.consumer.partition": (
+        "TRANSITIONS",
+        "Chunk",
+        "Phase",
+        "Signal",
+    ),
+    "fairlead_kafka.consumer.record": ("Record",),
+    "fairlead_kafka.consumer.tables": (
+        "BATCH_SCHEMA",
+        "chunk_batch",
+        "chunk_headers",
+        "headers_table",
+        "table_of",
+        "to_batch",
+    ),
+    "fairlead_kafka.core.partition_offsets": (
+        "EARLIEST",
+        "LATEST",
+        "OffsetAndTimestamp",
+    ),
+}
+__getattr__, __dir__ = lazily(__name__, _HOMES)

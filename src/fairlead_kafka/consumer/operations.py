@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from fairlead_kafka.base.ids import NO_OFFSET, TopicPartition
 
 
-@dataclass(slots=True)
-class Assign:
+class Assign(NamedTuple):
     """Read exactly `partitions`; one that was assigned before keeps its position. Answer: {partition: generation}."""
 
     completion: Any
     partitions: Sequence[TopicPartition]
 
 
-@dataclass(slots=True)
-class AssignRange:
+class AssignRange(NamedTuple):
     """Read one partition alone, offsets `start` to `end` (excluded), never resetting the position. Answer: {partition: generation}."""
 
     completion: Any
@@ -27,8 +24,7 @@ class AssignRange:
     end: int
 
 
-@dataclass(slots=True)
-class Seek:
+class Seek(NamedTuple):
     """Move positions: an offset, or EARLIEST or LATEST (`core.partition_offsets`), looked up when needed.
 
     What was fetched for these partitions is dropped. Answer: {partition: generation}.
@@ -38,8 +34,7 @@ class Seek:
     positions: Mapping[TopicPartition, int]
 
 
-@dataclass(slots=True)
-class SetPaused:
+class SetPaused(NamedTuple):
     """Stop (or go on) fetching and delivering `partitions`. Answer: None."""
 
     completion: Any
@@ -47,8 +42,7 @@ class SetPaused:
     paused: bool
 
 
-@dataclass(slots=True)
-class Take:
+class Take(NamedTuple):
     """Hand over what was fetched, oldest first, as soon as there is any: at least one chunk, then up to `max_bytes`.
 
     Answer: list[Chunk], empty if `deadline_ns` passed without data.
@@ -59,8 +53,7 @@ class Take:
     max_bytes: int
 
 
-@dataclass(slots=True)
-class TellPosition:
+class TellPosition(NamedTuple):
     """Answer: the offset after the last one handed over, found by the reset policy if there was none."""
 
     completion: Any
@@ -68,8 +61,7 @@ class TellPosition:
     partition: TopicPartition
 
 
-@dataclass(slots=True)
-class FindOffsets:
+class FindOffsets(NamedTuple):
     """Answer: {partition: OffsetAndTimestamp | None} for timestamps in ms, EARLIEST or LATEST."""
 
     completion: Any
@@ -77,8 +69,7 @@ class FindOffsets:
     targets: Mapping[TopicPartition, int]
 
 
-@dataclass(slots=True)
-class DescribeTopics:
+class DescribeTopics(NamedTuple):
     """Answer: {topic: list[PartitionMetadata]} for the topics named, or for every topic if None."""
 
     completion: Any
@@ -86,15 +77,13 @@ class DescribeTopics:
     topics: Sequence[str] | None
 
 
-@dataclass(slots=True)
-class TellMetrics:
+class TellMetrics(NamedTuple):
     """Answer: dict[str, float | dict]; see `ConsumerMachine.metrics`."""
 
     completion: Any
 
 
-@dataclass(slots=True)
-class Shut:
+class Shut(NamedTuple):
     """Close connections and fail what is under way. Answer: None."""
 
     completion: Any

@@ -7,14 +7,12 @@ another thread, and its `FileDone` then comes later than those of effects asked 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 Buffer = bytes | bytearray | memoryview
 
 
-@dataclass(slots=True)
-class Connect:
+class Connect(NamedTuple):
     """Open a TCP connection. The machine chooses the number: positive, never used twice."""
 
     connection: int
@@ -22,24 +20,21 @@ class Connect:
     port: int
 
 
-@dataclass(slots=True)
-class Write:
+class Write(NamedTuple):
     """Send buffers on a connection, in order, without copying them: they may not change until they are gone."""
 
     connection: int
     buffers: Sequence[Buffer]
 
 
-@dataclass(slots=True)
-class Close:
+class Close(NamedTuple):
     """Close a connection, after what is queued for it was sent if `drain`."""
 
     connection: int
     drain: bool = False
 
 
-@dataclass(slots=True)
-class Hold:
+class Hold(NamedTuple):
     """Read nothing more from a connection (`held`), or go on reading; what the peer sends meanwhile waits in the network.
 
     A little that was read before may still come.
@@ -49,8 +44,7 @@ class Hold:
     held: bool
 
 
-@dataclass(slots=True)
-class AwaitSent:
+class AwaitSent(NamedTuple):
     """Tell by `events.Sent` once `position` bytes, of all that were ever written to a connection, have left into the network's own buffers.
 
     Asked for again before it came, the later one counts. A connection that is lost first tells of that instead.
@@ -60,8 +54,7 @@ class AwaitSent:
     position: int
 
 
-@dataclass(slots=True)
-class Listen:
+class Listen(NamedTuple):
     """Accept connections at host:port; port 0 takes any free one. Answered by `events.Listening`."""
 
     listener: int
@@ -69,23 +62,20 @@ class Listen:
     port: int
 
 
-@dataclass(slots=True)
-class StopListening:
+class StopListening(NamedTuple):
     """Close a listener; accepted connections live on."""
 
     listener: int
 
 
-@dataclass(slots=True)
-class HoldListener:
+class HoldListener(NamedTuple):
     """Accept nobody at a listener (`held`), or go on; who connects meanwhile waits in the network. A few may come all the same."""
 
     listener: int
     held: bool
 
 
-@dataclass(slots=True)
-class Resolve:
+class Resolve(NamedTuple):
     """Answer an operation. `completion` is opaque to the machine: it came with the operation."""
 
     completion: Any
@@ -93,16 +83,14 @@ class Resolve:
     error: Exception | None = None
 
 
-@dataclass(slots=True)
-class Call:
+class Call(NamedTuple):
     """Run a user's callback (delivery reports) outside the machine's step. An exception in it is logged, not propagated."""
 
     function: Any
     arguments: tuple[Any, ...]
 
 
-@dataclass(slots=True)
-class FileAppend:
+class FileAppend(NamedTuple):
     """Append buffers to the file at `path` (made, with its folders, if missing); FileDone.value: the position they start at."""
 
     token: int
@@ -110,8 +98,7 @@ class FileAppend:
     buffers: Sequence[Buffer]
 
 
-@dataclass(slots=True)
-class FileReplace:
+class FileReplace(NamedTuple):
     """Write the whole file at `path` durably under another name and move it into place; FileDone.value: None."""
 
     token: int
@@ -119,8 +106,7 @@ class FileReplace:
     buffers: Sequence[Buffer]
 
 
-@dataclass(slots=True)
-class FileRead:
+class FileRead(NamedTuple):
     """Read `size_bytes` at `position` (fewer at the file's end; size -1: all); FileDone.value: bytes."""
 
     token: int
@@ -129,16 +115,14 @@ class FileRead:
     size_bytes: int
 
 
-@dataclass(slots=True)
-class FileSync:
+class FileSync(NamedTuple):
     """`fdatasync` the file; FileDone.value: None."""
 
     token: int
     path: str
 
 
-@dataclass(slots=True)
-class FileTruncate:
+class FileTruncate(NamedTuple):
     """Cut the file to `size_bytes`; FileDone.value: None."""
 
     token: int
@@ -146,16 +130,14 @@ class FileTruncate:
     size_bytes: int
 
 
-@dataclass(slots=True)
-class FileDelete:
+class FileDelete(NamedTuple):
     """Delete the file, or the folder with all below it; nothing there is no error; FileDone.value: None."""
 
     token: int
     path: str
 
 
-@dataclass(slots=True)
-class FileList:
+class FileList(NamedTuple):
     """The names and sizes of the files in a folder, sorted; FileDone.value: list[tuple[str, int]], empty if missing."""
 
     token: int

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 
-@dataclass(slots=True)
-class Connected:
+class Connected(NamedTuple):
     """The connection asked for by `effects.Connect` stands."""
 
     connection: int
 
 
-@dataclass(slots=True)
-class Accepted:
+class Accepted(NamedTuple):
     """A peer connected to a listener. The host numbers such connections downward from -1; a machine's own count upward from 1."""
 
     connection: int
@@ -22,32 +19,28 @@ class Accepted:
     peer: str
 
 
-@dataclass(slots=True)
-class Disconnected:
+class Disconnected(NamedTuple):
     """A connection ended, or could not be made. Not sent for a connection that the machine closed itself."""
 
     connection: int
     reason: str
 
 
-@dataclass(slots=True)
-class Received:
+class Received(NamedTuple):
     """Bytes from a connection, in any split."""
 
     connection: int
     data: bytes
 
 
-@dataclass(slots=True)
-class Sent:
+class Sent(NamedTuple):
     """`position` bytes of all that was written to a connection have left: at least as many as `effects.AwaitSent` asked for."""
 
     connection: int
     position: int
 
 
-@dataclass(slots=True)
-class Listening:
+class Listening(NamedTuple):
     """`effects.Listen` succeeded (error is None), on the port given, or failed."""
 
     listener: int
@@ -56,15 +49,13 @@ class Listening:
     error: str | None = None
 
 
-@dataclass(slots=True)
-class Submitted:
+class Submitted(NamedTuple):
     """An operation handed over by a face or by the cluster's launcher; what it may be is each machine's own affair."""
 
     operation: Any
 
 
-@dataclass(slots=True)
-class FileDone:
+class FileDone(NamedTuple):
     """A file effect with this token was carried out: `value` by the effect's docstring, or `error` if it failed."""
 
     token: int

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError, TimedOut, UsageError
@@ -30,8 +30,7 @@ from fairlead_kafka.wire import ApiKey, Message
 _MISSING = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 
 
-@dataclass(slots=True)
-class Ask:
+class Ask(NamedTuple):
     """One request; `node_id` None: whichever node is least busy, `core.network.CONTROLLER`: the controller.
 
     With `fails_fast` a node that is gone, or cannot be connected to, is the answer: for one that may have been replaced.
@@ -45,8 +44,7 @@ class Ask:
     timeout_ms: float | None = None
 
 
-@dataclass(slots=True)
-class Pause:
+class Pause(NamedTuple):
     """Go on later: `problem` is what the caller is told should the time run out meanwhile.
 
     With `until_metadata`, as soon as newer metadata is here (asked for at once); otherwise after a back-off, and with `refresh` not

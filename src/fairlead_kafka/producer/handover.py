@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -142,20 +141,17 @@ STREAM_RECORDS = 64
 """So many in one look are a stream, which is not to wake the machine; a few now and then do, and wait for no look."""
 
 
-@dataclass(slots=True, frozen=True)
-class Wake:
+class Wake(NamedTuple):
     """Look into the intake."""
 
 
-@dataclass(slots=True, frozen=True)
-class Flush:
+class Flush(NamedTuple):
     """Deliver everything handed over before this, without lingering; answered with None when all of it is delivered or failed."""
 
     completion: Any
 
 
-@dataclass(slots=True, frozen=True)
-class PartitionsFor:
+class PartitionsFor(NamedTuple):
     """Answered with the topic's list of `core.metadata.PartitionMetadata`, or TimedOut after `timeout_ns` (None: max.block.ms)."""
 
     completion: Any
@@ -163,16 +159,14 @@ class PartitionsFor:
     timeout_ns: int | None = None
 
 
-@dataclass(slots=True, frozen=True)
-class Stop:
+class Stop(NamedTuple):
     """Fail what was not delivered and close the connections; answered with the records given up: dict topic -> count."""
 
     completion: Any
     reason: str
 
 
-@dataclass(slots=True, frozen=True)
-class InitTransactions:
+class InitTransactions(NamedTuple):
     """Get id and epoch for the transactional id, which fences older producers and ends what they left open. Answered with None.
 
     This and the other ones with a deadline are answered with TimedOut when it passes, and go on all the same. `again`: the same was
@@ -184,15 +178,13 @@ class InitTransactions:
     again: bool = False
 
 
-@dataclass(slots=True, frozen=True)
-class BeginTransaction:
+class BeginTransaction(NamedTuple):
     """From now on hand-overs belong to a new transaction. Answered with None."""
 
     completion: Any
 
 
-@dataclass(slots=True, frozen=True)
-class SendOffsets:
+class SendOffsets(NamedTuple):
     """Commit a group's offsets with the open transaction. Answered with None once the group's coordinator has them."""
 
     completion: Any
@@ -201,8 +193,7 @@ class SendOffsets:
     group: GroupMetadata
 
 
-@dataclass(slots=True, frozen=True)
-class EndTransaction:
+class EndTransaction(NamedTuple):
     """Commit or abort, after everything handed over before is settled; an abort gives up what was not sent. Answered with None."""
 
     completion: Any
@@ -211,8 +202,7 @@ class EndTransaction:
     again: bool = False
 
 
-@dataclass(slots=True, frozen=True)
-class PrepareTransaction:
+class PrepareTransaction(NamedTuple):
     """Leave the transaction open for another process to end, once everything handed over before is delivered.
 
     Answered with a `core.prepared.PreparedTransaction`, or None if nothing was sent in it. The producer is uninitialized then.
@@ -223,8 +213,7 @@ class PrepareTransaction:
     again: bool = False
 
 
-@dataclass(slots=True, frozen=True)
-class LeaveTransaction:
+class LeaveTransaction(NamedTuple):
     """Before the producer ends: let a commit or an abort that is under way end, abort a transaction that is open.
 
     Answered with True if there was one to abort, otherwise False.

@@ -28,22 +28,39 @@ Sources: KIP-98 and Kafka's `DefaultRecordBatch` (layout), KIP-32 (timestamp typ
 consumer sees), xerial's `SnappyOutputStream`, Kafka's `Lz4BlockOutputStream`.
 """
 
-from fairlead_kafka.records.arrow import MESSAGE_SCHEMA, columns_from_arrow, columns_from_lists
-from fairlead_kafka.records.batch import assign, check_produced, restamp, scan, verify
-from fairlead_kafka.records.codecs import compress, decompress
-from fairlead_kafka.records.columns import BinaryColumn, HeaderColumns, RecordColumns, Slice
-from fairlead_kafka.records.control import ControlType, EndMarker, control_batch, control_type, end_marker
-from fairlead_kafka.records.crc import crc32c
-from fairlead_kafka.records.decoder import DecodedRecords, decode
-from fairlead_kafka.records.encoder import bounds_of, cut, encode, encode_many
-from fairlead_kafka.records.faults import InflatesTooFar
-from fairlead_kafka.records.gather import gather
-from fairlead_kafka.records.headers import HEADER_SCHEMA, headers_of
-from fairlead_kafka.records.layout import AbortedTransaction, BatchHeader, Compression, Data, EncodedBatch, TimestampType
-from fairlead_kafka.records.rewrite import keep, recompress
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairlead_kafka.base.lazy import lazily
+
+if TYPE_CHECKING:
+    from fairlead_kafka.records.arrow import MESSAGE_SCHEMA, columns_from_arrow, pooled
+    from fairlead_kafka.records.batch import assign, check_produced, restamp, scan, verify
+    from fairlead_kafka.records.codecs import compress, decompress
+    from fairlead_kafka.records.columns import BinaryColumn, HeaderColumns, RecordColumns, Slice
+    from fairlead_kafka.records.control import ControlType, EndMarker, control_batch, control_type, end_marker
+    from fairlead_kafka.records.crc import crc32c
+    from fairlead_kafka.records.decoder import DecodedRecords, Room, decode
+    from fairlead_kafka.records.encoder import bounds_of, cut, encode, encode_many
+    from fairlead_kafka.records.faults import InflatesTooFar
+    from fairlead_kafka.records.headers import HEADER_SCHEMA, headers_of
+    from fairlead_kafka.records.layout import (
+        MESSAGE_COLUMNS,
+        AbortedTransaction,
+        BatchHeader,
+        Compression,
+        Data,
+        EncodedBatch,
+        TimestampType,
+    )
+    from fairlead_kafka.records.lists import columns_from_lists
+    from fairlead_kafka.records.rewrite import keep, recompress
+    from fairlead_kafka.records.selection import gather
 
 __all__ = [
     "HEADER_SCHEMA",
+    "MESSAGE_COLUMNS",
     "MESSAGE_SCHEMA",
     "AbortedTransaction",
     "BatchHeader",
@@ -57,11 +74,12 @@ __all__ = [
     "HeaderColumns",
     "InflatesTooFar",
     "RecordColumns",
+    "Room",
     "Slice",
     "TimestampType",
     "assign",
-    "check_produced",
     "bounds_of",
+    "check_produced",
     "columns_from_arrow",
     "columns_from_lists",
     "compress",
@@ -73,12 +91,78 @@ __all__ = [
     "decompress",
     "encode",
     "encode_many",
+    "end_marker",
     "gather",
     "headers_of",
-    "end_marker",
     "keep",
+    "pooled",
     "recompress",
     "restamp",
     "scan",
     "verify",
 ]
+
+_HOMES = {
+    "fairlead_kafka.records.arrow": (
+        "MESSAGE_SCHEMA",
+        "columns_from_arrow",
+        "pooled",
+    ),
+    "fairlead_kafka.records.batch": (
+        "assign",
+        "check_produced",
+        "restamp",
+        "scan",
+        "verify",
+    ),
+    "fairlead_kafka.records.codecs": (
+        "compress",
+        "decompress",
+    ),
+    "fairlead_kafka.records.columns": (
+        "BinaryColumn",
+        "HeaderColumns",
+        "RecordColumns",
+        "Slice",
+    ),
+    "fairlead_kafka.records.control": (
+        "ControlType",
+        "EndMarker",
+        "control_batch",
+        "control_type",
+        "end_marker",
+    ),
+    "fairlead_kafka.records.crc": ("crc32c",),
+    "fairlead_kafka.records.decoder": (
+        "DecodedRecords",
+        "Room",
+        "decode",
+    ),
+    "fairlead_kafka.records.encoder": (
+        "bounds_of",
+        "cut",
+        "encode",
+        "encode_many",
+    ),
+    "fairlead_kafka.records.faults": ("InflatesTooFar",),
+    "fairlead_kafka.records.lists": ("columns_from_lists",),
+    "fairlead_kafka.records.selection": ("gather",),
+    "fairlead_kafka.records.headers": (
+        "HEADER_SCHEMA",
+        "headers_of",
+    ),
+    "fairlead_kafka.records.layout": (
+        "AbortedTransaction",
+        "BatchHeader",
+        "Compression",
+        "MESSAGE_COLUMNS",
+        "Data",
+        "EncodedBatch",
+        "TimestampType",
+    ),
+    "fairlead_kafka.records.rewrite": (
+        "keep",
+        "recompress",
+    ),
+}
+__getattr__, __dir__ = lazily(__name__, _HOMES)

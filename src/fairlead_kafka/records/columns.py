@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairlead_kafka.base.ids import NO_TIMESTAMP
-from fairlead_kafka.base.kernel import read_only
+from fairlead_kafka.base.kernel import kernel, read_only
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 Int32: TypeAlias = npt.NDArray[np.int32]
@@ -26,6 +26,15 @@ _NO_BYTES: Bytes = read_only(np.empty(0, np.uint8))
 _NO_INT64: Int64 = read_only(np.empty(0, np.int64))
 _NO_BOOLS: Bools = read_only(np.empty(0, np.bool_))
 _ARROW_BINARY_MAX_BYTES = 2**31 - 1
+
+
+@kernel
+def list_items(data: Bytes, offsets: Int64, valid: Bools, start: int, stop: int) -> list[bytes | None]:
+    """Items `start` to `stop` of a binary column, each as bytes, or None if it is not valid (empty: all are).
+
+    Assumes nothing: IndexError or ValueError for items that are not there. Holds the GIL, for it makes Python's objects.
+    """
+    return [data[offsets[item] : offsets[item + 1]].tobytes() if not len(valid) or valid[item] else None for item in range(start, stop)]
 
 
 @dataclass(slots=True, eq=False)
@@ -49,14 +58,10 @@ class BinaryColumn:
             return None
         return self.data[self.offsets[index] : self.offsets[index + 1]].tobytes()
 
-    def to_list(self) -> list[bytes | None]:
-        """Every item as bytes or None; for a handful of records, the unit of work is the column."""
-        data, bounds = self.data.tobytes(), self.offsets.tolist()
-        items: list[bytes | None] = [data[bounds[i] : bounds[i + 1]] for i in range(len(bounds) - 1)]
-        if self.valid is not None:
-            for index in np.flatnonzero(~self.valid).tolist():
-                items[index] = None
-        return items
+    def to_list(self, start: int = 0, stop: int | None = None) -> list[bytes | None]:
+        """Items `start` to `stop` as bytes or None."""
+        valid = _NO_BOOLS if self.valid is None else self.valid
+        return list_items(self.data, self.offsets, valid, start, len(self) if stop is None else stop)
 
     def to_arrow(self, *, text: bool = False) -> Any:
         """An Arrow `binary` array over the same data (with `text`: `string`, which the caller knows to be UTF-8).
@@ -165,6 +170,11 @@ class Slice:
 
     def __len__(self) -> int:
         return self.stop - self.start
+
+
+def all_null(count: int) -> BinaryColumn:
+    """A column of `count` nulls."""
+    return BinaryColumn(np.empty(0, np.uint8), np.zeros(count + 1, np.int64), np.zeros(count, np.bool_))
 
 
 def flat_order(order: Int64 | None) -> Int64:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -12,9 +12,8 @@ from fairlead_kafka.base.errors import DecodeError
 from fairlead_kafka.base.kernel import read_only
 from fairlead_kafka.base.limits import INFLATED_BATCH_MAX_BYTES
 from fairlead_kafka.records import faults
-from fairlead_kafka.records.arrow import MESSAGE_SCHEMA, all_null
 from fairlead_kafka.records.batch import records_of
-from fairlead_kafka.records.columns import BinaryColumn, Bools, Bytes, HeaderColumns, Int8, Int64, Table
+from fairlead_kafka.records.columns import BinaryColumn, Bools, Bytes, HeaderColumns, Int8, Int64, Table, all_null
 from fairlead_kafka.records.control import ControlType, control_type
 from fairlead_kafka.records.crc import crc_value
 from fairlead_kafka.records.decode_kernels import decode_headers, decode_records, scan_batches
@@ -69,6 +68,8 @@ class DecodedRecords:
         """A pyarrow.RecordBatch of `MESSAGE_SCHEMA`."""
         import pyarrow as pa
 
+        from fairlead_kafka.records.arrow import MESSAGE_SCHEMA
+
         count = self.count
         named = {
             "topic": pa.repeat(pa.scalar(topic, pa.string()), count),
@@ -81,6 +82,20 @@ class DecodedRecords:
             "headers": pa.nulls(count, MESSAGE_SCHEMA.field("headers").type) if self.headers is None else self.headers.to_arrow(),
         }
         return pa.RecordBatch.from_arrays([named[name] for name in MESSAGE_SCHEMA.names], schema=MESSAGE_SCHEMA)
+
+
+Room = Callable[[int], Bytes]
+"""Gives uint8[n] for n bytes, whatever is in them."""
+
+
+class _Wants(NamedTuple):
+    """What `decode` was asked for."""
+
+    from_offset: int
+    keys: bool
+    values: bool
+    headers: bool
+    room: Room
 
 
 class _Run(NamedTuple):
@@ -101,21 +116,23 @@ def decode(
     want_values: bool = True,
     want_headers: bool = True,
     check_crcs: bool = True,
+    room: Room | None = None,
 ) -> DecodedRecords:
     """The records of every whole batch in `data` from `from_offset` on, as one set of columns.
 
     Batches of the transactions in `aborted` ((producer id, first offset), as a Fetch answer lists them for
     `read_committed`) and control batches are skipped; a last batch that is cut short is ignored. Raises DecodeError for
     garbage. Compressed batches are taken until they have inflated to `INFLATED_BATCH_MAX_BYTES`, at least one, or of one
-    that inflates to more as many records as fit; `next_offset` then points at the first that was not taken. Source: Kafka's
-    `CompletedFetch`.
+    that inflates to more as many records as fit; `next_offset` then points at the first that was not taken. `room`: where the
+    memory for keys, values and headers comes from; None: NumPy. Source: Kafka's `CompletedFetch`.
     """
+    wants = _Wants(from_offset, want_keys, want_values, want_headers, room or _unpooled)
     array = read_only(np.frombuffer(data, np.uint8)) if len(data) else read_only(np.empty(0, np.uint8))
     rows = scanned = scan_rows(array)
     if len(rows) and rows[0, _BASE_OFFSET] < from_offset:
         rows = rows[rows[:, _BASE_OFFSET] + rows[:, _LAST_DELTA] >= from_offset]
     if not len(rows):
-        return _empty(from_offset, want_keys)
+        return _empty(from_offset, wants)
     if check_crcs:
         verify_rows(array, rows)
     kept = rows
@@ -129,12 +146,12 @@ def decode(
         part = part_of(array, _header(row, 0), from_offset, INFLATED_BATCH_MAX_BYTES)
         row[0, _COUNT] = part.records
         runs = [_Run(part.source, 0, 1, len(part.source))]
-        return _Decoder(row, runs, from_offset, want_keys, want_values, want_headers).decode(part.next_offset)
+        return _Decoder(row, runs, wants).decode(part.next_offset)
     next_row = rows[-1] if taken == len(kept) else kept[taken - 1]
     next_offset = int(next_row[_BASE_OFFSET] + next_row[_LAST_DELTA]) + 1
     if not runs:
-        return _empty(next_offset, want_keys)
-    return _Decoder(kept, runs, from_offset, want_keys, want_values, want_headers).decode(next_offset)
+        return _empty(next_offset, wants)
+    return _Decoder(kept, runs, wants).decode(next_offset)
 
 
 def scan_rows(array: Bytes) -> Table:
@@ -217,22 +234,20 @@ def _runs(array: Bytes, rows: Table, any_attributes: int) -> tuple[list[_Run], i
 class _Decoder:
     """The columns being filled."""
 
-    def __init__(self, rows: Table, runs: list[_Run], from_offset: int, want_keys: bool, want_values: bool, want_headers: bool) -> None:
+    def __init__(self, rows: Table, runs: list[_Run], wants: _Wants) -> None:
         self.rows = rows
         self.runs = runs
-        self.from_offset = from_offset
-        self.want_keys = want_keys
-        self.want_values = want_values
+        self.wants = wants
         taken = rows[: runs[-1].last]
         count = int(taken[:, _COUNT].sum())
         size = sum(_size_of_run(rows, run) for run in runs)
         self.offsets = np.empty(count, np.int64)
         self.timestamps = np.empty(count, np.int64)
         self.timestamp_types = np.empty(count, np.int8)
-        self.keys = _Field(count, size) if want_keys else _Field(0, 0)
-        self.values = _Field(count, size) if want_values else _Field(0, 0)
-        self.header_offsets = np.zeros(count + 1 if want_headers else 1, np.int64)
-        self.header_starts = np.empty(count if want_headers else 0, np.int64)
+        self.keys = _Field(count, size, wants.room) if wants.keys else _no_field()
+        self.values = _Field(count, size, wants.room) if wants.values else _no_field()
+        self.header_offsets = np.zeros(count + 1 if wants.headers else 1, np.int64)
+        self.header_starts = np.empty(count if wants.headers else 0, np.int64)
         self.cursors = np.zeros(_CURSORS, np.int64)
 
     def decode(self, next_offset: int) -> DecodedRecords:
@@ -241,7 +256,7 @@ class _Decoder:
         ends = []
         for run in self.runs:
             fault, position = decode_records(
-                run.source, self.rows, run.first, run.last, run.inflated_size, self.from_offset,
+                run.source, self.rows, run.first, run.last, run.inflated_size, self.wants.from_offset,
                 self.offsets, self.timestamps, self.timestamp_types,
                 keys.offsets, keys.valid, keys.data, values.offsets, values.valid, values.data,
                 self.header_offsets, self.header_starts, cursors,
@@ -255,8 +270,8 @@ class _Decoder:
             self.offsets[:count],
             self.timestamps[:count],
             self.timestamp_types[:count],
-            keys.column(count, key_bytes, null_keys) if self.want_keys else None,
-            values.column(count, value_bytes, null_values) if self.want_values else all_null(count),
+            keys.column(count, key_bytes, null_keys) if self.wants.keys else None,
+            values.column(count, value_bytes, null_values) if self.wants.values else all_null(count),
             self._headers(count, ends) if headers else None,
             next_offset,
         )
@@ -264,7 +279,7 @@ class _Decoder:
     def _headers(self, count: int, ends: list[int]) -> HeaderColumns:
         """The headers of all records, from each run's source."""
         _, _, _, headers, key_bytes, value_bytes, *_ = self.cursors.tolist()
-        keys, values = _Field(headers, key_bytes), _Field(headers, value_bytes)
+        keys, values = _Field(headers, key_bytes, self.wants.room), _Field(headers, value_bytes, self.wants.room)
         first = 0
         for run, end in zip(self.runs, ends, strict=True):
             decode_headers(
@@ -289,11 +304,11 @@ def _size_of_run(rows: Table, run: _Run) -> int:
 class _Field:
     """A binary column being filled: room for `count` items of `size_bytes` in all."""
 
-    def __init__(self, count: int, size_bytes: int) -> None:
+    def __init__(self, count: int, size_bytes: int, room: Room) -> None:
         self.offsets = np.empty(count + 1, np.int64)
         self.offsets[0] = 0
         self.valid = np.empty(count, np.bool_)
-        self.data = _room(size_bytes)
+        self.data = room(size_bytes)
 
     def column(self, count: int, size_bytes: int, nulls: int) -> BinaryColumn:
         """What was filled; the room for data was an upper bound, of which little may have been used."""
@@ -303,14 +318,15 @@ class _Field:
         return BinaryColumn(data, self.offsets[: count + 1], self.valid[:count] if nulls else None)
 
 
-def _room(size_bytes: int) -> Bytes:
-    """Memory of Arrow's pool, which keeps pages that were freed: fresh pages for each answer were half the time of decoding it."""
-    import pyarrow as pa
-
-    return np.frombuffer(pa.allocate_buffer(size_bytes), np.uint8) if size_bytes else np.empty(0, np.uint8)
+def _unpooled(size_bytes: int) -> Bytes:
+    return np.empty(size_bytes, np.uint8)
 
 
-def _empty(next_offset: int, want_keys: bool) -> DecodedRecords:
+def _no_field() -> _Field:
+    return _Field(0, 0, _unpooled)
+
+
+def _empty(next_offset: int, wants: _Wants) -> DecodedRecords:
     none = np.empty(0, np.int64)
-    keys = _Field(0, 0).column(0, 0, 0) if want_keys else None
-    return DecodedRecords(0, none, none, np.empty(0, np.int8), keys, _Field(0, 0).column(0, 0, 0), None, next_offset)
+    keys = _no_field().column(0, 0, 0) if wants.keys else None
+    return DecodedRecords(0, none, none, np.empty(0, np.int8), keys, _no_field().column(0, 0, 0), None, next_offset)

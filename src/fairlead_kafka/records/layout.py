@@ -73,6 +73,10 @@ class Compression(IntEnum):
             raise ConfigError(f"compression.type is {name!r}; it must be one of {accepted}") from None
 
 
+MESSAGE_COLUMNS = ("topic", "partition", "offset", "timestamp", "timestampType", "key", "value", "headers")
+"""The columns of records consumed, in order (`records.MESSAGE_SCHEMA` has their types)."""
+
+
 class TimestampType(IntEnum):
     """Who set a record's timestamp."""
 

@@ -22,13 +22,20 @@ its thread in a forked child, raises UsageError. Ctrl-C interrupts any wait, for
 open at the end of the process are closed by then.
 """
 
-from fairlead_kafka.runtime.completion import Completion, wrap_async
-from fairlead_kafka.runtime.dice import system_dice
-from fairlead_kafka.runtime.freed_memory import keep_freed_memory
-from fairlead_kafka.runtime.handle import Handle, Host
-from fairlead_kafka.runtime.host import SelectorHost
-from fairlead_kafka.runtime.virtual import VirtualHost
-from fairlead_kafka.runtime.virtual_link import Conditions, VirtualLink
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairlead_kafka.base.lazy import lazily
+
+if TYPE_CHECKING:
+    from fairlead_kafka.runtime.completion import Completion, wrap_async
+    from fairlead_kafka.runtime.dice import system_dice
+    from fairlead_kafka.runtime.freed_memory import keep_freed_memory
+    from fairlead_kafka.runtime.handle import Handle, Host
+    from fairlead_kafka.runtime.host import SelectorHost
+    from fairlead_kafka.runtime.virtual import VirtualHost
+    from fairlead_kafka.runtime.virtual_link import Conditions, VirtualLink
 
 __all__ = [
     "Completion",
@@ -42,3 +49,23 @@ __all__ = [
     "system_dice",
     "wrap_async",
 ]
+
+_HOMES = {
+    "fairlead_kafka.runtime.completion": (
+        "Completion",
+        "wrap_async",
+    ),
+    "fairlead_kafka.runtime.dice": ("system_dice",),
+    "fairlead_kafka.runtime.freed_memory": ("keep_freed_memory",),
+    "fairlead_kafka.runtime.handle": (
+        "Handle",
+        "Host",
+    ),
+    "fairlead_kafka.runtime.host": ("SelectorHost",),
+    "fairlead_kafka.runtime.virtual": ("VirtualHost",),
+    "fairlead_kafka.runtime.virtual_link": (
+        "Conditions",
+        "VirtualLink",
+    ),
+}
+__getattr__, __dir__ = lazily(__name__, _HOMES)

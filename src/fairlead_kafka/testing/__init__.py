@@ -24,21 +24,16 @@ new machine over the same folder: what it knows, it read from disk.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from fairlead_kafka.base.lazy import lazily
 
 if TYPE_CHECKING:
     from fairlead_kafka.testing.cluster import Cluster
     from fairlead_kafka.testing.handles import BrokerHandle
 
-_HOMES = {"Cluster": "fairlead_kafka.testing.cluster", "BrokerHandle": "fairlead_kafka.testing.handles"}
+_HOMES = {"fairlead_kafka.testing.cluster": ("Cluster",), "fairlead_kafka.testing.handles": ("BrokerHandle",)}
 
 __all__ = ["BrokerHandle", "Cluster"]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'fairlead_kafka.testing' has no attribute {name!r}")
-    value = getattr(import_module(_HOMES[name]), name)
-    globals()[name] = value
-    return value
+__getattr__, __dir__ = lazily(__name__, _HOMES)

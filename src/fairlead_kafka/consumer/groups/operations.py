@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.core.group_offsets import OffsetAndMetadata
 
 
-@dataclass(slots=True)
-class Subscribe:
+class Subscribe(NamedTuple):
     """Have the group assign partitions of `topics`, or of all topics whose whole name `pattern` matches. Answer: None."""
 
     completion: Any
@@ -20,23 +18,20 @@ class Subscribe:
     pattern: re.Pattern[str] | None = None
 
 
-@dataclass(slots=True)
-class Unsubscribe:
+class Unsubscribe(NamedTuple):
     """Leave the group, and read nothing. Answer: None, once the coordinator knows or cannot be told."""
 
     completion: Any
 
 
-@dataclass(slots=True)
-class Acknowledge:
+class Acknowledge(NamedTuple):
     """The face has done its part of change `number`. Answer: (True if it stands, {partition: generation} as it is now)."""
 
     completion: Any
     number: int
 
 
-@dataclass(slots=True)
-class Commit:
+class Commit(NamedTuple):
     """Commit offsets for the group. Answer: None."""
 
     completion: Any
@@ -44,8 +39,7 @@ class Commit:
     offsets: Mapping[TopicPartition, OffsetAndMetadata]
 
 
-@dataclass(slots=True)
-class FindCommitted:
+class FindCommitted(NamedTuple):
     """Answer: {partition: OffsetAndMetadata | None}, what the group has committed."""
 
     completion: Any
@@ -53,22 +47,19 @@ class FindCommitted:
     partitions: Sequence[TopicPartition]
 
 
-@dataclass(slots=True)
-class TellPositions:
+class TellPositions(NamedTuple):
     """Answer: {partition: Position after the last record handed over to the face}, of those assigned that have one."""
 
     completion: Any
 
 
-@dataclass(slots=True)
-class TellGroup:
+class TellGroup(NamedTuple):
     """Answer: GroupMetadata, for commits in a producer's transaction."""
 
     completion: Any
 
 
-@dataclass(slots=True)
-class TellSubscription:
+class TellSubscription(NamedTuple):
     """Answer: the topics subscribed to, in the order given; of a pattern, those known by now."""
 
     completion: Any

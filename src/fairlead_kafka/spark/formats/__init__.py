@@ -19,9 +19,9 @@ and what Arrow's parser takes and Python's does not is kept from blocks (propert
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from fairlead_kafka.base.lazy import lazily
 from fairlead_kafka.spark.formats.option_rows import FORMAT_OPTIONS, REGISTRY_PREFIX
 
 if TYPE_CHECKING:
@@ -40,9 +40,9 @@ __all__ = [
     "read_layout",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    # `fairlead pipeline check` knows all options within a second, and has no time to load Arrow and Spark for it.
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{'decoding' if name == 'decoder' else 'layout'}"), name)
+# `fairlead pipeline check` knows all options within a second, and has no time to load Arrow and Spark for it.
+_HOMES = {
+    "fairlead_kafka.spark.formats.decoding": ("decoder",),
+    "fairlead_kafka.spark.formats.layout": ("DEFAULT_LAYOUT", "RESCUED_TYPE", "FieldFormat", "Layout", "parse_layout", "read_layout"),
+}
+__getattr__, __dir__ = lazily(__name__, _HOMES)

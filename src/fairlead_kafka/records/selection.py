@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fairlead_kafka.records.arrow import all_null, columns_from_arrow
-from fairlead_kafka.records.columns import BinaryColumn, HeaderColumns, Int64, RecordColumns
+from fairlead_kafka.records.columns import BinaryColumn, HeaderColumns, Int64, RecordColumns, all_null
 
 
 def gather(columns: RecordColumns, rows: Int64) -> RecordColumns:
@@ -23,6 +22,8 @@ def _gathered(column: BinaryColumn | None, rows: Int64) -> BinaryColumn | None:
         return None
     import pyarrow as pa
     import pyarrow.compute as pc
+
+    from fairlead_kafka.records.arrow import columns_from_arrow
 
     # The system's pool: Arrow's own keeps what it freed, and this is done to get memory back.
     # From the buffer: `pa.array` would import pandas where it is installed, and cannot while the interpreter is ending.

@@ -1,0 +1,26 @@
+"""Public names that are loaded when they are first used (PEP 562): a program pays at its start for what it uses."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+
+def lazily(package: str, homes: Mapping[str, Sequence[str]]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """A package's `__getattr__` and `__dir__`, by module: the names that are found there.
+
+    A name, once found, is the package's own. AttributeError for a name that no module has.
+    """
+    home_of = {name: home for home, names in homes.items() for name in names}
+
+    def getattribute(name: str) -> Any:
+        home = home_of.get(name)
+        if home is None:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = getattr(import_module(home), name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return getattribute, lambda: sorted([*vars(sys.modules[package]), *home_of])

@@ -1,0 +1,153 @@
+"""Interceptors of producers; see `interceptors`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from fairlead_kafka.base.ids import NO_OFFSET, NO_PARTITION, NO_TIMESTAMP
+from fairlead_kafka.client.delivery import ALL_ROWS, Delivery, OnDelivery, RecordMetadata
+from fairlead_kafka.client.interceptors import Chain, made_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from fairlead_kafka.client.intake import Headers
+
+T = TypeVar("T")
+
+
+class ProducerRecord(NamedTuple):
+    """A record as it was given to `send`; `record._replace(value=...)` makes a changed one."""
+
+    topic: str
+    value: bytes | None
+    key: bytes | None
+    headers: Headers | None
+    partition: int | None
+    timestamp_ms: int | None
+
+
+class ProducerInterceptor:
+    """Base of producers' interceptors, whose methods do nothing; Kafka's `ProducerInterceptor`."""
+
+    def configure(self, config: Mapping[str, Any]) -> None:
+        """The producer's config as it was given; called once on interceptors that the client makes itself."""
+
+    def on_send(self, record: ProducerRecord) -> ProducerRecord:
+        """The record to send instead, or `record`. On the caller's thread, before anything is checked."""
+        return record
+
+    def on_send_table(self, topic: str, table: pa.Table) -> pa.Table:
+        """The table to send instead, or `table`: one given to `send_table`, or one batch of a stream. On the caller's thread."""
+        return table
+
+    def on_acknowledgement(self, metadata: RecordMetadata, error: Exception | None) -> None:
+        """A record was delivered or failed, before its `on_delivery`; with an error, `metadata` has the topic, and what else is known.
+
+        On the producer's thread, which it holds up (of an AsyncProducer: in its event loop); of records that `send` refused, on the
+        caller's.
+        """
+
+    def on_acknowledgement_table(self, topic: str, results: pa.Table) -> None:
+        """Every row of a table is delivered or failed; `results` as `TableAck.result` has them. On the producer's thread."""
+
+    def close(self) -> None:
+        """The producer is closed."""
+
+
+class ProducerInterceptors(Chain[ProducerInterceptor]):
+    """A producer's interceptors."""
+
+    def around(self, send: Callable[..., T]) -> Callable[..., T]:
+        """`Producer.send`, intercepted."""
+
+        @wraps(send)
+        def intercepted(
+            topic: str,
+            value: bytes | None = None,
+            *,
+            key: bytes | None = None,
+            headers: Headers | None = None,
+            partition: int | None = None,
+            timestamp_ms: int | None = None,
+            on_delivery: OnDelivery | None = None,
+        ) -> T:
+            record = self.on_send(ProducerRecord(topic, value, key, headers, partition, timestamp_ms))
+            try:
+                return send(**record._asdict(), on_delivery=self._on_delivery(record, on_delivery))
+            except Exception as error:
+                self._acknowledged(_unsent(record), error)
+                raise
+
+        return intercepted
+
+    def around_async(self, send: Callable[..., Any]) -> Callable[..., Any]:
+        """`AsyncProducer.send`, intercepted."""
+
+        @wraps(send)
+        async def intercepted(
+            topic: str,
+            value: bytes | None = None,
+            *,
+            key: bytes | None = None,
+            headers: Headers | None = None,
+            partition: int | None = None,
+            timestamp_ms: int | None = None,
+            on_delivery: OnDelivery | None = None,
+        ) -> Any:
+            record = self.on_send(ProducerRecord(topic, value, key, headers, partition, timestamp_ms))
+            try:
+                return await send(**record._asdict(), on_delivery=self._on_delivery(record, on_delivery))
+            except Exception as error:
+                self._acknowledged(_unsent(record), error)
+                raise
+
+        return intercepted
+
+    def on_send(self, record: ProducerRecord) -> ProducerRecord:
+        """The record as the last of them leaves it."""
+        return self.changed(record, lambda each, item: each.on_send(item), ProducerRecord)
+
+    def on_send_table(self, topic: str, table: pa.Table) -> pa.Table:
+        """The table as the last of them leaves it."""
+        return self.changed(table, lambda each, item: each.on_send_table(topic, item), type(table))
+
+    def watch_table(self, delivery: Delivery) -> None:
+        """Tell of a table's results once they are all there."""
+        from fairlead_kafka.client.handles import as_arrow
+
+        def told(_: object = None) -> None:
+            results = as_arrow(delivery.results())
+            self.told(lambda each: each.on_acknowledgement_table(delivery.topic, results))
+
+        completion = delivery.completion(ALL_ROWS)
+        if completion is None:
+            told()
+        else:
+            completion.add_done_callback(told)
+
+    def _on_delivery(self, record: ProducerRecord, on_delivery: OnDelivery | None) -> OnDelivery:
+        def delivered(metadata: RecordMetadata | None, error: Exception | None) -> None:
+            self._acknowledged(_unsent(record) if metadata is None else metadata, error)
+            if on_delivery is not None:
+                on_delivery(metadata, error)
+
+        return delivered
+
+    def _acknowledged(self, metadata: RecordMetadata, error: Exception | None) -> None:
+        self.told(lambda each: each.on_acknowledgement(metadata, error))
+
+
+def producer_interceptors(given: Any, config: Mapping[str, Any]) -> ProducerInterceptors | None:
+    """Those that `interceptor.classes` names; None for none. ConfigError if it names what cannot be had."""
+    found = made_of(given, config, ("on_send", "on_send_table", "on_acknowledgement", "on_acknowledgement_table"), ProducerInterceptor)
+    return ProducerInterceptors(found) if found else None
+
+
+def _unsent(record: ProducerRecord) -> RecordMetadata:
+    """What is known of a record that has no offset."""
+    partition = NO_PARTITION if record.partition is None else record.partition
+    timestamp_ms = NO_TIMESTAMP if record.timestamp_ms is None else record.timestamp_ms
+    return RecordMetadata(record.topic, partition, NO_OFFSET, timestamp_ms)

@@ -1,0 +1,59 @@
+"""A program loads what it uses, and nothing else: that is most of its first second."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[2] / "src"
+LAZY = [
+    path.parent for path in (SOURCE / "fairlead_kafka").rglob("__init__.py") if "lazily(" in path.read_text() and path.parent.name != "base"
+]
+ARROW, ASYNCIO, PANDAS, COMMANDS = ("pyarrow",), ("asyncio", "ssl"), ("pandas",), ("typer", "rich", "click")
+CLUSTER = ("fairlead_kafka.broker", "fairlead_kafka.testing", "fairlead_kafka.simulation", "fairlead_kafka.runtime.virtual")
+PRODUCER, CONSUMER, ADMIN = ("fairlead_kafka.producer",), ("fairlead_kafka.consumer",), ("fairlead_kafka.admin",)
+
+
+@pytest.mark.parametrize(
+    ("program", "without"),
+    [
+        ("import fairlead_kafka", (*ARROW, *ASYNCIO, *COMMANDS, *CLUSTER, *PRODUCER, *CONSUMER, *ADMIN, "numpy", "fairlead_kafka.client")),
+        ("from fairlead_kafka import Producer", (*ARROW, *ASYNCIO, *PANDAS, *COMMANDS, *CLUSTER, *CONSUMER, *ADMIN)),
+        ("from fairlead_kafka import Consumer", (*ARROW, *ASYNCIO, *PANDAS, *COMMANDS, *CLUSTER, *PRODUCER, *ADMIN)),
+        ("from fairlead_kafka import Admin", (*ARROW, *ASYNCIO, *PANDAS, *COMMANDS, *CLUSTER, *PRODUCER, *CONSUMER)),
+        ("from fairlead_kafka import AsyncProducer", (*ARROW, *PANDAS, *COMMANDS, *CLUSTER, *CONSUMER, *ADMIN)),
+        ("from fairlead_kafka.testing import Cluster", (*ARROW, *ASYNCIO, *PANDAS, *COMMANDS, *PRODUCER, *CONSUMER)),
+        ("import fairlead_kafka.cli.main", (*ARROW, *ASYNCIO, *PANDAS, *COMMANDS, *CLUSTER, *PRODUCER, *CONSUMER, *ADMIN, "numpy")),
+        ("import fairlead_kafka.cli.application", (*ARROW, *PANDAS, *CLUSTER, *PRODUCER, *CONSUMER, *ADMIN, "numpy")),
+    ],
+    ids=lambda each: each.split()[-1] if isinstance(each, str) else "",
+)
+def test_a_program_loads_what_it_uses(program: str, without: tuple[str, ...]) -> None:
+    listed = subprocess.run(
+        [sys.executable, "-c", f"{program}\nimport sys; print(*sys.modules)"], capture_output=True, text=True, check=True
+    )
+    loaded = listed.stdout.split()
+    assert not [module for module in loaded if any(module == one or module.startswith(f"{one}.") for one in without)]
+
+
+@pytest.mark.parametrize("package", LAZY, ids=lambda path: path.name)
+def test_names_that_are_loaded_later_are_those_that_a_type_checker_sees(package: Path) -> None:
+    """Three lists say what a package has: for type checkers, for readers and at run time."""
+    module = import_module(".".join(package.relative_to(SOURCE).parts))
+    found = {}
+    for node in ast.walk(ast.parse((package / "__init__.py").read_text())):
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            found = {alias.name: line.module for line in node.body if isinstance(line, ast.ImportFrom) for alias in line.names}
+    homes = {name: home for home, names in module._HOMES.items() for name in names}
+    assert homes == found
+    assert set(homes) <= set(module.__all__) <= {*homes, *vars(module)}
+    for name in homes:
+        assert not (package / f"{name}.py").exists(), "a module of that name would come first"
+        assert getattr(module, name) is getattr(import_module(homes[name]), name)
+    with pytest.raises(AttributeError, match="nothing_of_the_kind"):
+        getattr(module, "nothing_of_the_kind")  # noqa: B009
