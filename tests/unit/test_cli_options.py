@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import random
 from datetime import datetime
 from pathlib import Path
@@ -10,6 +12,7 @@ import pytest
 from rich.console import Console
 
 from fairlead_kafka.base.errors import ConfigError
+from fairlead_kafka.cli.application import COMMANDS
 from fairlead_kafka.cli.perf_consume import Count
 from fairlead_kafka.cli.perf_options import date_formatter, metric_lines, one_value_each, payloads, property_file, servers
 from fairlead_kafka.cli.terminal import client_settings, counted, rows_table, settings
@@ -149,3 +152,13 @@ def test_a_table_of_rows_shows_every_key_and_cuts_nothing() -> None:
     assert header.split() == ["system", "records_per_s", "share", "skipped"]
     assert ours.split() == ["[ours]", "1,234,567", "0.5"]
     assert ("why " * 50).strip() in theirs
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_list_of_commands_says_what_each_says_of_itself(name: str) -> None:
+    """`fairlead --help` loads none of them, for that would take most of a second."""
+    place, text = COMMANDS[name]
+    module, _, attribute = place.partition(":")
+    command = getattr(importlib.import_module(f"fairlead_kafka.cli.{module}"), attribute)
+    own = command.info.help if attribute == "app" else inspect.getdoc(command)
+    assert " ".join(own.split("\n\n")[0].split()) == text

@@ -14,7 +14,7 @@ from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.client.consumer import Consumer
 from fairlead_kafka.consumer import BATCH_SCHEMA
 from fairlead_kafka.records import BatchHeader, Compression, Slice, columns_from_lists, encode, headers_of, keep, scan
-from fairlead_kafka.records.layout import ATTRIBUTES, BASE_OFFSET, DELETE_HORIZON_MASK
+from fairlead_kafka.records.layout import ATTRIBUTES, BASE_OFFSET, DELETE_HORIZON_MASK, MAX_TIMESTAMP
 from tests.support.client_rig import Rig
 
 T0 = TopicPartition("t", 0)
@@ -121,6 +121,14 @@ def test_a_delete_horizon_is_not_shown_as_a_time_of_a_record() -> None:
     row = headers_of(data, 0, 1, check_crcs=False).to_pylist()[0]
     assert row["base_timestamp"] is None
     assert row["max_timestamp"].timestamp() == 1.0
+
+
+@pytest.mark.parametrize(("time_ms", "shown"), [(253_402_300_799_999, 9999), (253_402_300_800_000, None), (2**63 - 1, None), (-1, None)])
+def test_a_time_that_no_calendar_has_is_null(time_ms: int, shown: int | None) -> None:
+    data = bytearray(batch([b"x"], codec=Compression.none))
+    struct.pack_into(">q", data, MAX_TIMESTAMP, time_ms)
+    row = headers_of(data, 0, 1, check_crcs=False).to_pylist()[0]
+    assert (row["max_timestamp"] and row["max_timestamp"].year) == shown
 
 
 def test_a_compacted_batch_has_fewer_records_than_offsets() -> None:

@@ -2,11 +2,12 @@
 
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from fairlead_kafka.base.errors import BrokerError, InvalidRecord, RecordTooLarge, TimedOut
-from fairlead_kafka.client.delivery import RecordMetadata
+from fairlead_kafka.client.delivery import RecordMetadata, Results
 from tests.support.metrics import memory_is_free
 from tests.support.producer_rig import Rig
 
@@ -259,3 +260,10 @@ def test_unkeyed_records_flow_past_a_broker_that_serves_slowly(rig: Rig, most_by
     assert sum(counts) == 100 * 200
     if not most_bytes:  # Else its queue, by which adaptive goes, is emptied with each request: it is slower, but not behind.
         assert counts[1] < min(counts[0], counts[2])
+
+
+def test_an_offset_that_no_log_can_reach_is_told_as_it_came() -> None:
+    """A lying broker's: found by the fuzzer, as a warning of NumPy's about a float."""
+    results = Results(np.zeros(3, np.int64))
+    results.note((0, 0, 3, None, 0, 2**63 - 2, -1, None))
+    assert results.offsets.tolist() == [2**63 - 2, 2**63 - 1, -(2**63)]

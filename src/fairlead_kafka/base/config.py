@@ -7,7 +7,6 @@ is said at once.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -15,6 +14,7 @@ from typing import Any
 
 from fairlead_kafka.base.errors import ConfigError
 from fairlead_kafka.base.limits import STRING_MAX_BYTES
+from fairlead_kafka.base.nearest import nearest
 
 INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1
@@ -231,5 +231,5 @@ class ConfigTable:
                 return f"{name}: not supported ({reason})"
         if name in self.keys:
             return f"{name}: belongs to {' and '.join(self.keys[name].scopes)}, not to {scope}"
-        near = [dotted] if dotted in keys else difflib.get_close_matches(dotted, keys, n=1, cutoff=0.6)
-        return f"{name}: unknown" + (f"; did you mean {near[0]}?" if near else "; `docs/configuration.md` lists them all")
+        near = nearest(dotted, keys)
+        return f"{name}: unknown" + (f"; did you mean {near}?" if near else "; `docs/configuration.md` lists them all")

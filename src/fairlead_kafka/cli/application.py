@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 import typer
 from rich.markup import escape
@@ -17,27 +17,42 @@ from fairlead_kafka.base.errors import FairleadError, ItemsFailed
 from fairlead_kafka.cli.main import WRONG_COMMAND_LINE_EXIT_CODE
 from fairlead_kafka.cli.terminal import errors
 
-COMMANDS: Mapping[str, str] = {
-    "topics": "topics:app",
-    "groups": "groups:app",
-    "perf": "perf:app",
-    "pipeline": "pipeline:app",
-    "lab": "lab:app",
-    "up": "cluster:up",
-    "produce": "records:produce",
-    "consume": "records:consume",
-    "demo": "demo_command:demo",
-    "simulate": "simulate:simulate",
-    "skew": "skew_command:skew",
+
+class Command(NamedTuple):
+    """Where a command is, `module:name` in this room, and what `fairlead --help` says of it; `app` is a group of commands."""
+
+    place: str
+    help: str
+
+
+COMMANDS: Mapping[str, Command] = {
+    "up": Command("cluster:up", "Start an embedded cluster and serve any Kafka client until Ctrl-C."),
+    "produce": Command("records:produce", "Send each line of standard input as a record, until its end or Ctrl-C."),
+    "consume": Command(
+        "records:consume", "Print the value of each record, one a line, until Ctrl-C; with --key-separator the key before it."
+    ),
+    "topics": Command("topics:app", "Create, list, describe and delete topics."),
+    "groups": Command("groups:app", "List, describe, reset and delete consumer groups."),
+    "skew": Command(
+        "skew_command:skew",
+        "Show how a topic's bytes, batches and keys are spread, and what other policies, batch.size and linger.ms would have done.",
+    ),
+    "pipeline": Command("pipeline:app", "Spark pipelines over topics: write one, check it in a second, run it, watch it."),
+    "demo": Command("demo_command:demo", "Access-log lines through producer, cluster, Spark and back, every record accounted for."),
+    "perf": Command("perf:app", "Load, with the options and output of Kafka's own performance tools."),
+    "lab": Command("lab:app", "Experiments: every claim about speed, to be run again beside the peers."),
+    "simulate": Command(
+        "simulate:simulate",
+        "Run real machines in virtual time against a network and brokers that fail by seed, and compare what they did with a model.",
+    ),
 }
-"""Module of this room and what in it: `app` is a group of commands, everything else one command."""
 
 _CommandLineError: type[Exception] = typer.BadParameter.__mro__[2]
 """`click.ClickException`, wherever this release of typer keeps it."""
 
 
 def _application(arguments: list[str]) -> typer.Typer:
-    """The command that the arguments name; all of them where they name none that there is."""
+    """The command that the arguments name; where they name none that there is, all of them, for their names and help alone."""
     app = typer.Typer(
         name="fairlead",
         no_args_is_help=True,
@@ -46,13 +61,16 @@ def _application(arguments: list[str]) -> typer.Typer:
     )
     app.callback(invoke_without_command=True)(_root)
     named = next((argument for argument in arguments if not argument.startswith("-")), "")
-    for name in [named] if named in COMMANDS else COMMANDS:
-        module, _, attribute = COMMANDS[name].partition(":")
-        command: Any = getattr(import_module(f"fairlead_kafka.cli.{module}"), attribute)
-        if attribute == "app":
-            app.add_typer(command, name=name)
-        else:
-            app.command(name)(command)
+    if named not in COMMANDS:
+        for name, (_, text) in COMMANDS.items():
+            app.command(name, help=text)(lambda: None)
+        return app
+    module, _, attribute = COMMANDS[named].place.partition(":")
+    command: Any = getattr(import_module(f"fairlead_kafka.cli.{module}"), attribute)
+    if attribute == "app":
+        app.add_typer(command, name=named)
+    else:
+        app.command(named)(command)
     return app
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from fairlead_kafka import client  # it loads the one client that a command asks it for
 from fairlead_kafka.base.config_client import CLIENT_CONFIGS
 from fairlead_kafka.base.errors import ConnectionFailed, TimedOut
 from fairlead_kafka.cli.terminal import errors, given_keys
-from fairlead_kafka.client import Admin, Consumer, Producer
+
+if TYPE_CHECKING:
+    from fairlead_kafka.client import Admin, Consumer, Producer
 
 QUIET_S = 1.0
 """What takes longer is told."""
@@ -22,7 +25,7 @@ TOPIC_S = 3.0
 @contextmanager
 def open_admin(config: Mapping[str, Any]) -> Iterator[Admin]:
     """An admin client of a cluster that answers. ConnectionFailed if it does not."""
-    with Admin(config) as admin:
+    with client.Admin(config) as admin:
         _reach(admin, str(config["bootstrap.servers"]))
         yield admin
 
@@ -36,7 +39,7 @@ def check_reachable(config: Mapping[str, Any]) -> None:
 @contextmanager
 def open_consumer(config: Mapping[str, Any]) -> Iterator[Consumer]:
     """A consumer of a cluster that answers. It creates no topics: who asks for a missing one has most often misspelt it."""
-    with Consumer({"allow.auto.create.topics": "false", **config}) as consumer:
+    with client.Consumer({"allow.auto.create.topics": "false", **config}) as consumer:
         check_reachable(config)
         yield consumer
 
@@ -44,7 +47,7 @@ def open_consumer(config: Mapping[str, Any]) -> Iterator[Consumer]:
 @contextmanager
 def open_producer(config: Mapping[str, Any]) -> Iterator[Producer]:
     """A producer to a cluster that answers. It delivers all it was given at the end, but after Ctrl-C gives up what is not sent."""
-    producer = Producer(config)
+    producer = client.Producer(config)
     try:
         check_reachable(config)
         yield producer

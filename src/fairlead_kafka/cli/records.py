@@ -6,7 +6,7 @@ import itertools
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Annotated, BinaryIO
+from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
@@ -14,7 +14,9 @@ from fairlead_kafka.base.errors import ConfigError, FairleadError, InvalidRecord
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.cli.connecting import TOPIC_S, open_consumer, open_producer
 from fairlead_kafka.cli.terminal import DEFAULT_BOOTSTRAP_SERVERS, BootstrapServers, ClientProperties, client_settings, counted, errors
-from fairlead_kafka.client import Consumer, Producer, Record
+
+if TYPE_CHECKING:
+    from fairlead_kafka.client import Consumer, Producer, Record
 
 Topic = Annotated[str, typer.Argument(help="The topic.")]
 KeySeparator = Annotated[str | None, typer.Option("--key-separator", "-k", help="What stands between key and value; \\t for a tab.")]

@@ -70,7 +70,7 @@ class Results:
         self.states[rows] = _DELIVERED if error is None else _FAILED
         self.partitions[rows] = partition
         if base_offset >= 0:
-            self.offsets[rows] = np.arange(base_offset, base_offset + stop - start)
+            self.offsets[rows] = np.arange(stop - start, dtype=np.int64) + base_offset  # wraps if a broker gives the largest there is
         if log_append_ms >= 0:
             self.timestamps[rows] = log_append_ms
         if error is not None:

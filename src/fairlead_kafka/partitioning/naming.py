@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
 from fairlead_kafka.base.errors import ConfigError
+from fairlead_kafka.base.nearest import nearest
 from fairlead_kafka.core.machine import Dice
 from fairlead_kafka.partitioning.custom import CustomPartitioner
 from fairlead_kafka.partitioning.late import LatePolicy
@@ -143,8 +143,7 @@ def _imported(path: str) -> Any:
 
 def _unknown(name: str) -> ConfigError:
     known = [*POLICY_NAMES, *_KAFKA_CLASSES]
-    nearest = get_close_matches(name.lower(), [each.lower() for each in known], 1, 0.0)
-    hint = next(each for each in known if each.lower() == nearest[0])
+    hint = nearest(name, known, cutoff=0.0)
     return ConfigError(
         f"{_CONFIG_KEY}: no partitioner is named {name!r}; did you mean {hint!r}? Known are {', '.join(known)}, "
         "null for Kafka's built-in logic, a callable, and the dotted path of a callable"

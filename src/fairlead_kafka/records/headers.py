@@ -52,6 +52,8 @@ where that was not measured. Timestamps are null where a batch has none, and `ba
 at which tombstones go (KIP-534). What a producer without an id leaves out is null. `timestamp_type`: 0 create time, 1 log append."""
 
 _FIELDS = {name: index for index, name in enumerate(BatchHeader._fields)}
+_LAST_TIME_MS = 253_402_300_799_999
+"""The end of the year 9999."""
 _MICROSECONDS_PER_MS = 1000
 
 
@@ -115,8 +117,8 @@ def _uncompressed(array: npt.NDArray[np.uint8], rows: Table, codecs: npt.NDArray
 
 
 def _times(times_ms: npt.NDArray[np.int64], unknown: npt.NDArray[np.bool_] | None = None) -> pa.Array:
-    """Microseconds since 1970; null where there is no time, or one that no producer could have meant."""
-    sound = (times_ms >= 0) & (times_ms <= np.iinfo(np.int64).max // _MICROSECONDS_PER_MS)
+    """Microseconds since 1970; null where there is no time, or one that Python's and Spark's calendars do not have."""
+    sound = (times_ms >= 0) & (times_ms <= _LAST_TIME_MS)
     if unknown is not None:
         sound &= ~unknown
     micros = np.where(sound, times_ms, 0) * _MICROSECONDS_PER_MS

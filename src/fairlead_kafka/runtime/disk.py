@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
-import shutil
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -185,6 +184,8 @@ class Disk:
         except OSError:
             if not os.path.isdir(effect.path):
                 raise
+            import shutil  # a broker's alone: it loads every compressor that Python has
+
             shutil.rmtree(effect.path)
 
     def _let_go(self, path: str) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Mapping
 from typing import Any
 
 from fairlead_kafka.base.errors import ConfigError
+from fairlead_kafka.base.nearest import nearest
 from fairlead_kafka.spark.formats.option_rows import REGISTRY_PREFIX
 from fairlead_kafka.spark.offsets import EARLIEST, LATEST
 from fairlead_kafka.spark.option_table import OPTIONS, REFUSED, TOPIC_CHOICES, USES, VIEW_OPTIONS
@@ -90,8 +90,8 @@ def judge(options: Mapping[str, str], use: str) -> tuple[dict[str, Any], dict[st
             except (ValueError, json.JSONDecodeError) as error:
                 wrong.append(f"{option.name}: {error}, got {text!r}")
         elif name not in _SPARKS_OWN and not (name.startswith(REGISTRY_PREFIX) and use in USES["read"]):
-            near = difflib.get_close_matches(name, BY_LOWER_NAME, n=1)
-            wrong.append(f"{given}: unknown option" + (f"; did you mean {BY_LOWER_NAME[near[0]].name}?" if near else ""))
+            near = nearest(name, BY_LOWER_NAME)
+            wrong.append(f"{given}: unknown option" + (f"; did you mean {BY_LOWER_NAME[near].name}?" if near else ""))
     if "bootstrap.servers" not in client:
         wrong.append("kafka.bootstrap.servers: required, host:port pairs of brokers separated by commas")
     return values, client, wrong

@@ -11,6 +11,7 @@ from functools import cache
 from typing import Any
 
 from fairlead_kafka.base.errors import UsageError
+from fairlead_kafka.base.nearest import nearest
 from fairlead_kafka.wire.kio_bridge import load_schema, versions_of
 from fairlead_kafka.wire.message import Message
 from fairlead_kafka.wire.schema import Field, Structure
@@ -66,11 +67,9 @@ class Lineage:
             raise UsageError(self._complaint(name))
 
     def _complaint(self, name: str) -> str:
-        import difflib
-
         known = sorted({field.name for structure in self._structures() for field in structure.fields})
-        close = difflib.get_close_matches(name, known, n=1)
-        hint = f"did you mean {close[0]!r}?" if close else f"it has {', '.join(known)}"
+        close = nearest(name, known)
+        hint = f"did you mean {close!r}?" if close else f"it has {', '.join(known)}"
         return f"no version of {self.message_class.__name__} has a field {name!r}; {hint}"
 
 

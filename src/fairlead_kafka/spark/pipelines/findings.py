@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,13 +30,6 @@ class Place:
 
     file: Path
     line: int
-
-
-def nearest(name: str, names: Iterable[str]) -> str | None:
-    """The name that was most likely meant, None if none is near."""
-    by_lower = {one.lower(): one for one in sorted(names)}
-    near = difflib.get_close_matches(name.lower(), list(by_lower), n=1, cutoff=0.6)
-    return by_lower[near[0]] if near else None
 
 
 def one_of(names: Iterable[str]) -> str:

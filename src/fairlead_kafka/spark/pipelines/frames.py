@@ -12,10 +12,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from fairlead_kafka.base.nearest import nearest
 from fairlead_kafka.spark.pipelines.column_expressions import Columns, name_of, references, type_of
 from fairlead_kafka.spark.pipelines.constants import UNKNOWN, Setting, constant, plain, setting, settings_of, text_of
 from fairlead_kafka.spark.pipelines.definitions import FORMAT, Flow, Frame, Read, Source
-from fairlead_kafka.spark.pipelines.findings import Finding, Place, nearest, one_of
+from fairlead_kafka.spark.pipelines.findings import Finding, Place, one_of
 from fairlead_kafka.spark.pipelines.sql_names import column_names, declared_columns, groups_without_watermark, reads_of, result_name, words
 
 SOURCE_COLUMNS: Columns = {

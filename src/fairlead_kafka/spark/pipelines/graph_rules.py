@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from fairlead_kafka.base.nearest import nearest
 from fairlead_kafka.spark.pipelines.definitions import (
     FORMAT,
     MATERIALIZED_VIEW,
@@ -15,7 +16,7 @@ from fairlead_kafka.spark.pipelines.definitions import (
     Output,
     same_name,
 )
-from fairlead_kafka.spark.pipelines.findings import ERROR, Finding, Place, nearest, one_of
+from fairlead_kafka.spark.pipelines.findings import ERROR, Finding, Place, one_of
 
 SINK_TYPES = {
     "key": ("string", "binary"),

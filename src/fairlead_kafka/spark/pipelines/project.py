@@ -16,7 +16,8 @@ from urllib.parse import unquote, urlparse
 import yaml
 
 from fairlead_kafka.base.errors import ConfigError
-from fairlead_kafka.spark.pipelines.findings import Finding, nearest, one_of
+from fairlead_kafka.base.nearest import nearest
+from fairlead_kafka.spark.pipelines.findings import Finding, one_of
 
 SPEC_NAMES = ("spark-pipeline.yml", "spark-pipeline.yaml")
 KEYS = ("name", "storage", "catalog", "database", "schema", "configuration", "libraries")

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 
 from fairlead_kafka.base.config_client import CLIENT_CONFIGS
 from fairlead_kafka.base.errors import ConfigError, ConnectionFailed
+from fairlead_kafka.base.nearest import nearest
 from fairlead_kafka.spark.exactly_once.settings import parse_guarantee
 from fairlead_kafka.spark.option_judge import judge, judge_read
 from fairlead_kafka.spark.pipelines.cluster import ClusterView
 from fairlead_kafka.spark.pipelines.constants import UNKNOWN, Setting, Settings
 from fairlead_kafka.spark.pipelines.definitions import Definitions
-from fairlead_kafka.spark.pipelines.findings import WARNING, Finding, Place, nearest, one_of
+from fairlead_kafka.spark.pipelines.findings import WARNING, Finding, Place, one_of
 from fairlead_kafka.spark.pipelines.project import Project
 
 SERVERS = "kafka.bootstrap.servers"
