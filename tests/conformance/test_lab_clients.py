@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import nullcontext
+from importlib.util import find_spec
 
 import pytest
 
 from fairlead_kafka.client import Admin, NewTopic
-from fairlead_kafka.lab import isolation, throughput
+from fairlead_kafka.lab import first_second, isolation, throughput
 from fairlead_kafka.lab.peers.pressed import Phases
 from fairlead_kafka.lab.peers.run import Job
 from fairlead_kafka.testing import Cluster
@@ -46,3 +48,17 @@ def test_every_system_of_throughput_delivers_all_it_was_given(cluster: Cluster, 
     assert set(row) - {"rss_over_buffer_mb"} == THROUGHPUT_ROW, row
     assert 0 < row["acked"] <= 5_000
     assert row["acked"] == 5_000 or system == "raw", "raw sends full requests only"
+
+
+def test_every_system_of_first_second_does_what_it_is_measured_for(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    systems = [system for system, module in first_second.SYSTEMS.items() if system != "java" and (module is None or find_spec(module))]
+    monkeypatch.setattr(first_second, "target", lambda _: nullcontext(cluster.bootstrap_servers))
+    monkeypatch.setattr(first_second, "FILLED", 1_000)
+    monkeypatch.setitem(first_second.PROFILES, "quick", first_second.Profile(1, (1,), warmups=0))
+    rows = first_second.run(lambda _: None, targets=["fairlead"], peers=systems)
+    rows += [{"system": "fairlead", **first_second._once("fairlead", task, 500, cluster.bootstrap_servers)[0]} for task in ("send", "read")]
+    assert not [row for row in rows if "skipped" in row]
+    assert all(row["seconds"] > 0 and row["cpu_s"] > 0 and 5 < row["rss_mb"] < 1_000 for row in rows), rows
+    found = {(row["system"], row["what"]) for row in rows}
+    assert {(system, "first record acknowledged") for system in systems} <= found
+    assert {("fairlead", what) for what in ("import", "client made", "sent", "read", "cluster started, 3 brokers")} <= found

@@ -15,8 +15,8 @@ from fairlead_kafka.base.errors import UsageError
 from fairlead_kafka.core.effects import Close, Connect, Effect, Listen, Write
 from fairlead_kafka.core.events import Accepted, Connected, Disconnected, Event, Received
 from fairlead_kafka.wire import ApiKey, FrameReader, Message, decode_response, encode_response, peek_request
-from fairlead_kafka.wire.kio_bridge import RESPONSE, load_schema
 from fairlead_kafka.wire.schema import Structure
+from fairlead_kafka.wire.schemas import RESPONSE, load_schema
 from tests.fuzz.messages import Words, copied, garbled, lie, make
 from tests.fuzz.tape import Tape
 from tests.fuzz.target_records import garbled_batch, sound

@@ -17,7 +17,7 @@ from fairlead_kafka.base.errors import FairleadError
 from fairlead_kafka.broker.dispatch import PRIVATE, REGISTRY
 from fairlead_kafka.core import events as ev
 from fairlead_kafka.wire import ApiKey, FrameReader, Message, decode_response, encode_request
-from fairlead_kafka.wire.kio_bridge import REQUEST, load_schema
+from fairlead_kafka.wire.schemas import REQUEST, load_schema
 from tests.fuzz.broker_words import TOPICS, learn, too_long, words
 from tests.fuzz.messages import Words, garbled, make
 from tests.fuzz.tape import Tape

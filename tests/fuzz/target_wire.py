@@ -17,7 +17,7 @@ from fairlead_kafka.wire import (
     peek_request,
     versions_of,
 )
-from fairlead_kafka.wire.kio_bridge import REQUEST, RESPONSE, load_schema
+from fairlead_kafka.wire.schemas import REQUEST, RESPONSE, load_schema
 from tests.fuzz.messages import Words, garbled, make
 from tests.fuzz.tape import Tape
 

@@ -10,7 +10,7 @@ from kio.schema.index import api_key_map
 from fairlead_kafka.base.errors import DecodeError, UsageError
 from fairlead_kafka.base.limits import STRING_MAX_BYTES
 from fairlead_kafka.wire import decode_request, decode_response, encode_request, encode_response, versions_of
-from fairlead_kafka.wire.kio_bridge import load_schema
+from fairlead_kafka.wire.schemas import load_schema
 from tests.support import wire_oracle as oracle
 
 

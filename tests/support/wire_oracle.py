@@ -1,6 +1,6 @@
 """kio as the judge of `fairlead_kafka.wire`: makes kio entities at will, and says what bytes and what Message belong to them.
 
-Written apart from `fairlead_kafka.wire.kio_bridge` on purpose: it goes by kio's annotations and metadata alone.
+Written apart from `src/schemas/from_kio.py` on purpose: it goes by kio's annotations and metadata alone.
 """
 
 from __future__ import annotations

@@ -36,6 +36,30 @@ def kernels(profile: Profile = "quick", json_file: JsonFile = None, plot_file: P
     run_experiment("kernels", json_file, plot_file, profile=chosen_profile(profile))
 
 
+@app.command(name="first-second")
+def first_second(
+    profile: Profile = "quick",
+    target: Target = "apache-kafka,fairlead",
+    peers: Peers = None,
+    rounds: Annotated[int | None, typer.Option(min=1, help="Rounds of which the median counts.")] = None,
+    json_file: JsonFile = None,
+    plot_file: PlotFile = None,
+) -> None:
+    """A program that starts, sends or reads, and ends: what it takes from the interpreter's start, beside the peers."""
+    from fairlead_kafka.lab.first_second import SYSTEMS
+    from fairlead_kafka.lab.targets import TARGETS
+
+    run_experiment(
+        "first-second",
+        json_file,
+        plot_file,
+        profile=chosen_profile(profile),
+        targets=chosen_all("--target", target, TARGETS),
+        peers=chosen_all("--peers", peers, tuple(SYSTEMS)),
+        rounds=rounds,
+    )
+
+
 @app.command()
 def throughput(
     profile: Profile = "quick",

@@ -49,6 +49,11 @@ class Experiment:
 EXPERIMENTS: Mapping[str, Experiment] = {
     one.name: one
     for one in (
+        Experiment(
+            "first-second",
+            "A program that starts, sends or reads, and ends: seconds, CPU and memory, beside the peers.",
+            "fairlead_kafka.lab.first_second",
+        ),
         Experiment("kernels", "Records encoded and decoded per second by the kernels, no network.", "fairlead_kafka.lab.kernels"),
         Experiment(
             "throughput",

@@ -17,8 +17,6 @@ BROKERS = 3
 
 def main(folder: str, hosting: str) -> None:
     """Host a cluster over `folder`, print where it is, and do as told."""
-    # kio, the message schemas, loads Hypothesis too where that is installed: a tool for tests, and slower to load than the brokers.
-    sys.modules.setdefault("hypothesis", None)  # type: ignore[arg-type]
     from fairlead_kafka.testing import Cluster
 
     gc.collect()

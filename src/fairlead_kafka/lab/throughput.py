@@ -8,13 +8,9 @@ alone, its interpreter, its libraries and the records that it is about to send i
 
 from __future__ import annotations
 
-import os
 import re
-import signal
-import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -24,11 +20,12 @@ from fairlead_kafka.base.config_client import CLIENT_CONFIGS
 from fairlead_kafka.base.units import MIB
 from fairlead_kafka.client import Admin, NewTopic
 from fairlead_kafka.lab.apache_kafka import Unavailable, java_command
-from fairlead_kafka.lab.bounded import run_client
+from fairlead_kafka.lab.bounded import NotFinished, run_client
 from fairlead_kafka.lab.experiment import Row, Status
 from fairlead_kafka.lab.peers.run import VALUES, Job
 from fairlead_kafka.lab.plotting import Bars, figure
 from fairlead_kafka.lab.targets import TARGETS, target
+from fairlead_kafka.lab.whole_process import run_whole
 
 PARTITIONS = 12
 RUN_TIMEOUT_S = 300.0
@@ -198,7 +195,7 @@ def _run_java(job: Job) -> Row:
     """Kafka's own kafka-producer-perf-test. Raises Unavailable."""
     if job.keyed:
         return {"skipped": "kafka-producer-perf-test sends no keys"}
-    with tempfile.NamedTemporaryFile(suffix=".txt") as values, tempfile.TemporaryFile("w+") as said:
+    with tempfile.NamedTemporaryFile(suffix=".txt") as values:
         values.write(b"\n".join(job.values(VALUES)) + b"\n")
         values.flush()
         settings = (f"bootstrap.servers={job.bootstrap_servers}", "acks=all", f"compression.type={job.compression}")
@@ -207,23 +204,12 @@ def _run_java(job: Job) -> Row:
             "--topic", job.topic, "--num-records", str(job.records), "--payload-file", values.name, "--throughput", "-1",
             "--command-property", *settings,
         )  # fmt: skip
-        process = subprocess.Popen(command, stdout=said, stderr=subprocess.STDOUT, text=True)
-        watch = threading.Timer(RUN_TIMEOUT_S, process.kill)
-        watch.start()
         try:
-            _, ended, usage = os.wait4(process.pid, 0)  # of this child alone
-            process.returncode = os.waitstatus_to_exitcode(ended)
-        finally:
-            watch.cancel()
-            if process.returncode is None:
-                process.kill()
-                process.wait()
-        said.seek(0)
-        text = said.read()
-    found = re.findall(r"(\d+) records sent, ([\d.]+) records/sec", text)
-    if process.returncode == -signal.SIGKILL:
-        return {"skipped": f"not finished within {RUN_TIMEOUT_S:g} s"}
-    if process.returncode != 0 or not found:
-        return {"skipped": f"failed: {text.strip()[-200:]}"}
+            ran = run_whole(command, RUN_TIMEOUT_S)
+        except NotFinished as error:
+            return {"skipped": str(error)}
+    found = re.findall(r"(\d+) records sent, ([\d.]+) records/sec", ran.said)
+    if ran.returncode != 0 or not found:
+        return {"skipped": f"failed: {ran.said.strip()[-200:]}"}
     acked, per_second = int(found[-1][0]), float(found[-1][1])
-    return figures(job, acked, acked / per_second, usage.ru_utime + usage.ru_stime, usage.ru_maxrss // 1024)
+    return figures(job, acked, acked / per_second, ran.cpu_s, ran.rss_mb)

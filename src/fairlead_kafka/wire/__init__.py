@@ -6,10 +6,10 @@ Outside this room a request or response is a `Message`: a bag of attributes name
 for all versions of an API. Callers fill in what they mean and read what they need; which fields a version carries, how long its
 lengths are and what a missing field means is settled here.
 
-Schemas come from kio (`kio_bridge`, the only importer), which generates them from Kafka's own definitions. kio's readers and
-writers are not used to carry traffic: its native reader allocates by the length an array claims, and nine hostile bytes abort
-the process; it refuses error codes younger than itself; its writer makes one call per field. They are the oracle in the tests.
-Instead every schema is compiled on first use, as `dataclasses` and `namedtuple` do it, to one straight-line Python function
+Schemas are read from a file (`schemas`) that is written out of kio, which generates its classes from Kafka's own definitions. kio itself is
+in no program: its classes take long to load; its native reader allocates by the length an array claims, and nine hostile bytes abort the
+process; it refuses error codes younger than itself; its writer makes one call per field. It is the oracle in the tests. Every schema
+is compiled on first use, as `dataclasses` and `namedtuple` do it, to one straight-line Python function
 (`compile_decoder`, `compile_encoder`; `source` is their pen). Neighbouring numbers cost one `struct` call, a nested structure is
 a loop in place, and nothing is looked up by reflection at run time. Produce and Fetch need no codec of their own: a partition
 costs one to two microseconds either way, and record bytes are never touched. When encoding, record buffers appear as they are in
@@ -24,7 +24,7 @@ Headers. Flexible versions have request header 2 and response header 1, the othe
 header 0, because its reader does not yet know what its broker speaks (KIP-511). `peek_request` reads what all request headers
 share, so that a broker can answer even a version it has never heard of. Private requests (`private`) have header 1 and 0.
 
-`import fairlead_kafka.wire` does not import kio: the first message of an API does, and only the version at hand.
+A schema is decoded, and its codec compiled, with the first message of its version: one or two milliseconds.
 """
 
 from fairlead_kafka.wire.api import CLIENT_VERSIONS, ApiKey, negotiate
@@ -40,10 +40,10 @@ from fairlead_kafka.wire.codec import (
     response_correlation_id,
 )
 from fairlead_kafka.wire.frames import FrameReader
-from fairlead_kafka.wire.kio_bridge import versions_of
 from fairlead_kafka.wire.message import Message
 from fairlead_kafka.wire.primitives import Buffer
 from fairlead_kafka.wire.private import PRIVATE_FIRST, PrivateApi
+from fairlead_kafka.wire.schemas import versions_of
 
 __all__ = [
     "ApiKey",

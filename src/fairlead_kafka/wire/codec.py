@@ -13,10 +13,10 @@ from fairlead_kafka.base.limits import REQUEST_ELEMENTS_MAX
 from fairlead_kafka.wire.api import ApiKey
 from fairlead_kafka.wire.compile_decoder import compile_decoder
 from fairlead_kafka.wire.compile_encoder import compile_encoder
-from fairlead_kafka.wire.kio_bridge import REQUEST, RESPONSE, load_schema
 from fairlead_kafka.wire.message import Message
 from fairlead_kafka.wire.primitives import Buffer, decode_varint, skip_tags
 from fairlead_kafka.wire.private import PRIVATE_FIRST, PrivateApi, decode_body, encode_body
+from fairlead_kafka.wire.schemas import REQUEST, RESPONSE, load_schema
 
 _REQUEST_HEADER = struct.Struct(">hhih")  # key, version, correlation id, length of the client id
 _CORRELATION_ID = struct.Struct(">i")

@@ -12,9 +12,9 @@ from typing import Any
 
 from fairlead_kafka.base.errors import UsageError
 from fairlead_kafka.base.nearest import nearest
-from fairlead_kafka.wire.kio_bridge import load_schema, versions_of
 from fairlead_kafka.wire.message import Message
 from fairlead_kafka.wire.schema import Field, Structure
+from fairlead_kafka.wire.schemas import load_schema, versions_of
 
 
 class Lineage:

@@ -1,28 +1,29 @@
-"""Schemas out of kio: the only module that imports it.
+"""Writes `wire/schemas.txt` out of kio, which generates its classes from Kafka's own definitions: `python src/schemas/from_kio.py`.
 
-kio's classes carry everything Kafka's JSON definitions say: order, types, nullability, tags, defaults, header versions. This
-module reads that once per message and gives it back as plain `Schema` data. Two things are undone on the way: kio names
-durations and points in time without Kafka's `_ms` (and gives them as `timedelta` and `datetime`), and wraps numbers and names in
-types of its own. kio's own readers are not used: see `fairlead_kafka.wire`.
+kio's classes carry everything Kafka's JSON definitions say: order, types, nullability, tags, defaults, header versions. They are read
+here and not in users' programs: loading them for the first few requests of a client took a third of its first second. Two things are
+undone on the way: kio names durations and points in time without Kafka's `_ms` (and gives them as `timedelta` and `datetime`), and wraps
+numbers and names in types of its own. kio's own readers are not used: see `fairlead_kafka.wire`.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import datetime
-import sys
 import types
 import typing
 from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
+from itertools import groupby
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 from fairlead_kafka.base.errors import UnsupportedVersion
 from fairlead_kafka.wire.schema import Field, Schema, Structure
+from fairlead_kafka.wire.schemas import REQUEST, RESPONSE, written_line
 
-REQUEST, RESPONSE = "request", "response"
+FILE = Path(__file__).parents[1] / "fairlead_kafka" / "wire" / "schemas.txt"
 NO_UUID = UUID(int=0)
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _MILLISECOND = datetime.timedelta(milliseconds=1)
@@ -41,9 +42,8 @@ _ZEROS: dict[str, object] = {"bool": False, "float64": 0.0, "uuid": NO_UUID, "st
 @cache
 def versions_of(api_key: int) -> tuple[int, int]:
     """Lowest and highest version of an API whose schemas are known. Raises `UnsupportedVersion` if the API itself is unknown."""
-    with _unjudged():
-        from kio.schema.index import api_key_map, schema_name_map
-        from kio.static.constants import EntityType
+    from kio.schema.index import api_key_map, schema_name_map
+    from kio.static.constants import EntityType
 
     if api_key not in api_key_map:
         raise UnsupportedVersion(f"API key {api_key} is not one that Fairlead knows; it knows {min(api_key_map)} to {max(api_key_map)}")
@@ -57,25 +57,11 @@ def load_schema(api_key: int, version: int, direction: str) -> Schema:
     lowest, highest = versions_of(api_key)
     if not lowest <= version <= highest:
         raise UnsupportedVersion(f"version {version} of API key {api_key} is not known; Fairlead knows versions {lowest} to {highest}")
-    with _unjudged():
-        from kio.index import load_request_schema, load_response_schema
+    from kio.index import load_request_schema, load_response_schema
 
-        load = load_request_schema if direction == REQUEST else load_response_schema
-        entity: Any = load(api_key, version)
+    load = load_request_schema if direction == REQUEST else load_response_schema
+    entity: Any = load(api_key, version)
     return Schema(api_key, version, direction, int(entity.__header_schema__.__version__), _structure(entity))
-
-
-@contextmanager
-def _unjudged() -> Iterator[None]:
-    """kio registers strategies with hypothesis where that is installed, and loading it costs half a second: nobody here asks for them."""
-    if "hypothesis" in sys.modules:
-        yield
-        return
-    sys.modules["hypothesis"] = None  # type: ignore[assignment]
-    try:
-        yield
-    finally:
-        sys.modules.pop("hypothesis", None)
 
 
 def _structure(entity: Any) -> Structure:
@@ -126,3 +112,25 @@ def _plain(value: Any) -> object:
     if isinstance(value, (bool, UUID)):
         return value
     return int(value) if isinstance(value, int) else float(value) if isinstance(value, float) else str(value)
+
+
+def api_keys() -> list[int]:
+    """Every API that kio knows."""
+    from kio.schema.index import api_key_map
+
+    return sorted(api_key_map)
+
+
+def lines() -> Iterator[str]:
+    """The lines of the file: for each API and direction, the ranges of versions in which its schema is the same."""
+    for api_key in api_keys():
+        lowest, highest = versions_of(api_key)
+        for direction in (REQUEST, RESPONSE):
+            schemas = [load_schema(api_key, version, direction) for version in range(lowest, highest + 1)]
+            same = groupby(schemas, key=lambda schema: (schema.header_version, schema.body))
+            for schemas_in_range in (list(group) for _, group in same):
+                yield written_line(schemas_in_range[0], schemas_in_range[-1].version)
+
+
+if __name__ == "__main__":
+    FILE.write_text("".join(f"{line}\n" for line in lines()), encoding="utf-8")

@@ -1,0 +1,221 @@
+"""What a program pays that starts, does its work and ends: each row a fresh process, nothing prepared; ours beside the peers.
+
+Every Python client runs the same short program (`peers.fresh`), Java Kafka's own performance tools; 100-byte values, acks=all, 12
+partitions. Systems take turns within a round, so that what the machine does to one it does to all; a row is the median round. Modules
+were compiled before, as they are after an installation, and the topic that is read exists.
+
+Rows {system, target, what, records, seconds, cpu_s, rss_mb}. `import`, `client made`, `first record acknowledged` and `first record read`
+count from right before the process is made; their CPU seconds up to there, and their memory is what is resident then. `sent` and `read`
+are the whole process, to its end, with its peak of memory. `cluster started`: ours in this Python (`Cluster`), and Apache Kafka.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+import fairlead_kafka.lab.peers.fresh as fresh
+from fairlead_kafka.client import Admin, NewTopic, Producer
+from fairlead_kafka.lab.apache_kafka import ApacheKafka, Unavailable, java_command
+from fairlead_kafka.lab.bounded import NotFinished
+from fairlead_kafka.lab.experiment import Row, Status
+from fairlead_kafka.lab.plotting import Bars, figure
+from fairlead_kafka.lab.targets import TARGETS, target
+from fairlead_kafka.lab.whole_process import run_whole
+
+PARTITIONS = 12
+RUN_TIMEOUT_S = 120.0
+SENT, READ, FILLED = "first-second-sent", "first-second-read", 100_000
+SYSTEMS: dict[str, str | None] = {
+    "fairlead": None,
+    "fairlead.table": "pyarrow",
+    "fairlead.async": None,
+    "confluent-kafka": "confluent_kafka",
+    "aiokafka": "aiokafka",
+    "kafka-python": "kafka",
+    "java": None,
+}
+"""Each with the module that it needs."""
+_WHATS = {"send": ("first record acknowledged", "sent"), "read": ("first record read", "read")}
+
+
+@dataclass(frozen=True)
+class Profile:
+    """`counts`: records sent and read by one process each."""
+
+    rounds: int
+    counts: tuple[int, ...]
+    warmups: int = 1
+    """Rounds that are not counted: the first of all loads files from the disk."""
+
+
+PROFILES = {"quick": Profile(3, (1, 1_000, 100_000)), "full": Profile(5, (1, 1_000, 100_000, 1_000_000))}
+
+
+def run(
+    status: Status,
+    profile: str = "quick",
+    targets: Sequence[str] = TARGETS,
+    peers: Sequence[str] = tuple(SYSTEMS),
+    rounds: int | None = None,
+) -> list[Row]:
+    """Rows as above, or {system, target, what, records, skipped}."""
+    chosen = PROFILES[profile]
+    rounds = rounds or chosen.rounds
+    rows: list[Row] = []
+    for name in targets:
+        status(f"starting {name}")
+        try:
+            with target(name) as bootstrap_servers:
+                _fill(bootstrap_servers, max(chosen.counts))
+                rows += _measure(status, name, bootstrap_servers, peers, chosen, rounds)
+        except Unavailable as error:
+            rows += [{"system": system, "target": name, "skipped": str(error)} for system in peers]
+    return rows + _clusters(status, targets, rounds)
+
+
+def plot(rows: Sequence[Row], path: Path) -> None:
+    """Seconds by system, a panel for what the same number of records takes, all on Apache Kafka if that was measured."""
+    name = "apache-kafka" if any(row["target"] == "apache-kafka" for row in rows) else rows[0]["target"]
+    found = {(row["what"], row["records"], row["system"]): row["seconds"] for row in rows if row["target"] == name}
+    panels = []
+    for what, records in dict.fromkeys((what, records) for what, records, _ in found):
+        systems = [system for each, count, system in found if (each, count) == (what, records)]
+        title = what if records <= 1 else f"{records:,} records {what}"
+        panels.append(Bars(title, systems, {"seconds": [found[what, records, system] for system in systems]}, "seconds", log=True))
+    figure(path, panels, title=f"A program from its start, {name}", columns=2)
+
+
+def _fill(bootstrap_servers: str, records: int) -> None:
+    import pyarrow as pa
+
+    config = {"bootstrap.servers": bootstrap_servers}
+    with Admin(config) as admin:
+        admin.create_topics([NewTopic(SENT, partitions=PARTITIONS), NewTopic(READ, partitions=PARTITIONS)])
+    values = pa.table({"value": pa.array([os.urandom(fresh.SIZE) for _ in range(1_000)] * (FILLED // 1_000), pa.binary())})
+    with Producer(config) as producer:
+        for _ in range(max(1, records // FILLED)):
+            producer.send_table(READ, values).result()
+
+
+def _measure(status: Status, name: str, bootstrap_servers: str, peers: Sequence[str], chosen: Profile, rounds: int) -> list[Row]:
+    tasks = [("idle", 0), *(("send", count) for count in chosen.counts), *(("read", count) for count in chosen.counts)]
+    rows: list[Row] = []
+    for task, records in tasks:
+        found: dict[tuple[str, str], list[Row]] = {}
+        for number in range(1 - chosen.warmups, rounds + 1):
+            for system in peers:
+                if not _has(system, task):
+                    continue
+                status(f"{name}, {task} {records:,}, round {number} of {rounds}: {system}")
+                for row in _once(system, task, records, bootstrap_servers):
+                    if number > 0 or "skipped" in row:
+                        found.setdefault((system, row["what"]), []).append(row)
+        for (system, what), measured in found.items():
+            rows.append({"system": system, "target": name, "what": what, "records": records, **_median(measured)})
+    return rows
+
+
+def _has(system: str, task: str) -> bool:
+    return (system, task) in fresh.PROGRAMS or (system == "java" and task != "idle")
+
+
+def _median(rows: Sequence[Row]) -> Row:
+    skipped = [row for row in rows if "skipped" in row]
+    if skipped:
+        return {"skipped": skipped[0]["skipped"]}
+    return {key: round(statistics.median(row[key] for row in rows), 4) for key in ("seconds", "cpu_s", "rss_mb")}
+
+
+def _once(system: str, task: str, records: int, bootstrap_servers: str) -> list[Row]:
+    """What one process of a system gives: its rows, without system and target."""
+    whats = ("import", "client made") if task == "idle" else (_WHATS[task][records > 1],)
+    module = SYSTEMS[system]
+    if module and find_spec(module) is None:
+        return [{"what": what, "skipped": f"{module} is not installed; pip install 'fairlead-kafka[lab]'"} for what in whats]
+    try:
+        ran = run_whole(_command(system, task, records, bootstrap_servers), RUN_TIMEOUT_S, _environment())
+        figures = {} if system == "java" else json.loads(ran.said.splitlines()[-1])
+        if ran.returncode or (task != "idle" and system != "java" and figures["counted"] < records):
+            raise NotFinished(f"failed: {ran.said.strip()[-200:]}")
+    except (NotFinished, ValueError, IndexError) as error:
+        return [{"what": what, "skipped": str(error)} for what in whats]
+    if task == "idle":
+        return [_marked(what, mark, figures) for what, mark in zip(whats, ("import", "client"), strict=True)]
+    if records == 1 and figures:
+        return [_marked(whats[0], "done", figures)]
+    return [{"what": whats[0], "seconds": ran.seconds, "cpu_s": ran.cpu_s, "rss_mb": ran.rss_mb}]
+
+
+def _marked(what: str, mark: str, figures: Row) -> Row:
+    return {"what": what, "seconds": figures[f"{mark}_s"], "cpu_s": figures[f"{mark}_cpu_s"], "rss_mb": figures["rss_mb"]}
+
+
+def _environment() -> dict[str, str]:
+    """This process's, with compiled modules kept, as they are where nobody says otherwise."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+
+
+def _command(system: str, task: str, records: int, bootstrap_servers: str) -> list[str]:
+    topic = READ if task == "read" else SENT
+    if system == "java" and task == "send":
+        return java_command(
+            "org.apache.kafka.tools.ProducerPerformance",
+            "--topic", topic, "--num-records", str(records), "--record-size", str(fresh.SIZE), "--throughput", "-1",
+            "--command-property", f"bootstrap.servers={bootstrap_servers}", "acks=all",
+        )  # fmt: skip
+    if system == "java":
+        return java_command(
+            "org.apache.kafka.tools.ConsumerPerformance",
+            "--bootstrap-server", bootstrap_servers, "--topic", topic, "--num-records", str(records), "--timeout", "30000",
+        )  # fmt: skip
+    job = {
+        "system": system,
+        "task": task,
+        "bootstrap_servers": bootstrap_servers,
+        "topic": topic,
+        "partitions": PARTITIONS,
+        "records": records,
+        "started_s": time.monotonic(),
+    }
+    return [sys.executable, fresh.__file__, json.dumps(job)]
+
+
+def _clusters(status: Status, targets: Sequence[str], rounds: int) -> list[Row]:
+    rows: list[Row] = []
+    for system, name, brokers in (("fairlead", "fairlead", 3), ("fairlead", "fairlead", 1), ("java", "apache-kafka", 1)):
+        if name not in targets:
+            continue
+        status(f"starting {name} with {brokers} brokers")
+        what = f"cluster started, {brokers} broker{'s' if brokers > 1 else ''}"
+        try:
+            measured = [_started(name, brokers) for _ in range(rounds)]
+        except (Unavailable, NotFinished) as error:
+            measured = [{"skipped": str(error)}]
+        rows.append({"system": system, "target": name, "what": what, "records": 0, **_median(measured)})
+    return rows
+
+
+def _started(name: str, brokers: int) -> Row:
+    if name == "apache-kafka":
+        started_s = time.monotonic()
+        with ApacheKafka() as kafka:
+            seconds = time.monotonic() - started_s
+            cpu_s, rss_mb = 0.0, 0.0
+            for process_id in kafka.process_ids:
+                stat = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()
+                cpu_s += (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
+                rss_mb += int(stat[21]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+        return {"seconds": seconds, "cpu_s": cpu_s, "rss_mb": rss_mb}
+    job = {"system": "fairlead", "task": "cluster", "bootstrap_servers": "", "topic": "", "partitions": 0, "records": brokers}
+    ran = run_whole([sys.executable, fresh.__file__, json.dumps({**job, "started_s": time.monotonic()})], RUN_TIMEOUT_S, _environment())
+    if ran.returncode:
+        raise NotFinished(f"failed: {ran.said.strip()[-200:]}")
+    return _marked("", "done", json.loads(ran.said.splitlines()[-1]))

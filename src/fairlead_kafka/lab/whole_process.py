@@ -1,0 +1,71 @@
+"""A command from its start to its end: the seconds it took, its own CPU seconds and memory, what it said."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from fairlead_kafka.lab.bounded import NotFinished
+
+_LOOKS_S = 0.02
+"""How often its memory is looked at. What `wait4` tells would be no less than ours, for its pages were ours before it ran its program."""
+
+
+class Whole(NamedTuple):
+    """`seconds` from right before the process was made until it was gone; `rss_mb` its peak, in 2**20 bytes; both outputs in `said`."""
+
+    returncode: int
+    said: str
+    seconds: float
+    cpu_s: float
+    rss_mb: int
+
+
+def run_whole(command: Sequence[str], limit_s: float, environment: Mapping[str, str] | None = None) -> Whole:
+    """Run a command to its end. Raises NotFinished after `limit_s` seconds; the process is gone then."""
+    over = threading.Event()
+    peaks_kb = [0]
+
+    def watch() -> None:
+        until_s = started_s + limit_s
+        while not over.wait(_LOOKS_S):
+            peaks_kb.append(_peak_kb(process.pid))
+            if time.monotonic() > until_s:
+                process.kill()
+                return
+
+    with tempfile.TemporaryFile("w+") as said:
+        started_s = time.monotonic()
+        process = subprocess.Popen(command, stdout=said, stderr=subprocess.STDOUT, text=True, env=environment)
+        watcher = threading.Thread(target=watch, daemon=True)
+        watcher.start()
+        try:
+            _, ended, used = os.wait4(process.pid, 0)  # of this child alone
+            seconds = time.monotonic() - started_s
+            process.returncode = os.waitstatus_to_exitcode(ended)
+        finally:
+            over.set()
+            watcher.join()
+            if process.returncode is None:
+                process.kill()
+                process.wait()
+        said.seek(0)
+        text = said.read()
+    if process.returncode == -signal.SIGKILL:
+        raise NotFinished(f"not finished within {limit_s:g} s")
+    return Whole(process.returncode, text, seconds, used.ru_utime + used.ru_stime, max(peaks_kb) // 1024)
+
+
+def _peak_kb(process_id: int) -> int:
+    """The most that was ever resident of a process, 0 if it has ended."""
+    try:
+        with open(f"/proc/{process_id}/status", encoding="ascii") as status:
+            return next((int(line.split()[1]) for line in status if line.startswith("VmHWM:")), 0)
+    except (OSError, ValueError):
+        return 0
