@@ -69,7 +69,7 @@ def test_a_leader_drops_who_lags_and_takes_back_who_has_caught_up() -> None:
 def test_what_a_leader_cannot_say(isr: tuple[int, ...], changed: dict[str, object], leader: int, code: int) -> None:
     rig = Rig()
     before = replace(rig.partition)
-    assert rig.say(replace(rig.proposal(*isr), **changed), leader=leader) == [code]  # type: ignore[arg-type]
+    assert rig.say(rig.proposal(*isr)._replace(**changed), leader=leader) == [code]  # type: ignore[arg-type]
     assert rig.partition == before
 
 
@@ -84,8 +84,8 @@ def test_a_replica_is_taken_in_only_in_the_life_that_its_leader_saw() -> None:
     rig = Rig()
     old = rig.controller.image.brokers[1].epoch
     new = rig.controller.broker_started(node(1))
-    assert rig.say(replace(rig.proposal(0, 1), isr_epochs=(-1, old))) == [ErrorCode.INELIGIBLE_REPLICA]
-    assert rig.say(replace(rig.proposal(0, 1), isr_epochs=(-1, new))) == [ErrorCode.NONE]
+    assert rig.say(rig.proposal(0, 1)._replace(isr_epochs=(-1, old))) == [ErrorCode.INELIGIBLE_REPLICA]
+    assert rig.say(rig.proposal(0, 1)._replace(isr_epochs=(-1, new))) == [ErrorCode.NONE]
 
 
 def test_a_leader_of_an_earlier_life_says_nothing() -> None:
@@ -109,7 +109,7 @@ def test_proposals_stand_and_fall_one_by_one_in_one_decision() -> None:
     rig = Rig()
     lines = len(rig.log)
     good = rig.proposal(0)
-    assert rig.say(replace(good, partition=5), good, good) == [
+    assert rig.say(good._replace(partition=5), good, good) == [
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         ErrorCode.NONE,
         ErrorCode.INVALID_UPDATE_VERSION,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fairlead_kafka.base.errors import BrokerError, ConnectionFailed, FairleadError, UsageError
 from fairlead_kafka.base.ids import Node
@@ -57,29 +56,25 @@ def check_transition(before: BrokerState, after: BrokerState) -> None:
         raise AssertionError(f"a broker cannot go from {before.value} to {after.value}")
 
 
-@dataclass(slots=True)
-class StartBroker:
+class StartBroker(NamedTuple):
     """Recover the log and listen; resolved with the port."""
 
     completion: Any
 
 
-@dataclass(slots=True)
-class StopBroker:
+class StopBroker(NamedTuple):
     """Leave in good order: connections closed, everything written and synced; then resolved."""
 
     completion: Any
 
 
-@dataclass(slots=True)
-class KillBroker:
+class KillBroker(NamedTuple):
     """Drop everything, as `kill -9` would; resolved at once."""
 
     completion: Any
 
 
-@dataclass(slots=True)
-class SetFaults:
+class SetFaults(NamedTuple):
     """Change what the broker does to its answers on purpose."""
 
     faults: Faults

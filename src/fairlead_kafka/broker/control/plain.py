@@ -1,13 +1,12 @@
 """Decisions and their results as JSON, and back: what crosses between a broker and the controller.
 
 Numbers, texts, booleans, null and lists are themselves; everything else is an object with one key that says what it is. Only the
-dataclasses, named tuples and enums of the controller's own modules can be named, so whatever arrives, nothing else is built from it.
+named tuples and enums of the controller's own modules can be named, so whatever arrives, nothing else is built from it.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Any
 from uuid import UUID
@@ -23,13 +22,12 @@ def _named() -> dict[str, type]:
         name: each
         for module in (configs, decisions)
         for name, each in vars(module).items()
-        if isinstance(each, type) and (is_dataclass(each) or issubclass(each, Enum)) and each is not TopicImage
+        if isinstance(each, type) and (hasattr(each, "_fields") or issubclass(each, Enum))
     }
     return found | {"Node": Node}
 
 
 _NAMED = _named()
-_FIELDS = {name: tuple(one.name for one in fields(each)) for name, each in _NAMED.items() if is_dataclass(each)}
 _PLAIN = (str, int, float, type(None))
 
 
@@ -56,8 +54,7 @@ def _out(value: Any, view: ClusterView) -> Any:
     if _NAMED.get(name) is kind:
         if issubclass(kind, Enum):
             return {"enum": [name, value.value]}
-        parts = [getattr(value, field) for field in _FIELDS[name]] if name in _FIELDS else value
-        return {"object": [name, *(_out(part, view) for part in parts)]}
+        return {"object": [name, *(_out(part, view) for part in value)]}
     return _out_other(value, view)
 
 

@@ -14,7 +14,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from fairlead_kafka.base.errors import BrokerError, ConnectionFailed, DecodeError
 from fairlead_kafka.base.units import NS_PER_MS, ms_to_ns
@@ -33,15 +33,13 @@ JOIN_FRAME_MAX_BYTES = 1 << 20
 """A stranger is not given more room than this."""
 
 
-@dataclass(slots=True)
-class OpenController:
+class OpenController(NamedTuple):
     """Listen; resolved with the port."""
 
     completion: Any
 
 
-@dataclass(slots=True)
-class Decide:
+class Decide(NamedTuple):
     """Have a decision made for the launcher; resolved with its result."""
 
     decision: Any

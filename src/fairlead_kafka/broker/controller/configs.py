@@ -7,9 +7,8 @@ started with, Kafka's default. A topic's comes from what was set on the topic, t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.config import ConfigKey, ConfigType, Settings
@@ -37,8 +36,7 @@ class AlterOperation(IntEnum):
     SUBTRACT = 3
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigAlteration:
+class ConfigAlteration(NamedTuple):
     """One change: APPEND and SUBTRACT are for lists; `value` is None for DELETE."""
 
     key: str
@@ -46,8 +44,7 @@ class ConfigAlteration:
     value: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigSynonym:
+class ConfigSynonym(NamedTuple):
     """One place a value could come from, and the value there as text."""
 
     key: str
@@ -55,15 +52,14 @@ class ConfigSynonym:
     source: ConfigSource
 
 
-@dataclass(slots=True)
-class DescribedConfig:
+class DescribedConfig(NamedTuple):
     """One key of a broker or topic: its value as text, and the places it could come from, the one that counts first."""
 
     key: ConfigKey
     value: str | None
     source: ConfigSource
     read_only: bool
-    synonyms: list[ConfigSynonym] = field(default_factory=list)
+    synonyms: Sequence[ConfigSynonym]
 
 
 _FIXED_ON_INTERNAL_TOPICS = ("cleanup.policy", "retention.ms", "retention.bytes")
@@ -121,9 +117,7 @@ class Configs:
         own = [ConfigSynonym(key.name, configs[key.name], ConfigSource.TOPIC)] if key.name in configs else []
         below = [synonym for counterpart, _ in TOPIC_COUNTERPARTS[key.name] for synonym in self._broker_synonyms(counterpart, name)]
         described = _described(key, own + [synonym for synonym in below if synonym.value is not None], False)
-        if not own:
-            described.value = config_text(inherited[key.name])
-        return described
+        return described if own else described._replace(value=config_text(inherited[key.name]))
 
     def _dynamic(self, name: str) -> dict[str, str]:
         return self._image.broker_configs.get(name, {})

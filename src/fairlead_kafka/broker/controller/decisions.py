@@ -8,8 +8,7 @@ returns is the decision's result, and the `BrokerError` it raises its error.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
 from fairlead_kafka.base.errors import BrokerError
@@ -24,51 +23,45 @@ DecisionDone = Callable[[Any, BrokerError | None], None]
 """Told once what came of a decision: (result, None) or (None, error). The broker's own image has the decision by then."""
 
 
-@dataclass(frozen=True, slots=True)
-class NewTopic:
+class NewTopic(NamedTuple):
     """A topic to be created; -1 means num.partitions and default.replication.factor."""
 
     name: str
     partitions: int = -1
     replication_factor: int = -1
     assignments: Assignments | None = None
-    configs: Mapping[str, str | None] = field(default_factory=dict)
+    configs: Mapping[str, str | None] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CreateTopics:
+class CreateTopics(NamedTuple):
     """Result: for each its image, or the BrokerError that says why it cannot be."""
 
     topics: Sequence[NewTopic]
     validate_only: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class CreateInternalTopic:
+class CreateInternalTopic(NamedTuple):
     """The topic `name` of INTERNAL_TOPICS, created if it is not there. Result: its image."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteTopics:
+class DeleteTopics(NamedTuple):
     """Topics by name or id. Result: for each its last image, or the BrokerError that says why it cannot go."""
 
     topics: Sequence[str | UUID]
 
 
-@dataclass(frozen=True, slots=True)
-class CreatePartitions:
-    """The topic `name` grows to `count` partitions; `assignments` are the replicas of the new ones. Result: None."""
+class CreatePartitions(NamedTuple):
+    """The topic `name` grows to so many partitions; `assignments` are the replicas of the new ones. Result: None."""
 
     name: str
-    count: int
+    partitions: int
     assignments: Sequence[Sequence[int]] | None = None
     validate_only: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class AlterTopicConfigs:
+class AlterTopicConfigs(NamedTuple):
     """A topic's own configs, all alterations or none. Result: None."""
 
     name: str
@@ -76,8 +69,7 @@ class AlterTopicConfigs:
     validate_only: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class AlterBrokerConfigs:
+class AlterBrokerConfigs(NamedTuple):
     """Dynamic configs of a broker, or with CLUSTER_WIDE of all, all alterations or none. Result: None."""
 
     name: str
@@ -85,36 +77,31 @@ class AlterBrokerConfigs:
     validate_only: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class AllocateProducerIds:
+class AllocateProducerIds(NamedTuple):
     """A block of producer ids for a broker. Result: (first, how many)."""
 
     node_id: int
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerStarted:
+class BrokerStarted(NamedTuple):
     """A broker listens at `node` and takes part from now on. Result: its epoch."""
 
     node: Node
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerStopped:
+class BrokerStopped(NamedTuple):
     """A broker is gone. Result: None."""
 
     node_id: int
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerStopping:
+class BrokerStopping(NamedTuple):
     """A broker is about to stop in good order, and hands over what others can lead. Result: None."""
 
     node_id: int
 
 
-@dataclass(frozen=True, slots=True)
-class DiskReported:
+class DiskReported(NamedTuple):
     """A broker's disk takes nothing any more, and what others can lead is theirs; or it works again. Result: None.
 
     The error STALE_BROKER_EPOCH: it is in another life by now, of which this was not said.
@@ -125,8 +112,7 @@ class DiskReported:
     works: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ProposedIsr:
+class ProposedIsr(NamedTuple):
     """The replicas in sync of one partition, as its leader wants them.
 
     `topic_id` in hexadecimal. The epochs are those of the image the leader acts on. `isr_epochs`: the epochs of the brokers in `isr` as
@@ -141,8 +127,7 @@ class ProposedIsr:
     isr_epochs: Sequence[int] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class AlterPartitions:
+class AlterPartitions(NamedTuple):
     """What leader `node_id`, in the life `broker_epoch`, says of replicas in sync (Kafka's AlterPartition). Result: per change a code.
 
     0: taken, or true already. NOT_CONTROLLER: the leader knows more than the image. FENCED_LEADER_EPOCH: it leads no more.
@@ -156,16 +141,14 @@ class AlterPartitions:
     changes: Sequence[ProposedIsr]
 
 
-@dataclass(frozen=True, slots=True)
-class ElectLeaders:
+class ElectLeaders(NamedTuple):
     """Elections, by type (0 preferred, 1 unclean), of (topic, partition); None: of all. Result: (topic, partition, BrokerError or None)."""
 
     election_type: int
     partitions: Sequence[tuple[str, int]] | None
 
 
-@dataclass(frozen=True, slots=True)
-class Reassignment:
+class Reassignment(NamedTuple):
     """A partition and the brokers it is to be on, the preferred leader first; None: the move under way is cancelled."""
 
     topic: str
@@ -173,8 +156,7 @@ class Reassignment:
     replicas: Sequence[int] | None
 
 
-@dataclass(frozen=True, slots=True)
-class AlterReassignments:
+class AlterReassignments(NamedTuple):
     """Moves begun, changed or cancelled. `may_change_factor`: a move may leave more or fewer replicas. Result: BrokerError or None each."""
 
     moves: Sequence[Reassignment]
@@ -195,7 +177,7 @@ DECIDERS: dict[type, Callable[[Controller, Any], Any]] = {
     CreateTopics: lambda controller, one: controller.create_topics(one.topics, one.validate_only),
     CreateInternalTopic: lambda controller, one: controller.create_internal_topic(one.name),
     DeleteTopics: lambda controller, one: controller.delete_topics(one.topics),
-    CreatePartitions: lambda controller, one: controller.create_partitions(one.name, one.count, one.assignments, one.validate_only),
+    CreatePartitions: lambda controller, one: controller.create_partitions(one.name, one.partitions, one.assignments, one.validate_only),
     AlterTopicConfigs: lambda controller, one: controller.alter_topic_configs(one.name, one.alterations, one.validate_only),
     AlterBrokerConfigs: lambda controller, one: controller.alter_broker_configs(one.name, one.alterations, one.validate_only),
     AllocateProducerIds: _allocate,

@@ -84,7 +84,7 @@ class Topics:
         if new.name in INTERNAL_TOPICS:
             raise BrokerError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{new.name} is internal: brokers create it when they need it")
         self._check_new_name(new.name, planned)
-        own = check_topic_configs(new.configs)
+        own = check_topic_configs(new.configs or {})
         defaults = self._journal.configs.broker_settings()
         placed = self._placement.of_new_topic(new.name, new.partitions, new.replication_factor, new.assignments, defaults)
         self._limits.plan(placed)
