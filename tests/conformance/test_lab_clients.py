@@ -10,7 +10,8 @@ from importlib.util import find_spec
 import pytest
 
 from fairlead_kafka.client import Admin, NewTopic
-from fairlead_kafka.lab import first_second, isolation, throughput
+from fairlead_kafka.lab import consume, first_second, isolation, throughput
+from fairlead_kafka.lab.peers import sent_to_polled
 from fairlead_kafka.lab.peers.pressed import Phases
 from fairlead_kafka.lab.peers.run import Job
 from fairlead_kafka.testing import Cluster
@@ -62,3 +63,22 @@ def test_every_system_of_first_second_does_what_it_is_measured_for(cluster: Clus
     found = {(row["system"], row["what"]) for row in rows}
     assert {(system, "first record acknowledged") for system in systems} <= found
     assert {("fairlead", what) for what in ("import", "client made", "sent", "read", "cluster started, 3 brokers")} <= found
+
+
+@pytest.mark.parametrize("how", ["assigned", "group"])
+def test_every_system_of_consume_reads_all_and_goes_on(cluster: Cluster, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+    """Each process takes a second or so: assigned, all; in a group, one of each kind; latency, ours."""
+    systems = [system for system, (module, _) in consume.SYSTEMS.items() if system != "java" and (module is None or find_spec(module))]
+    if how == "group":
+        systems = ["fairlead.poll", "fairlead.async.poll"]
+    monkeypatch.setattr(consume, "target", lambda _: nullcontext(cluster.bootstrap_servers))
+    monkeypatch.setattr(consume, "FILLED", 2_000)
+    monkeypatch.setattr(sent_to_polled, "PROGRAMS", {"fairlead.poll": sent_to_polled.PROGRAMS["fairlead.poll"]})
+    monkeypatch.setitem(consume.PROFILES, "quick", consume.Profile(2_000, 0.0, 0.1, (consume.Cell(how=how),), 0.3))
+    rows = consume.run(lambda _: None, targets=["fairlead"], peers=systems, latency=how == "group")
+    assert not [row for row in rows if "skipped" in row], rows
+    read = [row for row in rows if row["how"] == how]
+    assert [row["system"] for row in read] == systems
+    assert all(row["cold_records_per_s"] > 0 and row["rss_mb"] > 5 for row in read), read
+    latencies = [row for row in rows if row["how"] == "latency"]
+    assert [0 < row["p50_ms"] <= row["p99_ms"] for row in latencies] == [True] * (how == "group")

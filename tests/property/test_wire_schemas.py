@@ -21,7 +21,9 @@ def test_every_version_of_every_schema_is_kafkas(api_key: int) -> None:
     assert (lowest, highest) == FROM_KIO["versions_of"](api_key)
     for version in range(lowest, highest + 1):
         for direction in (REQUEST, RESPONSE):
-            assert repr(load_schema(api_key, version, direction)) == repr(FROM_KIO["load_schema"](api_key, version, direction))
+            ours, kios = load_schema(api_key, version, direction), FROM_KIO["load_schema"](api_key, version, direction)
+            assert ours == kios
+            assert repr(ours.body) == repr(kios.body), "False is not 0"
 
 
 def test_the_file_is_what_the_tool_writes() -> None:

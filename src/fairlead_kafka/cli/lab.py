@@ -11,7 +11,7 @@ from fairlead_kafka.cli.lab_cluster import kip578, replication
 from fairlead_kafka.cli.lab_exactly_once import exactly_once
 from fairlead_kafka.cli.lab_killstorm import killstorm
 from fairlead_kafka.cli.lab_latency import kip480, kip794
-from fairlead_kafka.cli.lab_options import JsonFile, Peers, PlotFile, Profile, Target, chosen_all, chosen_profile, run_experiment
+from fairlead_kafka.cli.lab_options import JsonFile, Peers, PlotFile, Profile, Target, chosen, chosen_all, chosen_profile, run_experiment
 from fairlead_kafka.cli.lab_soak import soak
 from fairlead_kafka.cli.lab_spark import bounded, spark
 from fairlead_kafka.cli.lab_transcript import transcript
@@ -89,6 +89,46 @@ def throughput(
         keys=chosen_all("--key", key, KEYS) if key else [],
         compressions=chosen_all("--compression", compression, COMPRESSIONS) if compression else [],
         rounds=rounds,
+    )
+
+
+@app.command()
+def consume(
+    profile: Profile = "quick",
+    target: Target = "apache-kafka,fairlead",
+    peers: Peers = None,
+    records: Annotated[int | None, typer.Option(min=50_000, help="Records of 100 bytes; of larger ones as many as take no more.")] = None,
+    record_size: Annotated[list[int] | None, typer.Option(min=1, help="Bytes of a value; may be repeated.")] = None,
+    partitions: Annotated[list[int] | None, typer.Option(min=1, help="Partitions of the topic; may be repeated.")] = None,
+    compression: Annotated[str | None, typer.Option(help="Separated by commas: none, gzip, snappy, lz4, zstd.")] = None,
+    how: Annotated[str | None, typer.Option(help="assigned, group, or both separated by a comma.")] = None,
+    delay: Annotated[int, typer.Option(min=0, help="ms that each answer of the broker takes: a client far away.")] = 0,
+    isolation: Annotated[str, typer.Option(help="read_uncommitted, or read_committed of transactions.")] = "read_uncommitted",
+    latency: Annotated[bool, typer.Option(help="Measure latency from send to poll too.")] = True,
+    json_file: JsonFile = None,
+    plot_file: PlotFile = None,
+) -> None:
+    """Records read per second, cold and warm, beside the peers. Without options that say what is read: all that the profile has."""
+    from fairlead_kafka.lab.consume import COMPRESSIONS, HOWS, ISOLATIONS, PLAIN, SYSTEMS, Cell
+    from fairlead_kafka.lab.targets import TARGETS
+
+    cells = [
+        Cell(size, count, codec, way, delay, chosen("--isolation", isolation, ISOLATIONS))
+        for size in record_size or [PLAIN.record_size]
+        for count in partitions or [PLAIN.partitions]
+        for codec in (chosen_all("--compression", compression, COMPRESSIONS) if compression else [PLAIN.compression])
+        for way in (chosen_all("--how", how, HOWS) if how else [PLAIN.how])
+    ]
+    run_experiment(
+        "consume",
+        json_file,
+        plot_file,
+        profile=chosen_profile(profile),
+        targets=chosen_all("--target", target, TARGETS),
+        peers=chosen_all("--peers", peers, tuple(SYSTEMS)),
+        records=records,
+        cells=[] if cells == [PLAIN] else cells,
+        latency=latency,
     )
 
 

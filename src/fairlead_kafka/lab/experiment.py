@@ -61,6 +61,11 @@ EXPERIMENTS: Mapping[str, Experiment] = {
             "fairlead_kafka.lab.throughput",
         ),
         Experiment(
+            "consume",
+            "Records read per second, cold and warm, and latency from send to poll, beside the peers.",
+            "fairlead_kafka.lab.consume",
+        ),
+        Experiment(
             "batching", "What batch.size, linger.ms, compression and the limits do to the same records.", "fairlead_kafka.lab.batching"
         ),
         Experiment(

@@ -28,7 +28,7 @@ from fairlead_kafka.lab.bounded import NotFinished
 from fairlead_kafka.lab.experiment import Row, Status
 from fairlead_kafka.lab.plotting import Bars, figure
 from fairlead_kafka.lab.targets import TARGETS, target
-from fairlead_kafka.lab.whole_process import run_whole
+from fairlead_kafka.lab.whole_process import run_whole, without_cache_ban
 
 PARTITIONS = 12
 RUN_TIMEOUT_S = 120.0
@@ -141,7 +141,7 @@ def _once(system: str, task: str, records: int, bootstrap_servers: str) -> list[
     if module and find_spec(module) is None:
         return [{"what": what, "skipped": f"{module} is not installed; pip install 'fairlead-kafka[lab]'"} for what in whats]
     try:
-        ran = run_whole(_command(system, task, records, bootstrap_servers), RUN_TIMEOUT_S, _environment())
+        ran = run_whole(_command(system, task, records, bootstrap_servers), RUN_TIMEOUT_S, without_cache_ban())
         figures = {} if system == "java" else json.loads(ran.said.splitlines()[-1])
         if ran.returncode or (task != "idle" and system != "java" and figures["counted"] < records):
             raise NotFinished(f"failed: {ran.said.strip()[-200:]}")
@@ -156,11 +156,6 @@ def _once(system: str, task: str, records: int, bootstrap_servers: str) -> list[
 
 def _marked(what: str, mark: str, figures: Row) -> Row:
     return {"what": what, "seconds": figures[f"{mark}_s"], "cpu_s": figures[f"{mark}_cpu_s"], "rss_mb": figures["rss_mb"]}
-
-
-def _environment() -> dict[str, str]:
-    """This process's, with compiled modules kept, as they are where nobody says otherwise."""
-    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 def _command(system: str, task: str, records: int, bootstrap_servers: str) -> list[str]:
@@ -215,7 +210,8 @@ def _started(name: str, brokers: int) -> Row:
                 rss_mb += int(stat[21]) * os.sysconf("SC_PAGE_SIZE") / 2**20
         return {"seconds": seconds, "cpu_s": cpu_s, "rss_mb": rss_mb}
     job = {"system": "fairlead", "task": "cluster", "bootstrap_servers": "", "topic": "", "partitions": 0, "records": brokers}
-    ran = run_whole([sys.executable, fresh.__file__, json.dumps({**job, "started_s": time.monotonic()})], RUN_TIMEOUT_S, _environment())
+    command = [sys.executable, fresh.__file__, json.dumps({**job, "started_s": time.monotonic()})]
+    ran = run_whole(command, RUN_TIMEOUT_S, without_cache_ban())
     if ran.returncode:
         raise NotFinished(f"failed: {ran.said.strip()[-200:]}")
     return _marked("", "done", json.loads(ran.said.splitlines()[-1]))

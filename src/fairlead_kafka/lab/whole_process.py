@@ -62,6 +62,11 @@ def run_whole(command: Sequence[str], limit_s: float, environment: Mapping[str, 
     return Whole(process.returncode, text, seconds, used.ru_utime + used.ru_stime, max(peaks_kb) // 1024)
 
 
+def without_cache_ban() -> dict[str, str]:
+    """This process's environment, with compiled modules kept, as they are where nobody says otherwise."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+
+
 def _peak_kb(process_id: int) -> int:
     """The most that was ever resident of a process, 0 if it has ended."""
     try:
