@@ -3,8 +3,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 INPUT ?=
 ROWS ?= 100000
-# Tests and the demo start a few hundred Python processes: without compiled files each would compile our modules and its own.
+# Tests and the demo start hundreds of Python processes: without compiled files each would compile our modules and its own, and NumPy's
+# OpenBLAS has threads that spin for a tenth of a second at every start, though nobody multiplies matrices here.
 unexport PYTHONDONTWRITEBYTECODE
+export OPENBLAS_NUM_THREADS := 1
 
 .PHONY: setup demo test check lint docs clean
 
