@@ -57,7 +57,8 @@ def test_every_system_of_first_second_does_what_it_is_measured_for(cluster: Clus
     monkeypatch.setattr(first_second, "FILLED", 1_000)
     monkeypatch.setitem(first_second.PROFILES, "quick", first_second.Profile(1, (1,), warmups=0))
     rows = first_second.run(lambda _: None, targets=["fairlead"], peers=systems)
-    rows += [{"system": "fairlead", **first_second._once("fairlead", task, 500, cluster.bootstrap_servers)[0]} for task in ("send", "read")]
+    place = first_second._Place(cluster.bootstrap_servers, "")
+    rows += [{"system": "fairlead", **first_second._once("fairlead", task, 500, place)[0]} for task in ("send", "read")]
     assert not [row for row in rows if "skipped" in row]
     assert all(row["seconds"] > 0 and row["cpu_s"] > 0 and 5 < row["rss_mb"] < 1_000 for row in rows), rows
     found = {(row["system"], row["what"]) for row in rows}

@@ -34,6 +34,7 @@ from fairlead_kafka.records.layout import ATTRIBUTES, BATCH_LENGTH, HEADER_SIZE_
 from tests.fuzz import checked_kernels
 from tests.fuzz.messages import garbled
 from tests.fuzz.tape import Tape
+from tests.support.records_samples import as_batch
 
 SOUND_BATCHES = 256
 HEADER_FIELDS = (
@@ -152,7 +153,7 @@ def _decoded(data: bytes, options: dict[str, Any]) -> object:
     keys = None if found.keys is None else found.keys.to_list()
     times = found.timestamps_ms.tolist()
     if all(abs(time_ms) < 2**63 // 1000 for time_ms in times):
-        found.to_arrow("t", 0).validate(full=False)
+        as_batch(found).validate(full=False)
     return (
         found.count,
         found.next_offset,

@@ -6,8 +6,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.kernel import KERNELS, MACHINE_CODE
-from fairlead_kafka.records import DecodedRecords, EncodedBatch, RecordColumns, Slice, columns_from_lists, encode
+from fairlead_kafka.consumer import to_batch
+from fairlead_kafka.records import MESSAGE_COLUMNS, DecodedRecords, EncodedBatch, RecordColumns, Slice, columns_from_lists, encode
 
 
 class Sample(NamedTuple):
@@ -45,6 +47,11 @@ def decoded(records: DecodedRecords) -> list[Sample]:
     headers = [records.headers.item(i) if records.headers else [] for i in range(records.count)]
     rows = zip(records.keys.to_list(), records.values.to_list(), headers, records.timestamps_ms.tolist(), strict=True)
     return [Sample(key, value, tuple(pairs), timestamp) for key, value, pairs, timestamp in rows]
+
+
+def as_batch(records: DecodedRecords, topic: str = "t", partition: int = 0) -> Any:
+    """Decoded records as the record batch that a consumer gives."""
+    return to_batch(TopicPartition(topic, partition), records, MESSAGE_COLUMNS, 0, records.count)
 
 
 def stamped(samples: Sequence[Sample], create_time_ms: int) -> list[Sample]:

@@ -57,3 +57,28 @@ def test_names_that_are_loaded_later_are_those_that_a_type_checker_sees(package:
         assert getattr(module, name) is getattr(import_module(homes[name]), name)
     with pytest.raises(AttributeError, match="nothing_of_the_kind"):
         getattr(module, "nothing_of_the_kind")  # noqa: B009
+
+
+def test_tables_load_arrow_and_not_pandas() -> None:
+    """Where pandas is installed `pa.array` loads it, which takes a program as long as all the rest of its start."""
+    program = """
+import sys
+import pyarrow as pa
+from fairlead_kafka import Consumer, Producer, TopicPartition
+from fairlead_kafka.testing import Cluster
+value = pa.Array.from_buffers(pa.binary(), 2, [None, pa.py_buffer(b"\\0\\0\\0\\0\\1\\0\\0\\0\\2\\0\\0\\0"), pa.py_buffer(b"ab")])
+with Cluster(brokers=1) as cluster:
+    cluster.create_topic("t", 1)
+    config = {"bootstrap.servers": cluster.bootstrap_servers}
+    with Producer(config) as producer:
+        print(producer.send_table("t", pa.table({"value": value, "key": value})).result()["offset"].to_pylist())
+    with Consumer(config) as consumer:
+        consumer.assign([TopicPartition("t", 0)])
+        consumer.seek_to_beginning()
+        print(consumer.poll_table(5)["value"].to_pylist(), consumer.poll_table(0.01).num_rows)
+        print(next(consumer.read_batches(TopicPartition("t", 0), 0, 2))["records"].to_pylist())
+        print(next(consumer.read_range(TopicPartition("t", 0), 0, 2)).num_rows)
+print([module for module in sys.modules if module.startswith("pandas")])
+"""
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ran.stdout.splitlines() == ["[0, 1]", "[b'a', b'b'] 0", "[2]", "2", "[]"]

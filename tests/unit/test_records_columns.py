@@ -10,7 +10,8 @@ import pytest
 
 from fairlead_kafka.base.errors import InvalidRecord
 from fairlead_kafka.records import MESSAGE_SCHEMA, BinaryColumn, RecordColumns, columns_from_arrow, columns_from_lists, decode
-from tests.support.records_samples import VARIED, columns_of, encoded
+from fairlead_kafka.records.buffers import arrow_array, numpy_array, repeated_text, validity
+from tests.support.records_samples import VARIED, as_batch, columns_of, encoded
 
 ITEMS = [b"a", None, b"", b"long" * 10]
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -192,7 +193,7 @@ def test_columns_go_to_arrow_from_any_first_offset() -> None:
 
 
 def test_decoded_records_go_to_arrow_in_the_schema_of_messages() -> None:
-    batch = decode(encoded(VARIED).buffer).to_arrow("topic", 3)
+    batch = as_batch(decode(encoded(VARIED).buffer), "topic", 3)
     batch.validate(full=True)
     assert batch.schema == MESSAGE_SCHEMA
     rows = batch.to_pylist()
@@ -217,3 +218,24 @@ def test_an_array_whose_offsets_leave_its_data_is_refused(offsets: list[int]) ->
     memory[:] = offsets
     with pytest.raises(InvalidRecord, match="not a sound Arrow array"):
         columns_from_arrow(table)
+
+
+@pytest.mark.parametrize("start", [0, 1, 7, 8, 9])
+def test_arrow_arrays_and_numpy_s_share_memory_and_nulls(start: int) -> None:
+    values, valid = np.arange(20, dtype=np.int64), np.arange(20) % 3 != 0
+    array = arrow_array(values, pa.int64(), valid)
+    assert array.to_pylist() == [int(each) if there else None for each, there in zip(values, valid, strict=True)]
+    part = array.slice(start, 8)
+    assert numpy_array(part, np.int64).tolist() == list(range(start, start + 8))
+    assert validity(part).tolist() == valid[start : start + 8].tolist()
+    assert validity(arrow_array(values, pa.int64()).slice(start)).all()
+    assert array.buffers()[1].address == values.ctypes.data
+
+
+def test_arrays_of_other_kinds_and_of_nothing() -> None:
+    assert arrow_array(np.array([True, False, True]), pa.bool_()).to_pylist() == [True, False, True]
+    assert repeated_text("é", 3).to_pylist() == ["é"] * 3
+    assert repeated_text("t", 0).to_pylist() == arrow_array(np.empty(0, np.int32), pa.int32()).to_pylist() == []
+    nothing = pa.nulls(3, pa.int64())
+    assert (len(numpy_array(nothing, np.int64)), validity(nothing).tolist()) == (3, [False] * 3)
+    assert validity(pa.array([], pa.int64())).tolist() == numpy_array(pa.array([], pa.int64()), np.int64).tolist() == []

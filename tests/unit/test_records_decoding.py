@@ -14,7 +14,7 @@ from fairlead_kafka.records import AbortedTransaction, Compression, ControlType,
 from fairlead_kafka.records import decoder as decoder_module
 from fairlead_kafka.records.crc import stamp_crc
 from fairlead_kafka.records.layout import as_array
-from tests.support.records_samples import VARIED, Sample, decoded, encoded, kernels_served_by, stamped
+from tests.support.records_samples import VARIED, Sample, as_batch, decoded, encoded, kernels_served_by, stamped
 
 pytestmark = pytest.mark.parametrize("body", ["reference", "machine"])
 
@@ -64,7 +64,7 @@ def test_keys_and_headers_are_left_out_where_not_wanted() -> None:
     records = decode(mixed(), want_keys=False, want_headers=False)
     assert (records.keys, records.headers) == (None, None)
     assert records.values.to_list() == [each.value for each in VARIED] * 8
-    assert records.to_arrow("t", 0).column("key").null_count == 48
+    assert as_batch(records).column("key").null_count == 48
 
 
 def test_values_are_left_out_where_not_wanted() -> None:
@@ -75,7 +75,7 @@ def test_values_are_left_out_where_not_wanted() -> None:
     assert whole.keys is not None
     assert records.keys.to_list() == whole.keys.to_list()
     assert (records.offsets.tolist(), records.timestamps_ms.tolist()) == (whole.offsets.tolist(), whole.timestamps_ms.tolist())
-    assert records.to_arrow("t", 0).column("headers").to_pylist() == whole.to_arrow("t", 0).column("headers").to_pylist()
+    assert as_batch(records).column("headers").to_pylist() == as_batch(whole).column("headers").to_pylist()
 
 
 def test_columns_without_nulls_say_so() -> None:

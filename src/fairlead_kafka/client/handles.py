@@ -111,6 +111,8 @@ def as_arrow(results: Results) -> Any:
     """Results as `TableAck.result` gives them."""
     import pyarrow as pa
 
+    from fairlead_kafka.records import arrow_array
+
     count = len(results.states)
     if results.errors:
         texts: list[str | None] = [None] * count
@@ -119,10 +121,14 @@ def as_arrow(results: Results) -> Any:
         errors = pa.array(texts, pa.string())
     else:
         errors = pa.nulls(count, pa.string())
-    timestamps = pa.array(results.timestamps, pa.timestamp("ms", tz="UTC"))
     known = results.offsets >= 0
-    offsets = pa.array(results.offsets) if known.all() else pa.array(results.offsets, mask=~known)
-    return pa.table({"partition": pa.array(results.partitions), "offset": offsets, "timestamp": timestamps, "error": errors})
+    columns = {
+        "partition": arrow_array(results.partitions, pa.int32()),
+        "offset": arrow_array(results.offsets, pa.int64(), None if known.all() else known),
+        "timestamp": arrow_array(results.timestamps, pa.timestamp("ms", tz="UTC")),
+        "error": errors,
+    }
+    return pa.table(columns)
 
 
 class TableAck(_TableHandle):

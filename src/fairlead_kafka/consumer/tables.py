@@ -12,7 +12,16 @@ from fairlead_kafka.base.errors import DecodeError
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.consumer.decoding import decode_chunk, named, wanted_count
 from fairlead_kafka.consumer.partition import Chunk
-from fairlead_kafka.records import HEADER_SCHEMA, MESSAGE_SCHEMA, BinaryColumn, DecodedRecords, headers_of, pooled
+from fairlead_kafka.records import (
+    HEADER_SCHEMA,
+    MESSAGE_SCHEMA,
+    BinaryColumn,
+    DecodedRecords,
+    arrow_array,
+    headers_of,
+    pooled,
+    repeated_text,
+)
 
 _MICROSECONDS_PER_MS = 1000
 BATCH_SCHEMA = pa.schema([("topic", pa.string()), ("partition", pa.int32()), *HEADER_SCHEMA])
@@ -32,18 +41,19 @@ def chunk_headers(chunk: Chunk, *, measure: bool, check_crcs: bool) -> pa.Record
     except DecodeError as error:
         raise named(error, chunk) from error
     count = headers.num_rows
-    names = [pa.repeat(pa.scalar(chunk.partition.topic, pa.string()), count), pa.array(np.full(count, chunk.partition.partition, np.int32))]
+    partition = np.full(count, chunk.partition.partition, np.int32)
+    names = [repeated_text(chunk.partition.topic, count), arrow_array(partition, pa.int32())]
     return pa.RecordBatch.from_arrays([*names, *headers.columns], schema=BATCH_SCHEMA)
 
 
 def to_batch(partition: TopicPartition, decoded: DecodedRecords, columns: Iterable[str], start: int, stop: int) -> pa.RecordBatch:
     """Records start..stop (positions) as an Arrow record batch with `columns`: zero copies of keys and values."""
     makers = {
-        "topic": lambda: pa.repeat(pa.scalar(partition.topic, pa.string()), decoded.count),
-        "partition": lambda: pa.array(np.full(decoded.count, partition.partition, np.int32)),
-        "offset": lambda: pa.array(decoded.offsets),
-        "timestamp": lambda: pa.array(decoded.timestamps_ms * _MICROSECONDS_PER_MS).view(pa.timestamp("us", tz="UTC")),
-        "timestampType": lambda: pa.array(decoded.timestamp_types.astype(np.int32)),
+        "topic": lambda: repeated_text(partition.topic, decoded.count),
+        "partition": lambda: arrow_array(np.full(decoded.count, partition.partition, np.int32), pa.int32()),
+        "offset": lambda: arrow_array(decoded.offsets, pa.int64()),
+        "timestamp": lambda: arrow_array(decoded.timestamps_ms * _MICROSECONDS_PER_MS, pa.timestamp("us", tz="UTC")),
+        "timestampType": lambda: arrow_array(decoded.timestamp_types.astype(np.int32), pa.int32()),
         "key": lambda: _binary(decoded.keys, decoded.count),
         "value": lambda: _binary(decoded.values, decoded.count),
         "headers": lambda: _headers(decoded),

@@ -20,6 +20,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 import fairlead_kafka.lab.peers.fresh as fresh
 from fairlead_kafka.client import Admin, NewTopic, Producer
@@ -44,6 +46,13 @@ SYSTEMS: dict[str, str | None] = {
 }
 """Each with the module that it needs."""
 _WHATS = {"send": ("first record acknowledged", "sent"), "read": ("first record read", "read")}
+
+
+class _Place(NamedTuple):
+    """Where records go, and the folder with files of them."""
+
+    bootstrap_servers: str
+    folder: str
 
 
 @dataclass(frozen=True)
@@ -73,9 +82,11 @@ def run(
     for name in targets:
         status(f"starting {name}")
         try:
-            with target(name) as bootstrap_servers:
+            with target(name) as bootstrap_servers, TemporaryDirectory(prefix="fairlead-lab-") as folder:
                 _fill(bootstrap_servers, max(chosen.counts))
-                rows += _measure(status, name, bootstrap_servers, peers, chosen, rounds)
+                for count in chosen.counts:
+                    _write_file(folder, count)
+                rows += _measure(status, name, _Place(bootstrap_servers, folder), peers, chosen, rounds)
         except Unavailable as error:
             rows += [{"system": system, "target": name, "skipped": str(error)} for system in peers]
     return rows + _clusters(status, targets, rounds)
@@ -93,6 +104,20 @@ def plot(rows: Sequence[Row], path: Path) -> None:
     figure(path, panels, title=f"A program from its start, {name}", columns=2)
 
 
+def _write_file(folder: str, records: int) -> None:
+    """An Arrow file of so many records, such as a table comes from: made in the program it would cost pandas, where that is installed."""
+    import pyarrow as pa
+
+    values = [os.urandom(fresh.SIZE) for _ in range(min(records, 1_000))]
+    table = pa.table({"value": pa.array((values * (records // len(values) + 1))[:records], pa.binary())})
+    with pa.OSFile(_file(folder, records), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+
+
+def _file(folder: str, records: int) -> str:
+    return os.path.join(folder, f"{records}.arrow")
+
+
 def _fill(bootstrap_servers: str, records: int) -> None:
     import pyarrow as pa
 
@@ -105,7 +130,7 @@ def _fill(bootstrap_servers: str, records: int) -> None:
             producer.send_table(READ, values).result()
 
 
-def _measure(status: Status, name: str, bootstrap_servers: str, peers: Sequence[str], chosen: Profile, rounds: int) -> list[Row]:
+def _measure(status: Status, name: str, place: _Place, peers: Sequence[str], chosen: Profile, rounds: int) -> list[Row]:
     tasks = [("idle", 0), *(("send", count) for count in chosen.counts), *(("read", count) for count in chosen.counts)]
     rows: list[Row] = []
     for task, records in tasks:
@@ -115,7 +140,7 @@ def _measure(status: Status, name: str, bootstrap_servers: str, peers: Sequence[
                 if not _has(system, task):
                     continue
                 status(f"{name}, {task} {records:,}, round {number} of {rounds}: {system}")
-                for row in _once(system, task, records, bootstrap_servers):
+                for row in _once(system, task, records, place):
                     if number > 0 or "skipped" in row:
                         found.setdefault((system, row["what"]), []).append(row)
         for (system, what), measured in found.items():
@@ -134,14 +159,14 @@ def _median(rows: Sequence[Row]) -> Row:
     return {key: round(statistics.median(row[key] for row in rows), 4) for key in ("seconds", "cpu_s", "rss_mb")}
 
 
-def _once(system: str, task: str, records: int, bootstrap_servers: str) -> list[Row]:
+def _once(system: str, task: str, records: int, place: _Place) -> list[Row]:
     """What one process of a system gives: its rows, without system and target."""
     whats = ("import", "client made") if task == "idle" else (_WHATS[task][records > 1],)
     module = SYSTEMS[system]
     if module and find_spec(module) is None:
         return [{"what": what, "skipped": f"{module} is not installed; pip install 'fairlead-kafka[lab]'"} for what in whats]
     try:
-        ran = run_whole(_command(system, task, records, bootstrap_servers), RUN_TIMEOUT_S, without_cache_ban())
+        ran = run_whole(_command(system, task, records, place), RUN_TIMEOUT_S, without_cache_ban())
         figures = {} if system == "java" else json.loads(ran.said.splitlines()[-1])
         if ran.returncode or (task != "idle" and system != "java" and figures["counted"] < records):
             raise NotFinished(f"failed: {ran.said.strip()[-200:]}")
@@ -158,26 +183,27 @@ def _marked(what: str, mark: str, figures: Row) -> Row:
     return {"what": what, "seconds": figures[f"{mark}_s"], "cpu_s": figures[f"{mark}_cpu_s"], "rss_mb": figures["rss_mb"]}
 
 
-def _command(system: str, task: str, records: int, bootstrap_servers: str) -> list[str]:
+def _command(system: str, task: str, records: int, place: _Place) -> list[str]:
     topic = READ if task == "read" else SENT
     if system == "java" and task == "send":
         return java_command(
             "org.apache.kafka.tools.ProducerPerformance",
             "--topic", topic, "--num-records", str(records), "--record-size", str(fresh.SIZE), "--throughput", "-1",
-            "--command-property", f"bootstrap.servers={bootstrap_servers}", "acks=all",
+            "--command-property", f"bootstrap.servers={place.bootstrap_servers}", "acks=all",
         )  # fmt: skip
     if system == "java":
         return java_command(
             "org.apache.kafka.tools.ConsumerPerformance",
-            "--bootstrap-server", bootstrap_servers, "--topic", topic, "--num-records", str(records), "--timeout", "30000",
+            "--bootstrap-server", place.bootstrap_servers, "--topic", topic, "--num-records", str(records), "--timeout", "30000",
         )  # fmt: skip
     job = {
         "system": system,
         "task": task,
-        "bootstrap_servers": bootstrap_servers,
+        "bootstrap_servers": place.bootstrap_servers,
         "topic": topic,
         "partitions": PARTITIONS,
         "records": records,
+        "file": _file(place.folder, records),
         "started_s": time.monotonic(),
     }
     return [sys.executable, fresh.__file__, json.dumps(job)]
@@ -209,7 +235,7 @@ def _started(name: str, brokers: int) -> Row:
                 cpu_s += (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
                 rss_mb += int(stat[21]) * os.sysconf("SC_PAGE_SIZE") / 2**20
         return {"seconds": seconds, "cpu_s": cpu_s, "rss_mb": rss_mb}
-    job = {"system": "fairlead", "task": "cluster", "bootstrap_servers": "", "topic": "", "partitions": 0, "records": brokers}
+    job = {"system": "fairlead", "task": "cluster", "bootstrap_servers": "", "topic": "", "partitions": 0, "records": brokers, "file": ""}
     command = [sys.executable, fresh.__file__, json.dumps({**job, "started_s": time.monotonic()})]
     ran = run_whole(command, RUN_TIMEOUT_S, without_cache_ban())
     if ran.returncode:

@@ -37,6 +37,7 @@ from fairlead_kafka.base.lazy import lazily
 if TYPE_CHECKING:
     from fairlead_kafka.records.arrow import MESSAGE_SCHEMA, columns_from_arrow, pooled
     from fairlead_kafka.records.batch import assign, check_produced, restamp, scan, verify
+    from fairlead_kafka.records.buffers import arrow_array, repeated_text
     from fairlead_kafka.records.codecs import compress, decompress
     from fairlead_kafka.records.columns import BinaryColumn, HeaderColumns, RecordColumns, Slice
     from fairlead_kafka.records.control import ControlType, EndMarker, control_batch, control_type, end_marker
@@ -77,6 +78,7 @@ __all__ = [
     "Room",
     "Slice",
     "TimestampType",
+    "arrow_array",
     "assign",
     "bounds_of",
     "check_produced",
@@ -97,6 +99,7 @@ __all__ = [
     "keep",
     "pooled",
     "recompress",
+    "repeated_text",
     "restamp",
     "scan",
     "verify",
@@ -115,6 +118,7 @@ _HOMES = {
         "scan",
         "verify",
     ),
+    "fairlead_kafka.records.buffers": ("arrow_array", "repeated_text"),
     "fairlead_kafka.records.codecs": (
         "compress",
         "decompress",

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from fairlead_kafka.base.errors import InvalidRecord
 from fairlead_kafka.base.ids import NO_PARTITION, NO_TIMESTAMP
+from fairlead_kafka.records.buffers import numpy_array, validity
 from fairlead_kafka.records.columns import BinaryColumn, Bytes, HeaderColumns, Int32, Int64, RecordColumns, all_null
 
 _HEADER = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
@@ -118,7 +119,7 @@ def _binary_column(array: pa.Array) -> BinaryColumn:
     else:
         offsets = np.frombuffer(offset_buffer, np.int32, count + 1, first * 4).astype(np.int64)
     data = np.empty(0, np.uint8) if data_buffer is None else np.frombuffer(data_buffer, np.uint8)
-    valid = array.is_valid().to_numpy(zero_copy_only=False) if array.null_count else None
+    valid = validity(array) if array.null_count else None
     return BinaryColumn(data, offsets, valid)
 
 
@@ -146,15 +147,16 @@ def _entries(array: pa.Array) -> tuple[pa.Array, npt.NDArray[Any]]:
     """The headers of all records one after the other, and how many each record has; a null list has none."""
     kind, types = array.type, pa.types
     if types.is_list(kind) or types.is_large_list(kind) or types.is_list_view(kind) or types.is_large_list_view(kind):
-        return array.flatten(), array.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
+        lengths = array.value_lengths()
+        return array.flatten(), np.where(validity(array), numpy_array(lengths, f"i{lengths.type.bit_width // 8}"), 0)
     if not types.is_map(kind):
         raise _refused("headers", kind)
     present = array.drop_null() if array.null_count else array
-    bounds = present.offsets.to_numpy()
+    bounds = numpy_array(present.offsets, np.int32)
     entries = pa.StructArray.from_arrays([present.keys, present.items], names=["key", "value"])
-    lengths = np.zeros(len(array), np.int64)
-    lengths[array.is_valid().to_numpy(zero_copy_only=False)] = np.diff(bounds)
-    return entries.slice(bounds[0], bounds[-1] - bounds[0]), lengths
+    sizes = np.zeros(len(array), np.int64)
+    sizes[validity(array)] = np.diff(bounds)
+    return entries.slice(bounds[0], bounds[-1] - bounds[0]), sizes
 
 
 def _timestamps(array: pa.Array) -> Int64 | None:
@@ -162,7 +164,8 @@ def _timestamps(array: pa.Array) -> Int64 | None:
         return None
     if not pa.types.is_timestamp(array.type):
         raise _refused("timestamp", array.type)
-    ticks: Int64 = array.cast(pa.timestamp(array.type.unit)).view(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+    valid = validity(array)
+    ticks: Int64 = np.where(valid, numpy_array(array, np.int64), 0)
     if ticks.min() < 0:
         raise InvalidRecord("column 'timestamp' has a time before 1970; Kafka's timestamps are milliseconds since 1970, never negative")
     if array.type.unit == "s":
@@ -172,7 +175,7 @@ def _timestamps(array: pa.Array) -> Int64 | None:
     else:
         timestamps = ticks // _UNITS_PER_MS[array.type.unit]
     if array.null_count:
-        timestamps = np.where(array.is_valid().to_numpy(zero_copy_only=False), timestamps, NO_TIMESTAMP)
+        timestamps = np.where(valid, timestamps, NO_TIMESTAMP)
     return timestamps
 
 
@@ -185,7 +188,9 @@ def _partitions(array: pa.Array) -> Int32 | None:
         found = array.cast(pa.int32())
     except pa.ArrowInvalid as error:
         raise InvalidRecord(f"column 'partition' has a number that is not a partition: {error}") from None
-    partitions: Int32 = found.fill_null(NO_PARTITION).to_numpy(zero_copy_only=False)
+    partitions: Int32 = numpy_array(found, np.int32)
+    if array.null_count:
+        partitions = np.where(validity(found), partitions, np.int32(NO_PARTITION))
     if partitions.min() < NO_PARTITION:
         raise InvalidRecord(f"column 'partition' has {int(partitions.min())}; a partition is 0 or more, or -1 (or null) to leave it open")
     return partitions

@@ -70,6 +70,8 @@ class BinaryColumn:
         """
         import pyarrow as pa
 
+        from fairlead_kafka.records.buffers import bitmap
+
         count = len(self)
         first, last = (int(self.offsets[0]), int(self.offsets[-1])) if count else (0, 0)
         data = self.data[first:last]
@@ -79,7 +81,7 @@ class BinaryColumn:
         else:
             kind = pa.large_string() if text else pa.large_binary()
             offsets = np.subtract(self.offsets, first, dtype=np.int64)
-        buffers = [_bitmap(self.valid), pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(data))]
+        buffers = [bitmap(self.valid), pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(data))]
         return pa.Array.from_buffers(kind, count, buffers)
 
 
@@ -103,6 +105,8 @@ class HeaderColumns:
         """An Arrow array `list<element: struct<key: string, value: binary>>`; keys that are not UTF-8 are mended."""
         import pyarrow as pa
 
+        from fairlead_kafka.records.buffers import arrow_array
+
         first, last = int(self.offsets[0]), int(self.offsets[-1])
         keys = self.keys.to_arrow(text=True).slice(first, last - first)
         try:
@@ -113,7 +117,7 @@ class HeaderColumns:
         values = self.values.to_arrow().slice(first, last - first)
         fields = [pa.field("key", pa.string()), pa.field("value", pa.binary())]
         structs = pa.StructArray.from_arrays([keys.cast(pa.string()), values.cast(pa.binary())], fields=fields)
-        offsets = pa.array((self.offsets - first).astype(np.int32), pa.int32())
+        offsets = arrow_array((self.offsets - first).astype(np.int32), pa.int32())
         return pa.ListArray.from_arrays(offsets, structs, type=pa.list_(pa.field("element", structs.type)))
 
 
@@ -192,11 +196,3 @@ def _flat(column: BinaryColumn | None) -> tuple[Bytes, Int64, Bools]:
         return _NO_BYTES, _NO_INT64, _NO_BOOLS
     valid = _NO_BOOLS if column.valid is None else read_only(column.valid)
     return read_only(column.data), read_only(np.asarray(column.offsets, np.int64)), valid
-
-
-def _bitmap(valid: Bools | None) -> Any:
-    if valid is None:
-        return None
-    import pyarrow as pa
-
-    return pa.py_buffer(np.packbits(valid, bitorder="little"))

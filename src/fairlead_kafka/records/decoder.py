@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -63,25 +63,6 @@ class DecodedRecords:
     values: BinaryColumn
     headers: HeaderColumns | None
     next_offset: int
-
-    def to_arrow(self, topic: str, partition: int) -> Any:
-        """A pyarrow.RecordBatch of `MESSAGE_SCHEMA`."""
-        import pyarrow as pa
-
-        from fairlead_kafka.records.arrow import MESSAGE_SCHEMA
-
-        count = self.count
-        named = {
-            "topic": pa.repeat(pa.scalar(topic, pa.string()), count),
-            "partition": pa.array(np.full(count, partition, np.int32)),
-            "offset": pa.array(self.offsets),
-            "timestamp": pa.array(self.timestamps_ms * 1000).view(pa.timestamp("us", tz="UTC")),
-            "timestampType": pa.array(self.timestamp_types.astype(np.int32)),
-            "key": pa.nulls(count, pa.binary()) if self.keys is None else self.keys.to_arrow(),
-            "value": self.values.to_arrow(),
-            "headers": pa.nulls(count, MESSAGE_SCHEMA.field("headers").type) if self.headers is None else self.headers.to_arrow(),
-        }
-        return pa.RecordBatch.from_arrays([named[name] for name in MESSAGE_SCHEMA.names], schema=MESSAGE_SCHEMA)
 
 
 Room = Callable[[int], Bytes]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import pyarrow as pa
 from fairlead_kafka.base.ids import NO_PRODUCER_ID
 from fairlead_kafka.base.kernel import read_only
 from fairlead_kafka.records.batch import records_of
+from fairlead_kafka.records.buffers import arrow_array
 from fairlead_kafka.records.columns import Table
 from fairlead_kafka.records.decoder import scan_rows, verify_rows
 from fairlead_kafka.records.faults import InflatesTooFar
@@ -26,6 +26,7 @@ from fairlead_kafka.records.layout import (
     Compression,
     Data,
 )
+from fairlead_kafka.records.lists import column_from_list
 from fairlead_kafka.records.parts import inflated_bytes
 
 HEADER_SCHEMA = pa.schema(
@@ -57,10 +58,10 @@ _LAST_TIME_MS = 253_402_300_799_999
 _MICROSECONDS_PER_MS = 1000
 
 
-@cache
-def _codec_names() -> pa.StringArray:
-    # Not made while this module is loaded: the first list that becomes an array loads pandas, where that is installed.
-    return pa.array([codec.name for codec in Compression])
+def _codec_names(codecs: npt.NDArray[np.int64]) -> pa.Array:
+    """The names of codecs by their numbers, an Arrow `string` array."""
+    names = [Compression(number).name.encode() for number in codecs.tolist()]
+    return column_from_list("codec", names).to_arrow(text=True)
 
 
 def headers_of(data: Data, first: int, end: int, *, measure: bool = False, check_crcs: bool = True) -> pa.RecordBatch:
@@ -86,26 +87,33 @@ def headers_of(data: Data, first: int, end: int, *, measure: bool = False, check
         "records": rows[:, _FIELDS["count"]],
         "size_bytes": rows[:, _FIELDS["size_bytes"]],
         "uncompressed_bytes": _uncompressed(array, rows, codecs, measure),
-        "codec": _codec_names().take(pa.array(codecs)),
+        "codec": _codec_names(codecs),
         "base_timestamp": _times(rows[:, _FIELDS["base_timestamp_ms"]], horizon),
         "max_timestamp": _times(rows[:, _FIELDS["max_timestamp_ms"]]),
-        "timestamp_type": (attributes & TIMESTAMP_TYPE_MASK != 0).astype(np.int32),
+        "timestamp_type": (attributes & TIMESTAMP_TYPE_MASK != 0).astype(np.int64),
         "leader_epoch": rows[:, _FIELDS["partition_leader_epoch"]],
-        "producer_id": pa.array(rows[:, _FIELDS["producer_id"]], mask=anonymous),
-        "producer_epoch": pa.array(rows[:, _FIELDS["producer_epoch"]], mask=anonymous),
-        "base_sequence": pa.array(rows[:, _FIELDS["base_sequence"]], mask=anonymous),
+        "producer_id": arrow_array(rows[:, _FIELDS["producer_id"]], pa.int64(), ~anonymous),
+        "producer_epoch": arrow_array(rows[:, _FIELDS["producer_epoch"]], pa.int64(), ~anonymous),
+        "base_sequence": arrow_array(rows[:, _FIELDS["base_sequence"]], pa.int64(), ~anonymous),
         "is_transactional": attributes & TRANSACTIONAL_MASK != 0,
         "is_control": attributes & CONTROL_MASK != 0,
     }
-    arrays = [pa.array(columns[field.name]).cast(field.type) for field in HEADER_SCHEMA]
+    arrays = [_typed(columns[field.name], field.type) for field in HEADER_SCHEMA]
     return pa.RecordBatch.from_arrays(arrays, schema=HEADER_SCHEMA)
+
+
+def _typed(values: Any, kind: pa.DataType) -> pa.Array:
+    """A column of the table: an Arrow array, or flags or numbers of NumPy's."""
+    if isinstance(values, np.ndarray):
+        values = arrow_array(values, pa.bool_() if values.dtype == np.bool_ else pa.int64())
+    return values.cast(kind)
 
 
 def _uncompressed(array: npt.NDArray[np.uint8], rows: Table, codecs: npt.NDArray[np.int64], measure: bool) -> pa.Array:
     sizes = rows[:, _FIELDS["size_bytes"]].copy()
     compressed = codecs != 0
     if not measure:
-        return pa.array(sizes, mask=compressed)
+        return arrow_array(sizes, pa.int64(), ~compressed)
     for row in np.flatnonzero(compressed).tolist():
         header = BatchHeader._make(rows[row].tolist())
         try:
@@ -113,7 +121,7 @@ def _uncompressed(array: npt.NDArray[np.uint8], rows: Table, codecs: npt.NDArray
             sizes[row] = HEADER_SIZE_BYTES + stop - start
         except InflatesTooFar:
             sizes[row] = HEADER_SIZE_BYTES + inflated_bytes(array, header)
-    return pa.array(sizes)
+    return arrow_array(sizes, pa.int64())
 
 
 def _times(times_ms: npt.NDArray[np.int64], unknown: npt.NDArray[np.bool_] | None = None) -> pa.Array:
@@ -122,4 +130,4 @@ def _times(times_ms: npt.NDArray[np.int64], unknown: npt.NDArray[np.bool_] | Non
     if unknown is not None:
         sound &= ~unknown
     micros = np.where(sound, times_ms, 0) * _MICROSECONDS_PER_MS
-    return pa.array(micros, mask=~sound).view(pa.timestamp("us", tz="UTC"))
+    return arrow_array(micros, pa.timestamp("us", tz="UTC"), sound)

@@ -33,7 +33,7 @@ def columns_from_lists(
     return RecordColumns(count, key_column, _column_or_none("value", values), header_columns, timestamps)
 
 
-def _column_from_list(name: str, items: Sequence[Any]) -> BinaryColumn:
+def column_from_list(name: str, items: Sequence[Any]) -> BinaryColumn:
     """Bytes from a list.
 
     Not by Arrow's conversion, which imports pandas where it is installed: half a second at the first record, and an error when the
@@ -55,7 +55,7 @@ def _column_from_list(name: str, items: Sequence[Any]) -> BinaryColumn:
 
 
 def _column_or_none(name: str, items: Sequence[Any]) -> BinaryColumn | None:
-    column = _column_from_list(name, items)
+    column = column_from_list(name, items)
     return None if column.valid is not None and not column.valid.any() else column
 
 
@@ -71,4 +71,4 @@ def _headers_from_lists(headers: Sequence[Sequence[tuple[str, bytes | None]] | N
         raise InvalidRecord("a header is not a pair of a str and bytes (or None)") from None
     offsets = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
-    return HeaderColumns(offsets, _column_from_list("header's key", names), _column_from_list("header's value", values))
+    return HeaderColumns(offsets, column_from_list("header's key", names), column_from_list("header's value", values))

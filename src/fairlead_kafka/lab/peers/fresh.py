@@ -1,12 +1,13 @@
 """A short program of a user's, once for each client: `python fresh.py JSON`. Run as a file and not as a module of ours.
 
 Nothing is imported before the clock runs but the standard library's least, and nothing is prepared: what is measured is what a script,
-a notebook's cell or a test pays. JSON: {system, task, bootstrap_servers, topic, partitions, records, started_s}, the last the
+a notebook's cell or a test pays. JSON: {system, task, bootstrap_servers, topic, partitions, records, file, started_s}, the last the
 time of `time.monotonic` right before the process was made. Prints one line of JSON: {counted, import_s, client_s, done_s, rss_mb}, seconds
 since then, and `…_cpu_s`, CPU seconds until then; `rss_mb` is what is resident at the end, the client still open.
 
-Tasks: `idle` makes a producer and waits until it knows the topic; `send` sends so many records of 100 bytes and waits until all are
-acknowledged; `read` reads so many from the beginning; `cluster` starts a cluster of so many brokers. One record is waited for by itself.
+Tasks: `idle` makes a producer and waits until it knows the topic; `send` sends so many records of 100 bytes, as a table those of
+`file`, an Arrow file, and waits until all are acknowledged; `read` reads so many from the beginning; `cluster` starts a cluster of so many
+brokers. One record is waited for by itself.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ class Program:
         self.topic: str = job["topic"]
         self.partitions: int = job["partitions"]
         self.records: int = job["records"]
+        self.file: str = job["file"]
         self._started_s: float = job["started_s"]
         self.marks: dict[str, float] = {}
 
@@ -86,7 +88,8 @@ def fairlead_send_table(program: Program) -> int:
     program.mark("import")
     with Producer({"bootstrap.servers": program.bootstrap_servers}) as producer:
         program.mark("client")
-        table = pa.table({"value": pa.array(program.values(), pa.binary())})
+        with pa.memory_map(program.file) as source:
+            table = pa.ipc.open_file(source).read_all()
         results = producer.send_table(program.topic, table).result()
         return program.done(results.num_rows)
 
