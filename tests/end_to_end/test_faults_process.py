@@ -33,7 +33,10 @@ core.EXIT_S = 0.2  # nobody takes the records, however long they get
 """
 _BLOCKED = {
     "send": "p = fairlead_kafka.Producer({**NOBODY, 'buffer.memory': 1000})\np.send('t', b'x' * 800)\nready()\np.send('t', b'x' * 800)",
-    "send_table": "p = fairlead_kafka.Producer({**NOBODY, 'buffer.memory': 1000})\nready()\np.send_table('t', TABLE)",
+    # The first table loads what tables need; Ctrl-C in the middle of that leaves Python's own file open, which it says.
+    "send_table": (
+        "p = fairlead_kafka.Producer({**NOBODY, 'buffer.memory': 1000})\np.send_table('t', TABLE[:1])\nready()\np.send_table('t', TABLE)"
+    ),
     "flush": "p = fairlead_kafka.Producer(NOBODY)\np.send('t', b'x')\nready()\np.flush()",
     "result": "p = fairlead_kafka.Producer(NOBODY)\na = p.send('t', b'x')\nready()\na.result()",
     "close": "p = fairlead_kafka.Producer(NOBODY)\np.send('t', b'x')\nready()\np.close()",

@@ -257,6 +257,7 @@ def raw(reading: Reading) -> None:
     connections = [socket.create_connection((host, int(port))) for _ in range(min(2, reading.partitions))]
     readers = [FrameReader() for _ in connections]
     turn = 0
+    overtaken: set[int] = set()  # connections whose next answer was asked for before a rewind
 
     def ask(number: int) -> None:
         mine = range(number, reading.partitions, len(connections))
@@ -279,13 +280,15 @@ def raw(reading: Reading) -> None:
             for entry in topic.partitions:
                 headers = scan(entry.records or b"")
                 count += sum(header.count for header in headers)
-                if headers:
+                if headers and number not in overtaken:
                     offsets[entry.partition_index] = headers[-1].last_offset + 1
+        overtaken.discard(number)
         ask(number)
         return count
 
     def rewind() -> None:
         offsets[:] = [0] * reading.partitions
+        overtaken.update(range(len(connections)))
 
     for number, connection in enumerate(connections):
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -1,8 +1,9 @@
 """Milliseconds from `send` until `poll` gives the record, producer and consumer in one program: `python sent_to_polled.py JSON`.
 
-Run as a file, so that nothing of ours is loaded before. The program sends `RATE` records of 100 bytes a second, one by one, with its
-clients' defaults, and polls them from all partitions; a record carries the time at which it was handed to `send`. The first second is not
-counted. JSON: {system, bootstrap_servers, topic, partitions, seconds}. Prints one line of JSON: {p50_ms, p99_ms, records}.
+Run as a file, so that nothing of ours is loaded before. The program sends `RATE` records of 100 bytes a second, one by one, with
+`linger.ms=0` and its clients' defaults otherwise, and polls them from all partitions; a record carries the time at which it was handed to
+`send`. The first second is not counted. JSON: {system, bootstrap_servers, topic, partitions, seconds}. Prints one line of JSON: {p50_ms,
+p99_ms, records}.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ def fairlead(latencies: Latencies) -> None:
     from fairlead_kafka import Consumer, Producer, TopicPartition
 
     config = {"bootstrap.servers": latencies.bootstrap_servers}
-    with Producer(config) as producer, Consumer(config) as consumer:
+    with Producer(config | {"linger.ms": 0}) as producer, Consumer(config) as consumer:
         partitions = [TopicPartition(latencies.topic, number) for number in latencies.partitions]
         consumer.assign(partitions)
         consumer.seek_to_beginning(partitions)
@@ -86,7 +87,7 @@ def fairlead(latencies: Latencies) -> None:
 def confluent(latencies: Latencies) -> None:
     from confluent_kafka import Consumer, Producer, TopicPartition
 
-    producer = Producer({"bootstrap.servers": latencies.bootstrap_servers})
+    producer = Producer({"bootstrap.servers": latencies.bootstrap_servers, "linger.ms": 0})
     consumer = Consumer({"bootstrap.servers": latencies.bootstrap_servers, "group.id": "latency", "enable.auto.commit": False})
     consumer.assign([TopicPartition(latencies.topic, number, 0) for number in latencies.partitions])
 
