@@ -72,7 +72,7 @@ def test_every_system_of_consume_reads_all_and_goes_on(cluster: Cluster, monkeyp
     kinds = ["raw", "fairlead.poll_table", "fairlead.poll", "confluent-kafka.consume", "kafkarrow", "aiokafka"]
     systems = [system for system in kinds if (module := consume.SYSTEMS[system][0]) is None or find_spec(module)]
     if how == "group":
-        systems = ["fairlead.async.poll_table", "fairlead.async.poll"]
+        systems = ["fairlead.async.poll_table", "fairlead.poll"]
     monkeypatch.setattr(consume, "target", lambda _: nullcontext(cluster.bootstrap_servers))
     monkeypatch.setattr(consume, "FILLED", 2_000)
     monkeypatch.setattr(sent_to_polled, "PROGRAMS", {"fairlead.poll": sent_to_polled.PROGRAMS["fairlead.poll"]})
