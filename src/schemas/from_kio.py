@@ -21,7 +21,7 @@ from uuid import UUID
 
 from fairlead_kafka.base.errors import UnsupportedVersion
 from fairlead_kafka.wire.schema import Field, Schema, Structure
-from fairlead_kafka.wire.schemas import REQUEST, RESPONSE, written_line
+from fairlead_kafka.wire.schemas import REQUEST, RESPONSE, ZEROS, written_line
 
 FILE = Path(__file__).parents[1] / "fairlead_kafka" / "wire" / "schemas.txt"
 NO_UUID = UUID(int=0)
@@ -36,7 +36,6 @@ _KINDS: dict[str, tuple[str, str]] = {
     "timedelta_i64": ("int64", "_ms"),
     "datetime_i64": ("int64", "_ms"),
 }
-_ZEROS: dict[str, object] = {"bool": False, "float64": 0.0, "uuid": NO_UUID, "string": "", "bytes": b"", "records": b""}
 
 
 @cache
@@ -97,7 +96,7 @@ def _default(field: dataclasses.Field[Any], kind: str, array: bool, nullable: bo
     if kind == "structure":
         return None if nullable else ...
     if value is dataclasses.MISSING:
-        return None if nullable else _ZEROS.get(kind, 0)
+        return None if nullable else ZEROS.get(kind, 0)
     if value is None:
         return NO_UUID if kind == "uuid" else -1 if kind == "int64" else None
     return _plain(value)

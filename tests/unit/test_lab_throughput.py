@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_kafka.lab import throughput
+from fairlead_kafka.lab import experiment, throughput
 from fairlead_kafka.lab.apache_kafka import Unavailable, java
 from fairlead_kafka.lab.bounded import innermost, run_client
 from fairlead_kafka.lab.experiment import EXPERIMENTS, Row, report
@@ -55,7 +55,7 @@ def test_every_system_has_a_script_and_every_experiment_its_module() -> None:
 
 
 def test_a_system_that_is_not_installed_is_skipped_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(throughput, "find_spec", lambda _: None)
+    monkeypatch.setattr(experiment, "find_spec", lambda _: None)
     row = throughput.run_system(_job("aiokafka"))
     assert row == {"skipped": "aiokafka is not installed; pip install 'fairlead-kafka[lab]'"}
 

@@ -14,7 +14,6 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from importlib.util import find_spec
 from pathlib import Path
 
 import fairlead_kafka.lab.peers.reading as reading
@@ -22,7 +21,7 @@ import fairlead_kafka.lab.peers.sent_to_polled as sent_to_polled
 from fairlead_kafka.client import Admin, NewTopic, Producer
 from fairlead_kafka.lab.apache_kafka import Unavailable, java_command
 from fairlead_kafka.lab.bounded import NotFinished
-from fairlead_kafka.lab.experiment import Row, Status
+from fairlead_kafka.lab.experiment import Row, Status, not_installed
 from fairlead_kafka.lab.faulty_targets import faulty_target
 from fairlead_kafka.lab.lines import values_of_size
 from fairlead_kafka.lab.plotting import Bars, figure
@@ -183,8 +182,9 @@ def _fill(bootstrap_servers: str, topic: str, cell: Cell, count: int) -> None:
 
 def _once(system: str, bootstrap_servers: str, topic: str, cell: Cell, count: int, chosen: Profile) -> Row:
     module, share = SYSTEMS[system]
-    if module and find_spec(module) is None:
-        return {"skipped": f"{module} is not installed; pip install 'fairlead-kafka[lab]'"}
+    missing = not_installed(module)
+    if missing:
+        return {"skipped": missing}
     if system == "raw" and cell.how == "group":
         return {"skipped": "raw is no member of a group"}
     if system == "kafkarrow" and cell.how == "group":
@@ -262,9 +262,9 @@ def _latencies(status: Status, name: str, bootstrap_servers: str, chosen: Profil
         with Admin({"bootstrap.servers": bootstrap_servers}) as admin:
             admin.create_topics([NewTopic(topic, partitions=PLAIN.partitions)])
         row: Row = {"system": system, "target": name, "how": "latency", "rate": sent_to_polled.RATE}
-        module = SYSTEMS[system][0]
-        if module and find_spec(module) is None:
-            rows.append({**row, "skipped": f"{module} is not installed; pip install 'fairlead-kafka[lab]'"})
+        missing = not_installed(SYSTEMS[system][0])
+        if missing:
+            rows.append({**row, "skipped": missing})
             continue
         job = {"system": system, "bootstrap_servers": bootstrap_servers, "topic": topic, "partitions": 12, "seconds": chosen.latency_s}
         try:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +108,13 @@ TRIALS: Mapping[str, str] = {
     "transcript": "The same requests to Apache Kafka and to our cluster, the answers compared field by field.",
 }
 """What is right or wrong rather than fast or slow, by name: commands of the lab that have nothing to draw."""
+
+
+def not_installed(module: str | None) -> str | None:
+    """Why a system that needs `module` is skipped; None if it can be measured."""
+    if module is None or find_spec(module) is not None:
+        return None
+    return f"{module} is not installed; pip install 'fairlead-kafka[lab]'"
 
 
 def environment() -> Row:

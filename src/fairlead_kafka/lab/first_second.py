@@ -18,7 +18,6 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -27,7 +26,7 @@ import fairlead_kafka.lab.peers.fresh as fresh
 from fairlead_kafka.client import Admin, NewTopic, Producer
 from fairlead_kafka.lab.apache_kafka import ApacheKafka, Unavailable, java_command
 from fairlead_kafka.lab.bounded import NotFinished
-from fairlead_kafka.lab.experiment import Row, Status
+from fairlead_kafka.lab.experiment import Row, Status, not_installed
 from fairlead_kafka.lab.plotting import Bars, figure
 from fairlead_kafka.lab.targets import TARGETS, target
 from fairlead_kafka.lab.whole_process import run_whole, without_cache_ban
@@ -162,9 +161,9 @@ def _median(rows: Sequence[Row]) -> Row:
 def _once(system: str, task: str, records: int, place: _Place) -> list[Row]:
     """What one process of a system gives: its rows, without system and target."""
     whats = ("import", "client made") if task == "idle" else (_WHATS[task][records > 1],)
-    module = SYSTEMS[system]
-    if module and find_spec(module) is None:
-        return [{"what": what, "skipped": f"{module} is not installed; pip install 'fairlead-kafka[lab]'"} for what in whats]
+    missing = not_installed(SYSTEMS[system])
+    if missing:
+        return [{"what": what, "skipped": missing} for what in whats]
     try:
         ran = run_whole(_command(system, task, records, place), RUN_TIMEOUT_S, without_cache_ban())
         figures = {} if system == "java" else json.loads(ran.said.splitlines()[-1])

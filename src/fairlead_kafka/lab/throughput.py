@@ -13,7 +13,6 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 
 from fairlead_kafka.base.config_client import CLIENT_CONFIGS
@@ -21,7 +20,7 @@ from fairlead_kafka.base.units import MIB
 from fairlead_kafka.client import Admin, NewTopic
 from fairlead_kafka.lab.apache_kafka import Unavailable, java_command
 from fairlead_kafka.lab.bounded import NotFinished, run_client
-from fairlead_kafka.lab.experiment import Row, Status
+from fairlead_kafka.lab.experiment import Row, Status, not_installed
 from fairlead_kafka.lab.peers.run import VALUES, Job
 from fairlead_kafka.lab.plotting import Bars, figure
 from fairlead_kafka.lab.targets import TARGETS, target
@@ -163,9 +162,9 @@ def _measure(status: Status, cell: _Cell, rounds: int, peers: Sequence[str]) -> 
 
 def run_system(job: Job) -> Row:
     """Runs one system in a process of its own; the measured part of a row, or {"skipped": why}."""
-    module = SYSTEMS[job.system][0]
-    if module and find_spec(module) is None:
-        return {"skipped": f"{module} is not installed; pip install 'fairlead-kafka[lab]'"}
+    missing = not_installed(SYSTEMS[job.system][0])
+    if missing:
+        return {"skipped": missing}
     try:
         if job.system == "java":
             return _run_java(job)

@@ -2,7 +2,8 @@
 
 Theory of operation. A set of records is a handful of flat arrays (`RecordColumns`): the bytes of all keys in one array
 with offsets into it, the same for values and headers, and timestamps. `columns_from_arrow` lays them over Arrow's own
-buffers, `columns_from_lists` lets Arrow build them. Nothing here holds a Python object per record.
+buffers, `columns_from_lists` joins them from lists. A name of this package is loaded when it is first used, and Arrow with the first that
+needs it (`arrow`, `buffers`, `headers`). Nothing here holds a Python object per record.
 
 On the way out, `sizes_bytes` measures every record at once; `cut` turns a limit in bytes into positions where batches
 end; `encode_many` writes all those batches in one kernel call into one buffer, then fills in each CRC. `encode` writes

@@ -18,7 +18,8 @@ from fairlead_kafka.wire.schema import Field, Schema, Structure
 
 REQUEST, RESPONSE = "request", "response"
 _NO_UUID = UUID(int=0)
-_ZEROS: dict[str, object] = {"bool": False, "float64": 0.0, "uuid": _NO_UUID, "string": "", "bytes": b"", "records": b"", "structure": ...}
+ZEROS: dict[str, object] = {"bool": False, "float64": 0.0, "uuid": _NO_UUID, "string": "", "bytes": b"", "records": b"", "structure": ...}
+"""The zero of each kind; of those that are not here it is 0."""
 
 
 @cache
@@ -69,7 +70,7 @@ def _field(read: dict[str, Any]) -> Field:
 
 
 def _zero(kind: str, array: bool) -> object:
-    return () if array else _ZEROS.get(kind, 0)
+    return () if array else ZEROS.get(kind, 0)
 
 
 # Writing

@@ -66,6 +66,11 @@ def fairlead_idle(program: Program) -> int:
         return program.done(0)
 
 
+def _delivered(metrics: Any) -> int:
+    found = metrics["producer-metrics"]
+    return int(found["record-send-total"] - found["record-error-total"])
+
+
 def fairlead_send(program: Program) -> int:
     from fairlead_kafka import Producer
 
@@ -77,7 +82,7 @@ def fairlead_send(program: Program) -> int:
         for value in program.values() if program.records > 1 else ():
             producer.send(program.topic, value)
         producer.flush()
-        return program.done(int(sum(row["record-send-total"] for row in (producer.metrics()["producer-metrics"],))))
+        return program.done(_delivered(producer.metrics()))
 
 
 def fairlead_send_table(program: Program) -> int:
@@ -107,7 +112,7 @@ def fairlead_send_async(program: Program) -> int:
             for value in program.values():
                 await producer.send(program.topic, value)
             await producer.flush()
-            return program.done(program.records)
+            return program.done(_delivered(producer.metrics()))
 
     return asyncio.run(send())
 
