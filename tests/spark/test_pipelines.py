@@ -70,9 +70,14 @@ def run(project: Path, *arguments: str) -> dict[str, Any]:
         *arguments,
     ]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=500, check=False)
-    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert ran.returncode == 0, without_frames(ran.stdout + ran.stderr)
     report = json.loads((project / "report.json").read_text())
     return {**report, "flows": {flow["flow"]: flow for flow in report["flows"]}}
+
+
+def without_frames(text: str) -> str:
+    """What a JVM said without the frames of its stacks: they are hundreds of lines, and whoever cuts the text short keeps nothing else."""
+    return "\n".join(line for line in text.splitlines() if not line.startswith(("\tat ", "\t... ")))
 
 
 def values(servers: str, topic: str) -> list[tuple[bytes, bytes]]:
