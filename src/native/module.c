@@ -1,10 +1,12 @@
-/* The kernels as functions of a Python module, `fairlead_kafka.base._native`: arrays by the buffer protocol, numbers as ints.
+/* The kernels as functions of a Python module, `fairlead_kafka.base._native`: arrays by the buffer protocol, numbers as ints. And the types
+ * of intake.h.
  *
  * Each function reads its arguments in order, and gives up at the first that is none of what it takes (TypeError). What is larger than
  * RELEASE_BYTES is worked on without the interpreter's lock; for less, handing it over and taking it back could cost a wait of
  * milliseconds, where the work takes microseconds.
  */
 
+#include "intake.h"
 #include "kernels.h"
 #include "python_abi.h"
 
@@ -342,7 +344,9 @@ static PyMethodDef METHODS[] = {
     {0},
 };
 
-static PyModuleDef_Slot SLOTS[] = {{0}};
+static int add_types(PyObject *module) { return add_record_buffer(module) && add_single_send(module) ? 0 : -1; }
+
+static PyModuleDef_Slot SLOTS[] = {{Py_mod_exec, (void *)add_types}, {0}};
 
 static PyModuleDef MODULE = {.name = "fairlead_kafka.base._native", .methods = METHODS, .slots = SLOTS};
 

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
 
 KERNELS: list[Kernel[..., Any]] = []
 """Every kernel of the process, in the order of definition."""
@@ -63,6 +64,12 @@ class Kernel(Generic[P, R]):
 
     def __repr__(self) -> str:
         return f"<Kernel {self.reference.__module__}.{self.__name__}>"
+
+
+def native_type(reference: type[T]) -> type[T]:
+    """The type of machine code that is called as `reference` without its `Python`; `reference` itself where there is no machine code."""
+    found: type[T] = getattr(_NATIVE, reference.__name__.removeprefix("Python"), reference)
+    return found
 
 
 def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -13,7 +13,7 @@ cancelled task ends a wait, the generator is closed and gives back what it had r
 
 Records go another way than operations, for they are many.
 
-    send        checks a record and appends it to its topic's open chunk: a few list appends under one lock (`intake.Intake.offering`)
+    send        checks a record and appends it to the columns of its topic's open chunk, in machine code (`single_records`)
     send_table  turns a table into columns, without copying, and hands over pieces of some MiB as room comes (`producer_core.ProducerCore`)
     MemoryPool  the account of buffer.memory. A face reserves, first come, first served; the machine releases
     tables      whatever gives Arrow batches: what is checked together, and the pieces it is handed over in
@@ -21,7 +21,6 @@ Records go another way than operations, for they are many.
 
 The machine is woken for the first record after a lull, and for a chunk that has grown large. While records are under way it looks
 into the intake by itself every millisecond, so a stream of small sends costs neither a system call nor a step for each of them.
-A chunk's lists become columns, in one conversion, when the machine takes it.
 
 Transactions (`transactions`) are operations like others. While none is open the intake of a transactional producer is shut.
 

@@ -1,9 +1,8 @@
 """What callers hold on to: `Ack` for a record, `TableAck` for a table, and their twins to await.
 
-There is an `Ack` for every `send`, and people keep them by the million. A subclass of tuple is what Python makes fastest. What costs
-more than making one is Python's collector, which walks all that are kept again and again (more than half of the time of a stream of
-sends whose handles all go into one list). Nothing that has methods escapes it: since 3.11 it tracks the instances of every class written
-in Python. Who wants the result of each of very many records is better served by `on_delivery`.
+There is an `Ack` for every `send`, and people keep them by the million. Making one is cheap beside Python's collector, which would walk
+all that are kept again and again (more than half of the time of a stream of sends whose handles all go into one list), so machine code
+makes them, out of its sight. Who wants the result of each of very many records is still better served by `on_delivery`.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from typing import Any, TypeVar
 from fairlead_kafka.base.errors import TimedOut, UsageError
 from fairlead_kafka.client.delivery import ALL_ROWS, Delivery, RecordMetadata, Results
 from fairlead_kafka.client.hosting import Steps, Wait, run_async, run_blocking
+from fairlead_kafka.client.single_records import Handle
 
 
 def _wait(delivery: Delivery, row: int, timeout_s: float | None, what: str) -> Generator[Wait, Any, None]:
@@ -31,26 +31,26 @@ def _wait(delivery: Delivery, row: int, timeout_s: float | None, what: str) -> G
             delivery.forget(completion)
 
 
-class _Handle(tuple[Delivery, int]):
+class _Handle(Handle):
     """Base of the handles on single records: a delivery, and a row of it."""
 
     __slots__ = ()
 
     def done(self) -> bool:
         """True once the record is delivered or failed."""
-        return self[0].done(self[1])
+        return bool(self.delivery.done(self.row))
 
     def __repr__(self) -> str:
         try:
             state = "done" if self.done() else "pending"
         except UsageError:
             state = "of another process"
-        return f"<{type(self).__name__} of topic {self[0].topic!r}, {state}>"
+        return f"<{type(self).__name__} of topic {self.delivery.topic!r}, {state}>"
 
     def _steps(self, timeout_s: float | None) -> Steps[RecordMetadata]:
-        delivery, row = self
-        yield from _wait(delivery, row, timeout_s, "a record")
-        return delivery.metadata(row)
+        delivery: Delivery = self.delivery
+        yield from _wait(delivery, self.row, timeout_s, "a record")
+        return delivery.metadata(self.row)
 
 
 class Ack(_Handle):

@@ -1,7 +1,7 @@
 """Where faces leave records for the producer's machine: chunks of single records, and pieces of tables, in order of arrival.
 
-A single record costs a few list appends under one lock, the one that also guards the memory account. A chunk collects one
-topic's records until the machine takes it or it is large; then its lists become columns in one conversion.
+A chunk collects one topic's records until the machine takes it or it is large. They are appended to its columns at once, by machine code as
+a rule (`single_records`); one lock guards the rest, also that of the memory account.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from fairlead_kafka.base.limits import BATCH_OVERHEAD_BYTES, RECORD_OVERHEAD_MAX
 from fairlead_kafka.client.delivery import Delivery, OnDelivery
 from fairlead_kafka.client.handles import H
 from fairlead_kafka.client.memory import MemoryPool
+from fairlead_kafka.client.single_records import Column, RecordBuffer, SingleSend, padded
 from fairlead_kafka.producer import Handover
-from fairlead_kafka.records import columns_from_lists
+from fairlead_kafka.records import BinaryColumn, RecordColumns, headers_from_lists
 
 CHUNK_MAX_BYTES = 1 << 18
 """A chunk of single records that has grown to this is closed, and the machine is woken for it."""
@@ -46,65 +47,43 @@ class Record(NamedTuple):
     on_delivery: OnDelivery | None
 
 
-class Chunk:
-    """Single records of one topic, as lists that have an item for each record once `sealed`; lists that were never needed are empty."""
+class Chunk(NamedTuple):
+    """Single records of one topic that are handed over together."""
 
-    __slots__ = (
-        "callbacks", "created_ms", "created_ns", "delivery", "headers", "keys", "partitions", "size_bytes", "timestamps", "topic", "values",
-    )  # fmt: skip
-
-    def __init__(self, topic: str, created_ns: int, created_ms: int) -> None:
-        self.topic = topic
-        self.created_ns = created_ns
-        self.created_ms = created_ms
-        self.values: list[bytes | None] = []
-        self.keys: list[bytes | None] = []
-        self.headers: list[Sequence[tuple[str, bytes | None]] | None] = []
-        self.timestamps: list[int] = []
-        self.partitions: list[int] = []
-        self.size_bytes = 0
-        self.delivery = Delivery(topic)
-        self.callbacks = self.delivery.callbacks
-
-    def append_rest(
-        self,
-        row: int,
-        headers: Sequence[tuple[str, bytes | None]] | None,
-        partition: int | None,
-        timestamp_ms: int | None,
-    ) -> None:
-        """Give record `row` what most records do without."""
-        if headers is not None:
-            padded(self.headers, row, None).append(headers)
-        if partition is not None:
-            padded(self.partitions, row, NO_PARTITION).append(partition)
-        if timestamp_ms is not None:
-            padded(self.timestamps, row, NO_TIMESTAMP).append(timestamp_ms)
+    topic: str
+    created_ns: int
+    created_ms: int
+    delivery: Delivery
+    headers: list[Sequence[tuple[str, bytes | None]] | None]
+    buffer: RecordBuffer
 
     def seal(self) -> Handover:
         """The records as columns."""
-        count = len(self.values)
-        stamps = np.empty(count, np.int64)
-        stamps.fill(self.created_ms)
-        if self.timestamps:
-            given = np.array(padded(self.timestamps, count, NO_TIMESTAMP), np.int64)
+        count = self.buffer.count
+        values, keys, partitions, timestamps = self.buffer.take_columns()
+        stamps = np.full(count, self.created_ms, np.int64)
+        if timestamps is not None:
+            given = np.frombuffer(timestamps, np.int64)
             stamps = np.where(given == NO_TIMESTAMP, stamps, given)
-        partitions = None
-        if self.partitions:
-            partitions = np.array(padded(self.partitions, count, NO_PARTITION), np.int32)
-        keys = padded(self.keys, count, None) if self.keys else None
-        headers = padded(self.headers, count, None) if self.headers else None
-        columns = columns_from_lists(keys, self.values, headers, None)
-        columns.timestamps_ms = stamps
+        headers = headers_from_lists(padded(self.headers, count, None)) if self.headers else None
+        columns = RecordColumns(count, _column(keys), _column(values), headers, stamps)
         self.delivery.timestamps, self.delivery.pending = stamps, count
-        return Handover(self.topic, columns, partitions, self.delivery, created_ns=self.created_ns, reserved_bytes=self.size_bytes)
+        return Handover(
+            self.topic,
+            columns,
+            None if partitions is None else np.frombuffer(partitions, np.int32),
+            self.delivery,
+            created_ns=self.created_ns,
+            reserved_bytes=self.buffer.size_bytes,
+        )
 
 
-def padded(items: list[Any], count: int, filler: Any) -> list[Any]:
-    """`items`, lengthened to `count` in place."""
-    if len(items) < count:
-        items.extend([filler] * (count - len(items)))
-    return items
+def _column(column: Column | None) -> BinaryColumn | None:
+    if column is None:
+        return None
+    data, offsets, valid = column
+    nulls = None if valid is None else np.frombuffer(valid, np.bool_)
+    return BinaryColumn(np.frombuffer(data, np.uint8), np.frombuffer(offsets, np.int64), nulls)
 
 
 class Intake(Generic[H]):
@@ -117,7 +96,8 @@ class Intake(Generic[H]):
         self.largest_bytes = min(max_request_bytes - BATCH_OVERHEAD_BYTES, memory.total_bytes)
         """Largest record accepted, encoded, without the header of its batch."""
         self._items: list[Chunk | Handover] = []
-        self._open: dict[str, Chunk] = {}
+        self._open: dict[str, RecordBuffer] = {}
+        # What is here takes records at any time, lock or not; whatever ends that takes it out of here first.
         self._expected = False  # the machine comes by itself
         self._closed: Exception | None = None
         self._shut: str | None = None
@@ -161,11 +141,9 @@ class Intake(Generic[H]):
         If there is no room, or others are in line for it: what `no_room(size_bytes, record)` returns. Once those bytes are reserved the
         record is offered again, with `reserved_bytes`.
 
-        This is what a `send` costs, so it is one function and not several, and not a method either: looking up and binding what it
-        needs is done once. `acquire` and `release` take half the time of `with`. The lock and the open chunks are looked up each time:
-        a forked child has others.
+        Nearly all records go by machine code (`SingleSend`); what follows here does the same for every record, whatever it needs.
         """
-        memory, handle, largest_bytes = self._memory, self._handle, self.largest_bytes
+        memory, handle, largest_bytes, open_buffers = self._memory, self._handle, self.largest_bytes, self._open
 
         def send(
             topic: str,
@@ -179,59 +157,41 @@ class Intake(Generic[H]):
             reserved_bytes: int = 0,
         ) -> Any:
             """See `Producer.send`."""
-            size = RECORD_OVERHEAD_MAX_BYTES
-            if value is not None:
-                if type(value) is not bytes:
-                    value = as_bytes("value", value)
-                size += len(value)
-            if key is not None:
-                if type(key) is not bytes:
-                    key = as_bytes("key", key)
-                size += len(key)
-            pairs: Sequence[tuple[str, bytes | None]] | None = None
-            if rare := headers or partition is not None or timestamp_ms is not None:
-                pairs, headers_bytes = checked_headers(headers)
-                size += headers_bytes
-                check_numbers(partition, timestamp_ms)
+            if value is not None and type(value) is not bytes:
+                value = as_bytes("value", value)
+            if key is not None and type(key) is not bytes:
+                key = as_bytes("key", key)
+            pairs, size = checked_headers(headers)
+            check_numbers(partition, timestamp_ms)
+            size += RECORD_OVERHEAD_MAX_BYTES + len(value or b"") + len(key or b"")
             if size > largest_bytes:
                 raise self.too_large("the record", topic, size)
-            wake = False
-            lock = memory.lock
-            lock.acquire()
-            try:
-                free_bytes = memory.free_bytes - size
-                if (free_bytes < 0 or memory.waiters) and not reserved_bytes:
-                    self._check()
-                    row = -1
-                else:
+            placed = NO_PARTITION if partition is None else partition
+            stamp = NO_TIMESTAMP if timestamp_ms is None else timestamp_ms
+            wake, buffer = False, None
+            with memory.lock:
+                if reserved_bytes or (not memory.waiters and memory.take(size)):
                     try:
-                        chunk = self._open[topic]
-                    except KeyError:
-                        chunk = self._open_chunk(topic)
-                        wake, self._expected = not self._expected, True
-                    memory.free_bytes = free_bytes + reserved_bytes
-                    values = chunk.values
-                    row = len(values)
-                    values.append(value)
-                    if key is not None:
-                        padded(chunk.keys, row, None).append(key)
-                    if on_delivery is not None:
-                        padded(chunk.callbacks, row, None).append(on_delivery)
-                    if rare:
-                        chunk.append_rest(row, pairs, partition, timestamp_ms)
-                    chunk.size_bytes = size = chunk.size_bytes + size
-                    if size >= CHUNK_MAX_BYTES:
-                        del self._open[topic]
+                        buffer, wake = self._buffer_for(topic)
+                        row = buffer.append(value, key, placed, stamp, pairs, on_delivery, size)
+                    except Exception:
+                        memory.give(size - reserved_bytes)
+                        raise
+                    if buffer.size_bytes >= CHUNK_MAX_BYTES:
+                        del open_buffers[topic]
                         wake = True
-            finally:
-                lock.release()
-            if row < 0:
+                else:
+                    self._check()
+            if buffer is None:
                 return no_room(size, Record(topic, value, key, headers, partition, timestamp_ms, on_delivery))
             if wake:
                 self._wake()
-            return handle((chunk.delivery, row))
+            return handle(buffer.delivery, row)
 
-        return send
+        by_machine_code = SingleSend(
+            memory, memory.waiters, open_buffers, handle, send, largest_bytes, CHUNK_MAX_BYTES, RECORD_OVERHEAD_MAX_BYTES
+        )
+        return by_machine_code.send
 
     def put(self, handover: Handover) -> None:
         """Hand over a piece of a table, for which memory is reserved already."""
@@ -253,7 +213,7 @@ class Intake(Generic[H]):
                 return []
             self._items = []
             self._open.clear()
-        return [item.seal() if isinstance(item, Chunk) else item for item in items]
+        return [item.seal() if isinstance(item, Chunk) else item for item in items if not isinstance(item, Chunk) or item.buffer.count]
 
     def too_large(self, what: str, topic: str, size_bytes: int) -> RecordTooLarge:
         """The error for a record beyond the limits."""
@@ -269,14 +229,14 @@ class Intake(Generic[H]):
     def waiting(self) -> int:
         """Records handed over and not taken yet."""
         with self._memory.lock:
-            return sum(len(item.values) if isinstance(item, Chunk) else item.rows for item in self._items)
+            return sum(item.buffer.count if isinstance(item, Chunk) else item.rows for item in self._items)
 
     def held_bytes(self) -> int:
         """What these hold of buffer.memory. CheckFailed if a chunk is open that the machine would not take."""
         with self._memory.lock:
-            taken = [id(item) for item in self._items]
-            holds("a chunk is open that nobody takes", all(id(chunk) in taken for chunk in self._open.values()))
-            return sum(item.size_bytes if isinstance(item, Chunk) else item.reserved_bytes for item in self._items)
+            taken = [id(item.buffer) for item in self._items if isinstance(item, Chunk)]
+            holds("a buffer is open that nobody takes", all(id(buffer) in taken for buffer in self._open.values()))
+            return sum(item.buffer.size_bytes if isinstance(item, Chunk) else item.reserved_bytes for item in self._items)
 
     def close(self, error: Exception) -> None:
         """Refuse what comes from now on with `error`, and fail those who wait for memory."""
@@ -302,7 +262,7 @@ class Intake(Generic[H]):
         self._closed = self._forked = UsageError(
             "this producer belongs to another process (it was forked away); make a new one in this process"
         )
-        self._open = {}
+        self._open.clear()
 
     def check(self) -> None:
         """UsageError if closed."""
@@ -314,14 +274,21 @@ class Intake(Generic[H]):
         if self._shut is not None:
             raise UsageError(self._shut)
 
-    def _open_chunk(self, topic: str) -> Chunk:
+    def _buffer_for(self, topic: str) -> tuple[RecordBuffer, bool]:
+        """The buffer that is open for a topic, opened if need be, and if the machine has to be woken for it."""
+        if type(topic) is str and (buffer := self._open.get(topic)) is not None:
+            return buffer, False
         self._check()
         if type(topic) is not str or not topic:
             raise InvalidRecord(f"topic must be a text that is not empty, not {topic!r}")
-        chunk = self._open[topic] = Chunk(topic, self._now_ns(), self._now_ms())
-        chunk.delivery.owner = self
-        self._items.append(chunk)
-        return chunk
+        delivery = Delivery(topic)
+        delivery.owner = self
+        headers: list[Sequence[tuple[str, bytes | None]] | None] = []
+        buffer = RecordBuffer(delivery, delivery.callbacks, headers, CHUNK_MAX_BYTES)
+        self._items.append(Chunk(topic, self._now_ns(), self._now_ms(), delivery, headers, buffer))
+        self._open[topic] = buffer
+        wake, self._expected = not self._expected, True
+        return buffer, wake
 
 
 def _forked() -> None:

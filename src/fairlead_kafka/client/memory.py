@@ -6,27 +6,28 @@ from collections import deque
 from threading import Lock
 
 from fairlead_kafka.base.checks import holds, same
+from fairlead_kafka.client.single_records import ByteCounter
 from fairlead_kafka.runtime import Completion
 
 
-class MemoryPool:
+class MemoryPool(ByteCounter):
     """Counts bytes; holds none. First come, first served: nobody passes a caller who waits (Kafka's `BufferPool`).
 
-    `lock` also guards what a face does together with a reservation (see `client.intake`), so a send takes one lock, once.
+    `lock` also guards what a face does together with a reservation (see `client.intake`). A plain `send` takes bytes without it, at any
+    time, so what is free is looked at and taken by `take`, and never otherwise.
     """
 
     def __init__(self, total_bytes: int) -> None:
+        super().__init__()
         self.lock = Lock()
         self.total_bytes = total_bytes
         self.free_bytes = total_bytes
-        """To be changed under `lock` only."""
         self.waiters: deque[tuple[int, Completion]] = deque()
 
     def reserve(self, size_bytes: int) -> Completion | None:
         """Take `size_bytes`, at most `total_bytes`; None: done. Otherwise the caller is in line until the completion is done."""
         with self.lock:
-            if not self.waiters and size_bytes <= self.free_bytes:
-                self.free_bytes -= size_bytes
+            if not self.waiters and self.take(size_bytes):
                 return None
             completion = Completion()
             self.waiters.append((size_bytes, completion))
@@ -45,11 +46,9 @@ class MemoryPool:
         """Give bytes back, and grant as many waiting reservations as then fit, in their order."""
         granted = []
         with self.lock:
-            self.free_bytes += size_bytes
-            while self.waiters and self.waiters[0][0] <= self.free_bytes:
-                size, completion = self.waiters.popleft()
-                self.free_bytes -= size
-                granted.append(completion)
+            self.give(size_bytes)
+            while self.waiters and self.take(self.waiters[0][0]):
+                granted.append(self.waiters.popleft()[1])
         for completion in granted:
             completion.set_result(None)
 

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
         EncodedBatch,
         TimestampType,
     )
-    from fairlead_kafka.records.lists import columns_from_lists
+    from fairlead_kafka.records.lists import columns_from_lists, headers_from_lists
     from fairlead_kafka.records.rewrite import keep, recompress
     from fairlead_kafka.records.selection import gather
 
@@ -104,6 +104,7 @@ __all__ = [
     "restamp",
     "scan",
     "verify",
+    "headers_from_lists",
 ]
 
 _HOMES = {
@@ -150,7 +151,7 @@ _HOMES = {
         "encode_many",
     ),
     "fairlead_kafka.records.faults": ("InflatesTooFar",),
-    "fairlead_kafka.records.lists": ("columns_from_lists",),
+    "fairlead_kafka.records.lists": ("columns_from_lists", "headers_from_lists"),
     "fairlead_kafka.records.selection": ("gather",),
     "fairlead_kafka.records.headers": (
         "HEADER_SCHEMA",

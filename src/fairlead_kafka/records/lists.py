@@ -29,7 +29,7 @@ def columns_from_lists(
             raise InvalidRecord(f"{len(other)} {name} for {count} values; give one for each record")
     key_column = None if keys is None else _column_or_none("key", keys)
     timestamps = None if timestamps_ms is None else timestamps_or_none(np.array(timestamps_ms, np.int64))
-    header_columns = None if headers is None else _headers_from_lists(headers)
+    header_columns = None if headers is None else headers_from_lists(headers)
     return RecordColumns(count, key_column, _column_or_none("value", values), header_columns, timestamps)
 
 
@@ -59,7 +59,8 @@ def _column_or_none(name: str, items: Sequence[Any]) -> BinaryColumn | None:
     return None if column.valid is not None and not column.valid.any() else column
 
 
-def _headers_from_lists(headers: Sequence[Sequence[tuple[str, bytes | None]] | None]) -> HeaderColumns | None:
+def headers_from_lists(headers: Sequence[Sequence[tuple[str, bytes | None]] | None]) -> HeaderColumns | None:
+    """Headers of records gathered one by one; None if none has any. InvalidRecord for what is no pair of a str and bytes (or None)."""
     lengths: npt.NDArray[np.int64] = np.array([0 if each is None else len(each) for each in headers], np.int64)
     if not lengths.any():
         return None

@@ -1,0 +1,147 @@
+"""What a single `send` goes through: a count of bytes, columns, a handle. In machine code (`src/native/intake.h`), and in Python.
+
+The machine code runs under the GIL and gives it up nowhere between a look and what is done upon it, so a record is counted, appended and
+numbered at once, beside whoever holds a lock of Python's. The classes here are its reference implementation: oracle of the tests, and what
+serves where there is no machine code; then the lock of `client.memory.MemoryPool` guards them.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Sized
+from typing import TYPE_CHECKING, Any
+
+from fairlead_kafka.base.ids import NO_PARTITION, NO_TIMESTAMP
+from fairlead_kafka.base.kernel import native_type
+
+Column = tuple["bytes | bytearray", "bytes | bytearray", "bytes | bytearray | None"]
+"""Data, int64 offsets (one more than there are items), and bools: which are not null (None: all)."""
+Columns = tuple["Column | None", "Column | None", "bytes | bytearray | None", "bytes | bytearray | None"]
+"""Values, keys (None: all null), int32 partitions, int64 timestamps (None: none given; -1: not given)."""
+
+
+class PythonByteCounter:
+    """Counts bytes that are free."""
+
+    def __init__(self) -> None:
+        self.free_bytes = 0
+
+    def take(self, size_bytes: int) -> bool:
+        """Take bytes; False, and nothing taken, if fewer are free."""
+        if size_bytes > self.free_bytes:
+            return False
+        self.free_bytes -= size_bytes
+        return True
+
+    def give(self, size_bytes: int) -> None:
+        """Give bytes back."""
+        self.free_bytes += size_bytes
+
+
+class PythonRecordBuffer:
+    """Records of one topic, one after the other, until their columns are taken.
+
+    `callbacks` and `headers` are lists that get an item for each record, as far as any record has one. `most_bytes`: beyond this, memory
+    for data is not doubled any more.
+    """
+
+    def __init__(self, delivery: Any, callbacks: list[Any], headers: list[Any], most_bytes: int) -> None:
+        self.delivery = delivery
+        self.count = 0
+        self.size_bytes = 0
+        self._callbacks = callbacks
+        self._headers = headers
+        self._values: list[bytes | None] = []
+        self._keys: list[bytes | None] = []
+        self._partitions: list[int] = []
+        self._timestamps: list[int] = []
+        self._taken = False
+
+    def append(
+        self, value: bytes | None, key: bytes | None, partition: int, timestamp_ms: int, headers: Any, callback: Any, size_bytes: int
+    ) -> int:
+        """Append a record, -1 for no partition or timestamp; its row. ValueError once the columns were taken."""
+        self._check()
+        row = self.count
+        for given, items, filler in ((headers, self._headers, None), (callback, self._callbacks, None)):
+            if given is not None:
+                padded(items, row, filler).append(given)
+        self._values.append(value)
+        self._keys.append(key)
+        self._partitions.append(partition)
+        self._timestamps.append(timestamp_ms)
+        self.count += 1
+        self.size_bytes += size_bytes
+        return row
+
+    def take_columns(self) -> Columns:
+        """The columns; from now on nothing can be appended. ValueError the second time."""
+        self._check()
+        self._taken = True
+        partitions = array("i", self._partitions).tobytes() if max(self._partitions, default=NO_PARTITION) != NO_PARTITION else None
+        timestamps = array("q", self._timestamps).tobytes() if max(self._timestamps, default=NO_TIMESTAMP) != NO_TIMESTAMP else None
+        return _column(self._values), _column(self._keys), partitions, timestamps
+
+    def _check(self) -> None:
+        if self._taken:
+            raise ValueError("the columns of this buffer were taken")
+
+
+class PythonHandle:
+    """A row of a delivery."""
+
+    __slots__ = ("delivery", "row")
+
+    def __init__(self, delivery: Any, row: int) -> None:
+        self.delivery = delivery
+        self.row = row
+
+
+class PythonSingleSend:
+    """`send` takes a record: into the open buffer of its topic if that needs no decision, otherwise by `slow`, which can do all of it.
+
+    It needs none if the record is plain (no headers), if nobody waits for memory and there is enough, and if the buffer stays below
+    `chunk_max_bytes`. In Python that would be nothing won: everything goes by `slow`.
+    """
+
+    def __init__(
+        self,
+        pool: ByteCounter,
+        waiters: Sized,
+        open_buffers: dict[str, RecordBuffer],
+        handle: type[Handle],
+        slow: Callable[..., Any],
+        largest_bytes: int,
+        chunk_max_bytes: int,
+        overhead_bytes: int,
+    ) -> None:
+        self.send = slow
+
+
+def padded(items: list[Any], count: int, filler: Any) -> list[Any]:
+    """`items`, lengthened to `count` in place."""
+    if len(items) < count:
+        items.extend([filler] * (count - len(items)))
+    return items
+
+
+def _column(items: list[bytes | None]) -> Column | None:
+    if all(item is None for item in items):
+        return None
+    offsets = array("q", [0])
+    for item in items:
+        offsets.append(offsets[-1] + len(item or b""))
+    valid = None if None not in items else bytes(item is not None for item in items)
+    return b"".join(item or b"" for item in items), offsets.tobytes(), valid
+
+
+if TYPE_CHECKING:
+    ByteCounter = PythonByteCounter
+    RecordBuffer = PythonRecordBuffer
+    Handle = PythonHandle
+    SingleSend = PythonSingleSend
+else:
+    ByteCounter = native_type(PythonByteCounter)
+    RecordBuffer = native_type(PythonRecordBuffer)
+    Handle = native_type(PythonHandle)
+    SingleSend = native_type(PythonSingleSend)
