@@ -16,7 +16,7 @@ from fairlead_kafka.lab import isolation
 from fairlead_kafka.lab.apache_kafka import Unavailable
 from fairlead_kafka.lab.isolation import SYSTEMS, command_of, rows_of, run_client
 from fairlead_kafka.lab.peers.pressed import MODULES, Phase, Phases, Run, Task
-from fairlead_kafka.lab.peers.run import peak_memory_mb
+from fairlead_kafka.lab.peers.program import peak_memory_mb
 
 PHASES = Phases(warmup=0.1, baseline=0.2, settling=0.1, fault=0.2)
 

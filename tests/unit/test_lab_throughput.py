@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import sys
@@ -9,35 +10,50 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from fairlead_kafka.lab import experiment, throughput
 from fairlead_kafka.lab.apache_kafka import Unavailable, java
-from fairlead_kafka.lab.bounded import innermost, run_client
+from fairlead_kafka.lab.bounded import NotFinished, innermost, run_client
 from fairlead_kafka.lab.experiment import EXPERIMENTS, Row, report
 from fairlead_kafka.lab.lines import log_lines, values_of_size
-from fairlead_kafka.lab.peers.run import MODULES, Job, value_of
+from fairlead_kafka.lab.peers import sending
+from fairlead_kafka.lab.peers.program import value_of
+from fairlead_kafka.lab.peers.sending import SETTLE, Sending
+from fairlead_kafka.lab.throughput import Cell
+from fairlead_kafka.lab.whole_process import Whole
+
+MARKS = {
+    "cold_s": 2.5, "first_100000_s": 0.5, "sending_s": 2.0, "cold_acked": 500_000, "cold_cpu_s": 1.5,
+    "warm_acked": 900_000, "warm_s": 3.0, "warm_cpu_s": 1.8, "rss_mb": 182,
+}  # fmt: skip
 
 
-def _job(system: str, keyed: bool = False) -> Job:
-    return Job(system, "127.0.0.1:1", "topic", records=1000, size=100, keyed=keyed)
+def _cell(folder: Path | str = "", keyed: bool = False) -> Cell:
+    return Cell("fairlead", "127.0.0.1:1", 100, "keyed" if keyed else "unkeyed", "none", 1000, 0.0, 0.0, str(folder))
 
 
 def test_figures_are_per_second_and_per_million() -> None:
-    assert throughput.figures(_job("aiokafka"), acked=500_000, seconds=2.0, cpu_s=1.5, rss_mb=90) == {
-        "records_per_s": 250_000,
-        "mb_per_s": 25.0,
-        "cpu_s_per_million": 3.0,
+    assert throughput.figures("aiokafka", MARKS, 100) == {
         "acked": 500_000,
-        "rss_mb": 90,
+        "cold_s": 2.5,
+        "first_100000_s": 0.5,
+        "cold_records_per_s": 250_000,
+        "cold_cpu_s_per_million": 3.0,
+        "records_per_s": 300_000,
+        "mb_per_s": 30.0,
+        "cpu_s_per_million": 2.0,
+        "rss_mb": 182,
     }
-    assert throughput.figures(_job("aiokafka"), acked=0, seconds=1.0, cpu_s=1.0, rss_mb=90)["records_per_s"] == 0
+    few = {name: value for name, value in MARKS.items() if name != "first_100000_s"} | {"cold_acked": 0, "warm_acked": 0}
+    row = throughput.figures("aiokafka", few, 100)
+    assert (row["first_100000_s"], row["cold_records_per_s"], row["records_per_s"]) == (None, 0, 0)
 
 
 def test_memory_beyond_buffer_memory_is_told_of_clients_that_have_one() -> None:
-    assert throughput.figures(_job("fairlead.send"), 1, 1.0, 1.0, rss_mb=182)["rss_over_buffer_mb"] == 150, "buffer.memory is 32 MiB"
-    assert "rss_over_buffer_mb" in throughput.figures(_job("java"), 1, 1.0, 1.0, rss_mb=300)
-    assert "rss_over_buffer_mb" not in throughput.figures(_job("confluent-kafka.produce"), 1, 1.0, 1.0, rss_mb=300)
+    assert throughput.figures("fairlead.send", MARKS, 100)["rss_over_buffer_mb"] == 150, "buffer.memory is 32 MiB"
+    assert "rss_over_buffer_mb" not in throughput.figures("confluent-kafka.produce", MARKS, 100)
 
 
 def test_a_report_is_json_of_a_stable_shape() -> None:
@@ -50,13 +66,13 @@ def test_a_report_is_json_of_a_stable_shape() -> None:
 
 
 def test_every_system_has_a_script_and_every_experiment_its_module() -> None:
-    assert set(MODULES) == set(throughput.SYSTEMS) - {"java"}
+    assert set(sending.PROGRAMS) == set(throughput.SYSTEMS) - {"java"}
     assert {name: one.name for name, one in EXPERIMENTS.items()} == {name: name for name in EXPERIMENTS}
 
 
 def test_a_system_that_is_not_installed_is_skipped_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(experiment, "find_spec", lambda _: None)
-    row = throughput.run_system(_job("aiokafka"))
+    row = throughput.run_system("aiokafka", _cell(), "topic")
     assert row == {"skipped": "aiokafka is not installed; pip install 'fairlead-kafka[lab]'"}
 
 
@@ -65,14 +81,30 @@ def test_java_is_skipped_where_there_is_none(monkeypatch: pytest.MonkeyPatch) ->
         raise Unavailable("there is no java")
 
     monkeypatch.setattr(throughput, "java_command", no_java)
-    assert throughput.run_system(_job("java")) == {"skipped": "there is no java"}
-    assert throughput.run_system(_job("java", keyed=True)) == {"skipped": "kafka-producer-perf-test sends no keys"}
+    assert throughput.run_system("java", _cell(), "topic") == {"skipped": "there is no java"}
+    assert throughput.run_system("java", _cell(keyed=True), "topic") == {"skipped": "kafka-producer-perf-test sends no keys"}
 
 
-def test_a_system_that_fails_is_skipped_with_its_last_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    script = "import sys; sys.exit('first\\nno broker today')"
-    monkeypatch.setattr(throughput, "run_client", lambda _, limit_s: run_client([sys.executable, "-c", script], limit_s))
-    assert throughput.run_system(_job("raw")) == {"skipped": "failed: no broker today"}
+def test_java_says_how_fast_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = "100 records sent, 50.0 records/sec (0.1 MB/sec)\n1000 records sent, 125.5 records/sec (0.1 MB/sec), 3 ms avg latency\n"
+    monkeypatch.setattr(throughput, "java_command", lambda *_: [])
+    monkeypatch.setattr(throughput, "run_whole", lambda *_: Whole(0, said, 9.0, 0.5, 300))
+    row = throughput.run_system("java", _cell(), "topic")
+    assert (row["acked"], row["cold_s"], row["cold_records_per_s"], row["cold_cpu_s_per_million"]) == (1000, 9.0, 126, 500.0)
+    assert (row["rss_mb"], row["rss_over_buffer_mb"]) == (300, 268)
+    monkeypatch.setattr(throughput, "run_whole", lambda *_: Whole(1, "no broker today\n", 9.0, 0.5, 300))
+    assert throughput.run_system("java", _cell(), "topic") == {"skipped": "failed: no broker today"}
+
+
+def test_a_system_that_fails_or_does_not_end_is_skipped_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(throughput, "run_whole", lambda *_: Whole(1, "first\nno broker today", 9.0, 0.5, 300))
+    assert throughput.run_system("raw", _cell(), "topic") == {"skipped": "failed: first\nno broker today"}
+
+    def too_long(*_: object) -> Whole:
+        raise NotFinished("not finished within 300 s")
+
+    monkeypatch.setattr(throughput, "run_whole", too_long)
+    assert throughput.run_system("raw", _cell(), "topic") == {"skipped": "not finished within 300 s"}
 
 
 def test_a_system_that_does_not_end_is_stopped_and_skipped() -> None:
@@ -105,11 +137,12 @@ def test_a_target_that_cannot_be_had_gives_a_skipped_row_for_each_system(monkeyp
 
 def test_a_row_is_the_median_round_of_its_system(monkeypatch: pytest.MonkeyPatch) -> None:
     speeds = {"raw": iter([30, 10, 20]), "java": iter([1, 3, 2])}
-    asked: list[tuple[str, int]] = []
+    asked: list[tuple[str, str]] = []
 
-    def measured(job: Job) -> Row:
-        asked.append((job.system, job.records))
-        return {"records_per_s": next(speeds[job.system])}
+    def measured(system: str, cell: Cell, topic: str) -> Row:
+        asked.append((system, topic))
+        assert (cell.records, len(Path(cell.file).read_bytes().splitlines())) == (100_000, throughput.VALUES)
+        return {"records_per_s" if system == "raw" else "cold_records_per_s": next(speeds[system])}
 
     class NoAdmin:
         def __init__(self, config: object) -> None: ...
@@ -129,8 +162,9 @@ def test_a_row_is_the_median_round_of_its_system(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(throughput, "target", here)
     rows = throughput.run(lambda _: None, targets=["fairlead"], peers=["raw", "java"], records=100_000, rounds=3)
     what = {"target": "fairlead", "record_size": 100, "key": "unkeyed", "compression": "none"}
-    assert rows == [{"system": "raw", **what, "records_per_s": 20}, {"system": "java", **what, "records_per_s": 2}]
-    assert asked[:2] == [("raw", 100_000), ("java", 50_000)], "interleaved, each with its share of the records"
+    assert rows == [{"system": "raw", **what, "records_per_s": 20}, {"system": "java", **what, "cold_records_per_s": 2}]
+    assert [system for system, _ in asked] == ["raw", "java"] * 3, "interleaved"
+    assert len(set(asked)) == 6, "a topic for each"
 
 
 def test_profiles_have_their_cells_and_options_make_every_combination() -> None:
@@ -176,13 +210,51 @@ def test_lines_are_those_of_an_access_log() -> None:
     assert all(pattern.fullmatch(line) for line in lines)
 
 
-def test_a_job_goes_through_the_command_line_and_has_its_records() -> None:
-    job = Job(**json.loads(_job("raw", keyed=True).to_json()))
-    assert job == _job("raw", keyed=True)
-    pairs = list(job.pairs())
-    assert len(pairs) == 1000
-    assert len({key for key, _ in pairs}) == 1000
-    assert [key for key, _ in _job("raw").pairs()] == [None] * 1000
+def test_a_command_has_what_its_program_reads(tmp_path: Path) -> None:
+    cell = _cell(tmp_path, keyed=True)
+    cell.write_file()
+    *_, text = throughput._command("fairlead.send", cell, "topic", 1000)
+    job = Sending(json.loads(text))
+    assert (job.bootstrap_servers, job.topic, job.compression) == ("127.0.0.1:1", "topic", "none")
+    pairs = list(job.pairs(1500))
+    assert (len({key for key, _ in pairs}), {len(value) for _, value in pairs}) == (1500, {100})
+    assert len({value for _, value in pairs}) > 900
+    with pa.OSFile(cell.file + ".arrow") as source:
+        table = pa.ipc.open_file(source).read_all()
+    assert (table.num_rows, table["value"][0].as_py(), table["key"][1].as_py()) == (100_000, pairs[0][1], b"key-1")
+
+
+def test_a_plan_sends_the_first_records_the_rest_and_then_by_time(tmp_path: Path) -> None:
+    cell = _cell(tmp_path)
+    cell.write_file()
+    *_, text = throughput._command("fairlead.send", cell, "topic", 250_000)
+    job = Sending(json.loads(text))
+    assert [key for key, _ in job.pairs(3)] == [None] * 3
+    done: list[int] = []
+
+    def settle() -> int:
+        done.append(SETTLE)
+        return sum(done)
+
+    sending.follow(job.plan(), done.append, settle)
+    assert done == [100_000, SETTLE, 150_000, SETTLE, SETTLE, SETTLE], "no time is left for what is warm"
+    assert (job.marks["cold_acked"], job.marks["warm_acked"]) == (250_000, 0)
+    assert 0 < job.marks["first_100000_s"] <= job.marks["cold_s"]
+    few = Sending({**json.loads(text), "records": 1000, "warm_after_s": 0.05, "warm_s": 0.05})
+    asyncio.run(_followed(few))
+    assert (few.marks["cold_acked"], few.marks["warm_acked"] >= 100_000, "first_100000_s" in few.marks) == (1000, True, False)
+
+
+async def _followed(job: Sending) -> None:
+    done: list[int] = []
+
+    async def send(count: int) -> None:
+        done.append(count)
+
+    async def settle() -> int:
+        return sum(done)
+
+    await sending.follow_async(job.plan(), send, settle)
 
 
 def test_java_is_looked_for_in_java_home_first(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,8 +7,8 @@ that is not installed gives a row with `"skipped": "why"`.
 
 `targets` starts what is produced to: our own cluster in a process of its own, and Apache Kafka from Maven Central (`apache_kafka`);
 `faulty_targets` the same with brokers that can be made slow or dead. What was sent is best counted where it arrived (`held`). Three
-kinds of load: as many records as there are (`peers.run`), a rate that waits for nobody (`pacing`, `peers.paced`), and as hard as the
-client goes while a broker fails (`peers.pressed`).
+kinds of load: as fast as a client goes (`peers.sending`, `peers.reading`), a rate that waits for nobody (`pacing`, `peers.paced`), and
+as hard as the client goes while a broker fails (`peers.pressed`).
 
 Absolute figures move by a factor of two from hour to hour on small machines: compare figures of one run, and prefer CPU seconds per
 million records, which hold still.

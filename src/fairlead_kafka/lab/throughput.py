@@ -1,34 +1,43 @@
 """Records produced per second, CPU seconds per million and memory, acks=all, 12 partitions, one broker: ours beside the peers.
 
-`raw` sends batches that were built beforehand: what the broker lets through, the ceiling for any client. Each system runs in a
-process of its own, one after another within a round, so that what the machine does to one it does to all; a row is the median round.
-Values are cut from log lines, so that what is compressed compresses as text does. CPU and memory are those of the client's process
-alone, its interpreter, its libraries and the records that it is about to send included; for Java CPU includes starting the JVM.
+Each system is a fresh process that sends as a program would (`peers.sending`): `cold` is all of it, from before the process is made until
+every record is acknowledged, and the part of it from the first record on; `warm` is what it does after ten seconds. Java is Kafka's own
+producer perf tool, whose figures are cold. `raw` sends batches that were built beforehand: what the broker lets through, the ceiling for
+any client. Systems take turns within a round, so that what the machine does to one it does to all; a row is the median round. Values are
+cut from log lines, so that what is compressed compresses as text does. CPU and memory are those of the client's process alone, its
+interpreter and libraries included; for Java CPU includes starting the JVM.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import sys
-import tempfile
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+import fairlead_kafka.lab.peers.sending as sending
 from fairlead_kafka.base.config_client import CLIENT_CONFIGS
 from fairlead_kafka.base.units import MIB
 from fairlead_kafka.client import Admin, NewTopic
 from fairlead_kafka.lab.apache_kafka import Unavailable, java_command
-from fairlead_kafka.lab.bounded import NotFinished, run_client
+from fairlead_kafka.lab.bounded import NotFinished
 from fairlead_kafka.lab.experiment import Row, Status, not_installed
-from fairlead_kafka.lab.peers.run import VALUES, Job
+from fairlead_kafka.lab.lines import values_of_size
 from fairlead_kafka.lab.plotting import Bars, figure
 from fairlead_kafka.lab.targets import TARGETS, target
-from fairlead_kafka.lab.whole_process import run_whole
+from fairlead_kafka.lab.whole_process import Whole, run_whole, without_cache_ban
 
 PARTITIONS = 12
 RUN_TIMEOUT_S = 300.0
 """A system that has not finished by then is stopped, and its row says so."""
+VALUES = 1_000
+"""Different values; they go round."""
+TABLE_ROWS_MAX, TABLE_BYTES = 100_000, 10_000_000
+"""Of the tables that are sent: the application's memory, and small enough not to stand out."""
 COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
 KEYS = ("unkeyed", "keyed")
 BUFFER_MB = CLIENT_CONFIGS.parse("producer", {"bootstrap.servers": "x:1"})["buffer.memory"] / MIB
@@ -39,14 +48,17 @@ SYSTEMS: dict[str, tuple[str | None, float]] = {
     "fairlead.send.callbacks": (None, 1.0),
     "fairlead.send.handles": (None, 1.0),
     "fairlead.send_table": (None, 1.0),
+    "fairlead.async": (None, 1.0),
     "confluent-kafka.produce": ("confluent_kafka", 1.0),
     "confluent-kafka.produce.callbacks": ("confluent_kafka", 1.0),
     "confluent-kafka.produce_batch": ("confluent_kafka", 1.0),
-    "java": (None, 0.5),
-    "kafka-python": ("kafka", 0.05),
-    "aiokafka": ("aiokafka", 0.15),
+    "confluent-kafka.async": ("confluent_kafka", 0.2),
+    "java": (None, 1.0),
+    "kafka-python": ("kafka", 0.1),
+    "aiokafka": ("aiokafka", 0.2),
 }
-"""Each system with the module it needs, and its share of the records: the slow ones would take minutes for a figure no better."""
+"""Each system with the module it needs, and its share of the records when it is cold: the slow ones would take minutes for a figure no
+better."""
 
 
 @dataclass(frozen=True)
@@ -55,14 +67,18 @@ class Profile:
 
     records: int
     rounds: int
+    warm_after_s: float
+    warm_s: float
     cells: tuple[tuple[int, str, str], ...]
 
 
 PROFILES: dict[str, Profile] = {
-    "quick": Profile(1_000_000, 1, ((100, "unkeyed", "none"),)),
+    "quick": Profile(1_000_000, 1, 3.0, 2.0, ((100, "unkeyed", "none"),)),
     "full": Profile(
-        2_000_000,
+        1_000_000,
         1,
+        10.0,
+        5.0,
         (
             *((size, key, "none") for size in (10, 100, 512, 1024) for key in KEYS),
             *((512, "unkeyed", compression) for compression in COMPRESSIONS[1:]),
@@ -82,20 +98,22 @@ def run(
     compressions: Sequence[str] = (),
     rounds: int | None = None,
 ) -> list[Row]:
-    """Rows {system, target, record_size, key, compression, records_per_s, mb_per_s, cpu_s_per_million, acked, rss_mb}, or {…, skipped}.
+    """Rows {system, target, record_size, key, compression, acked, cold_s, first_100000_s, cold_records_per_s, cold_cpu_s_per_million,
+    records_per_s, mb_per_s, cpu_s_per_million, rss_mb}, what has no `cold` in it being warm; or {…, skipped}.
 
-    `rss_mb`: the client's resident memory at its peak; for clients that have a `buffer.memory`, `rss_over_buffer_mb` is what of it
-    is beyond that; both in 2**20 bytes. Sizes, keys ("keyed", "unkeyed") and compressions make every combination of those given;
-    of what is not given there is what the profile has.
+    `acked`: how many records were acknowledged while it was cold, all that it was given. `rss_mb`: the client's resident memory at its
+    peak; for clients that have a `buffer.memory`, `rss_over_buffer_mb` is what of it is beyond that; both in 2**20 bytes. Sizes, keys
+    ("keyed", "unkeyed") and compressions make every combination of those given; of what is not given there is what the profile has.
     """
     chosen = PROFILES[profile]
     rows: list[Row] = []
     for name in targets:
         status(f"starting {name}")
         try:
-            with target(name) as bootstrap_servers:
+            with target(name) as bootstrap_servers, TemporaryDirectory(prefix="fairlead-lab-") as folder:
                 for size, key, compression in cells(chosen, record_sizes, keys, compressions):
-                    cell = _Cell(name, bootstrap_servers, size, key, compression, records or chosen.records)
+                    count = records or chosen.records
+                    cell = Cell(name, bootstrap_servers, size, key, compression, count, chosen.warm_after_s, chosen.warm_s, folder)
                     rows += _measure(status, cell, rounds or chosen.rounds, peers)
         except Unavailable as error:
             rows += [{"system": system, "target": name, "skipped": str(error)} for system in peers]
@@ -118,7 +136,7 @@ def plot(rows: Sequence[Row], path: Path) -> None:
     panels = []
     for cell in dict.fromkeys((row["target"], row["key"], row["compression"]) for row in rows):
         found = {
-            (row["system"], row["record_size"]): row["records_per_s"]
+            (row["system"], row["record_size"]): row.get("records_per_s", row.get("cold_records_per_s"))
             for row in rows
             if (row["target"], row["key"], row["compression"]) == cell
         }
@@ -131,84 +149,135 @@ def plot(rows: Sequence[Row], path: Path) -> None:
 
 
 @dataclass(frozen=True)
-class _Cell:
+class Cell:
+    """What is measured: of `records` the slow systems send a share; files of values are in `folder`."""
+
     target: str
     bootstrap_servers: str
     size: int
     key: str
     compression: str
     records: int
+    warm_after_s: float
+    warm_s: float
+    folder: str
 
-    def job(self, system: str, topic: str) -> Job:
-        records = max(1000, int(self.records * SYSTEMS[system][1]))
-        return Job(system, self.bootstrap_servers, topic, records, self.size, self.key == "keyed", self.compression)
+    @property
+    def file(self) -> str:
+        """Where the values are."""
+        return str(Path(self.folder) / f"{self.size}-{self.key}")
+
+    def write_file(self) -> None:
+        """The values, one per line; and as a table, for to make one in the program would cost pandas, where that is installed."""
+        import pyarrow as pa
+
+        values = values_of_size(self.size, VALUES)
+        Path(self.file).write_bytes(b"".join(value + b"\n" for value in values))
+        rows = min(TABLE_ROWS_MAX, max(TABLE_BYTES // self.size, 1))
+        columns = {"value": pa.array((values * (rows // VALUES + 1))[:rows], pa.binary())}
+        if self.key == "keyed":
+            columns["key"] = pa.array([b"key-%d" % (row % sending.KEYS) for row in range(rows)], pa.binary())
+        table = pa.table(columns)
+        with pa.OSFile(self.file + ".arrow", "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+            writer.write_table(table)
 
 
-def _measure(status: Status, cell: _Cell, rounds: int, peers: Sequence[str]) -> list[Row]:
+def _measure(status: Status, cell: Cell, rounds: int, peers: Sequence[str]) -> list[Row]:
     measured: dict[str, list[Row]] = {system: [] for system in peers}
     what = {"target": cell.target, "record_size": cell.size, "key": cell.key, "compression": cell.compression}
+    cell.write_file()
     for number in range(rounds):
         for system in peers:
             status(f"{cell.target}, {cell.size} B, {cell.key}, {cell.compression}, round {number + 1} of {rounds}: {system}")
             topic = f"throughput-{cell.size}-{cell.key}-{cell.compression}-{number}-{system}"
             with Admin({"bootstrap.servers": cell.bootstrap_servers}) as admin:
                 admin.create_topics([NewTopic(topic, partitions=PARTITIONS)])
-            measured[system].append({"system": system, **what, **run_system(cell.job(system, topic))})
+            measured[system].append({"system": system, **what, **run_system(system, cell, topic)})
             # Deleting keeps the disk from filling, and no later system pays for this one's data.
             with Admin({"bootstrap.servers": cell.bootstrap_servers}) as admin:
                 admin.delete_topics([topic])
-    return [sorted(rows, key=lambda row: row.get("records_per_s", 0.0))[len(rows) // 2] for rows in measured.values()]
+    return [sorted(rows, key=_speed)[len(rows) // 2] for rows in measured.values()]
 
 
-def run_system(job: Job) -> Row:
+def _speed(row: Row) -> float:
+    return float(row.get("records_per_s") or row.get("cold_records_per_s") or 0.0)
+
+
+def run_system(system: str, cell: Cell, topic: str) -> Row:
     """Runs one system in a process of its own; the measured part of a row, or {"skipped": why}."""
-    missing = not_installed(SYSTEMS[job.system][0])
+    module, share = SYSTEMS[system]
+    missing = not_installed(module)
     if missing:
         return {"skipped": missing}
+    if system == "java" and cell.key == "keyed":
+        return {"skipped": "kafka-producer-perf-test sends no keys"}
+    records = max(1000, int(cell.records * share))
     try:
-        if job.system == "java":
-            return _run_java(job)
-    except Unavailable as error:
+        if system == "java":
+            return _java(cell, topic, records)
+        ran = run_whole(_command(system, cell, topic, records), RUN_TIMEOUT_S, without_cache_ban())
+    except (NotFinished, Unavailable) as error:
         return {"skipped": str(error)}
-    result = run_client([sys.executable, "-m", "fairlead_kafka.lab.peers.run", job.to_json()], RUN_TIMEOUT_S)
-    if "skipped" in result:
-        return result
-    return figures(job, result["acked"], result["seconds"], result["cpu_s"], result["rss_mb"])
+    return _failed(ran) if ran.returncode else figures(system, json.loads(ran.said.splitlines()[-1]), cell.size)
 
 
-def figures(job: Job, acked: int, seconds: float, cpu_s: float, rss_mb: int) -> Row:
-    """The measured part of a row. MB per second are 10^6 bytes of values, those of memory 2^20."""
-    row = {
-        "records_per_s": round(acked / seconds),
-        "mb_per_s": round(acked * job.size / seconds / 1e6, 1),
-        "cpu_s_per_million": round(cpu_s / max(1, acked) * 1e6, 3),
-        "acked": acked,
-        "rss_mb": rss_mb,
+def _failed(ran: Whole) -> Row:
+    return {"skipped": f"failed: {ran.said.strip()[-200:]}"}
+
+
+def _command(system: str, cell: Cell, topic: str, records: int) -> list[str]:
+    job = {
+        "system": system,
+        "bootstrap_servers": cell.bootstrap_servers,
+        "topic": topic,
+        "records": records,
+        "keyed": cell.key == "keyed",
+        "compression": cell.compression,
+        "file": cell.file,
+        "warm_after_s": cell.warm_after_s,
+        "warm_s": cell.warm_s,
+        "started_s": time.monotonic(),
     }
-    if job.system.startswith(("fairlead.", "java")):
-        row["rss_over_buffer_mb"] = round(rss_mb - BUFFER_MB)
+    return [sys.executable, sending.__file__, json.dumps(job)]
+
+
+def figures(system: str, marks: Row, size: int) -> Row:
+    """The measured part of a row. MB per second are 10^6 bytes of values, those of memory 2^20."""
+    warm_per_s = marks["warm_acked"] / marks["warm_s"]
+    row = {
+        "acked": marks["cold_acked"],
+        "cold_s": round(marks["cold_s"], 3),
+        "first_100000_s": round(marks["first_100000_s"], 3) if "first_100000_s" in marks else None,
+        "cold_records_per_s": round(marks["cold_acked"] / marks["sending_s"]),
+        "cold_cpu_s_per_million": round(marks["cold_cpu_s"] / max(1, marks["cold_acked"]) * 1e6, 3),
+        "records_per_s": round(warm_per_s),
+        "mb_per_s": round(warm_per_s * size / 1e6, 1),
+        "cpu_s_per_million": round(marks["warm_cpu_s"] / max(1, marks["warm_acked"]) * 1e6, 3),
+        "rss_mb": marks["rss_mb"],
+    }
+    if system.startswith("fairlead."):
+        row["rss_over_buffer_mb"] = round(marks["rss_mb"] - BUFFER_MB)
     return row
 
 
-def _run_java(job: Job) -> Row:
-    """Kafka's own kafka-producer-perf-test. Raises Unavailable."""
-    if job.keyed:
-        return {"skipped": "kafka-producer-perf-test sends no keys"}
-    with tempfile.NamedTemporaryFile(suffix=".txt") as values:
-        values.write(b"\n".join(job.values(VALUES)) + b"\n")
-        values.flush()
-        settings = (f"bootstrap.servers={job.bootstrap_servers}", "acks=all", f"compression.type={job.compression}")
-        command = java_command(
-            "org.apache.kafka.tools.ProducerPerformance",
-            "--topic", job.topic, "--num-records", str(job.records), "--payload-file", values.name, "--throughput", "-1",
-            "--command-property", *settings,
-        )  # fmt: skip
-        try:
-            ran = run_whole(command, RUN_TIMEOUT_S)
-        except NotFinished as error:
-            return {"skipped": str(error)}
+def _java(cell: Cell, topic: str, records: int) -> Row:
+    """Kafka's own kafka-producer-perf-test. Raises Unavailable, NotFinished."""
+    settings = (f"bootstrap.servers={cell.bootstrap_servers}", "acks=all", f"compression.type={cell.compression}")
+    command = java_command(
+        "org.apache.kafka.tools.ProducerPerformance",
+        "--topic", topic, "--num-records", str(records), "--payload-file", cell.file, "--throughput", "-1",
+        "--command-property", *settings,
+    )  # fmt: skip
+    ran = run_whole(command, RUN_TIMEOUT_S)
     found = re.findall(r"(\d+) records sent, ([\d.]+) records/sec", ran.said)
-    if ran.returncode != 0 or not found:
-        return {"skipped": f"failed: {ran.said.strip()[-200:]}"}
-    acked, per_second = int(found[-1][0]), float(found[-1][1])
-    return figures(job, acked, acked / per_second, ran.cpu_s, ran.rss_mb)
+    if ran.returncode or not found:
+        return _failed(ran)
+    acked = int(found[-1][0])
+    return {
+        "acked": acked,
+        "cold_s": round(ran.seconds, 3),
+        "cold_records_per_s": round(float(found[-1][1])),
+        "cold_cpu_s_per_million": round(ran.cpu_s / max(1, acked) * 1e6, 3),
+        "rss_mb": ran.rss_mb,
+        "rss_over_buffer_mb": round(ran.rss_mb - BUFFER_MB),
+    }

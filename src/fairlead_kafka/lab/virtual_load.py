@@ -21,7 +21,7 @@ from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.lab.held import Held, by_broker
 from fairlead_kafka.lab.paced import split_figures
 from fairlead_kafka.lab.pacing import Journal, Load
-from fairlead_kafka.lab.peers.run import value_of
+from fairlead_kafka.lab.peers.program import value_of
 from fairlead_kafka.producer import Flush, ProducerMachine
 from fairlead_kafka.runtime import Completion, VirtualHost
 from fairlead_kafka.simulation import Application, Handed, ProduceCluster

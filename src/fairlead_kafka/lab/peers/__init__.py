@@ -1,6 +1,7 @@
 """The clients that the lab compares, each as a process of its own, so that its CPU seconds and its memory are the client's alone.
 
-    run      produces so many records as fast as it can (`lab throughput`)
+    sending  produces as fast as it can, from its first line on (`lab throughput`), and reading reads (`lab consume`)
+    fresh    a program that starts, sends or reads some records, and ends (`lab first-second`)
     paced    produces at a rate, whatever becomes of the records, and tells latencies (`lab kip480`, `lab kip794`)
     pressed  produces as hard as the client goes while a broker fails (`lab isolation`)
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from fairlead_kafka.lab.bounded import tell_where_on_request
 from fairlead_kafka.lab.pacing import Journal, Load
-from fairlead_kafka.lab.peers.run import value_of
+from fairlead_kafka.lab.peers.program import value_of
 
 MODULES = {
     "fairlead": "fairlead_kafka.lab.peers.paced_ours",

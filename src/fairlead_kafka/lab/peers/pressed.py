@@ -20,7 +20,7 @@ from importlib import import_module
 from itertools import cycle
 from typing import Any
 
-from fairlead_kafka.lab.peers.run import KEYS, peak_memory_mb, value_of
+from fairlead_kafka.lab.peers.program import KEYS, peak_memory_mb, value_of
 
 MODULES = {
     "fairlead": "fairlead_kafka.lab.peers.pressed_ours",

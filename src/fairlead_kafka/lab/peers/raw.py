@@ -5,12 +5,10 @@ from __future__ import annotations
 import socket
 import struct
 import threading
+from collections.abc import Sequence
+from itertools import cycle, islice
 
-import numpy as np
-import pyarrow as pa
-
-from fairlead_kafka.lab.peers.run import Job, Stopwatch
-from fairlead_kafka.records import Compression, Slice, columns_from_arrow, encode
+from fairlead_kafka.records import Compression, Slice, columns_from_lists, encode
 from fairlead_kafka.wire import ApiKey, FrameReader, Message, decode_response, encode_request
 
 BATCH_BYTES = 16_384
@@ -20,39 +18,56 @@ PARTITIONS = 12
 VERSION = 9
 
 
-def raw(stopwatch: Stopwatch, job: Job) -> int:
-    """Sends about `job.records` records in full batches; returns how many were acknowledged."""
-    count = max(1, (BATCH_BYTES - 61) // (job.size + 10 * (1 + job.keyed)))
-    table = {"key": pa.array(job.keys(count), pa.binary()), "value": pa.array(job.values(count), pa.binary())}
-    ((columns, _),) = columns_from_arrow(pa.record_batch(table))
-    codec = Compression.named(job.compression)
-    batch = encode([Slice(columns, 0, count, None)], create_time_ms=1_700_000_000_000, compression=codec).buffer
-    batches = max(1, min(PARTITIONS, REQUEST_BYTES // len(batch)))
-    requests = [_request(job.topic, batch, first * batches % PARTITIONS, batches) for first in range(PARTITIONS)]
-    wanted = max(1, job.records // (count * batches))
-    host, _, port = job.bootstrap_servers.split(",")[0].rpartition(":")
-    window, failed = threading.Semaphore(IN_FLIGHT), np.zeros(1, np.int64)
-    with socket.create_connection((host, int(port))) as connection:
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+class Raw:
+    """One connection, with a thread that reads answers. All batches hold the same records, and are full."""
 
-        def read() -> None:
-            reader, seen = FrameReader(), 0
-            while seen < wanted:
-                for frame in reader.feed(connection.recv(1 << 18)):
-                    seen += 1
-                    answer = decode_response(ApiKey.PRODUCE, VERSION, frame)
-                    failed[0] += sum(one.error_code != 0 for entry in answer.responses for one in entry.partition_responses)
-                    window.release()
+    def __init__(self, bootstrap_servers: str, topic: str, compression: str, pairs: Sequence[tuple[bytes | None, bytes]]) -> None:
+        self._count = max(1, (BATCH_BYTES - 61) // (len(pairs[0][1]) + 10 * (1 + (pairs[0][0] is not None))))
+        rows = list(islice(cycle(pairs), self._count))
+        keys = None if pairs[0][0] is None else [key for key, _ in rows]
+        columns = columns_from_lists(keys, [value for _, value in rows])
+        codec = Compression.named(compression)
+        batch = encode([Slice(columns, 0, self._count, None)], create_time_ms=1_700_000_000_000, compression=codec).buffer
+        self._batches = max(1, min(PARTITIONS, REQUEST_BYTES // len(batch)))
+        self._requests = cycle([_request(topic, batch, first * self._batches % PARTITIONS, self._batches) for first in range(PARTITIONS)])
+        self._window = threading.Semaphore(IN_FLIGHT)
+        self._over = self._failed = 0
+        host, _, port = bootstrap_servers.split(",")[0].rpartition(":")
+        self._socket = socket.create_connection((host, int(port)))
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        threading.Thread(target=self._read, daemon=True).start()
 
-        answers = threading.Thread(target=read)
-        stopwatch.start()
-        answers.start()
-        for number in range(wanted):
-            window.acquire()
-            connection.sendall(requests[number % len(requests)])
-        answers.join()
-        stopwatch.stop()
-    return (wanted * batches - int(failed[0])) * count
+    def send(self, count: int) -> None:
+        """Send as many full requests as hold so many records, one at least."""
+        for _ in range(max(1, count // (self._count * self._batches))):
+            self._window.acquire()
+            self._socket.sendall(next(self._requests))
+
+    def settle(self) -> int:
+        """Wait for all answers; how many records were acknowledged."""
+        for _ in range(IN_FLIGHT):
+            self._window.acquire()
+        self._window.release(IN_FLIGHT)
+        return (self._over * self._batches - self._failed) * self._count
+
+    def close(self) -> None:
+        """Close the connection, which ends the thread."""
+        self._socket.close()
+
+    def _read(self) -> None:
+        reader = FrameReader()
+        while True:
+            try:
+                data = self._socket.recv(1 << 18)
+            except OSError:
+                return
+            if not data:
+                return
+            for frame in reader.feed(data):
+                answer = decode_response(ApiKey.PRODUCE, VERSION, frame)
+                self._failed += sum(one.error_code != 0 for entry in answer.responses for one in entry.partition_responses)
+                self._over += 1
+                self._window.release()
 
 
 def _request(topic: str, batch: memoryview, first: int, batches: int) -> bytes:

@@ -1,0 +1,34 @@
+"""What programs of the lab that load ours share: values, keys, and their own memory."""
+
+from __future__ import annotations
+
+import re
+import resource
+import sys
+from pathlib import Path
+
+KEYS = 3_000
+"""Different keys; they go round."""
+
+
+def value_of(size: int) -> bytes:
+    """One value: letters that do not all repeat."""
+    state, letters = 1, bytearray()
+    for _ in range(size):
+        state = (1_103_515_245 * state + 12_345) % 2**31
+        letters.append(65 + (state >> 16) % 26)
+    return bytes(letters)
+
+
+def peak_memory_mb() -> int:
+    """This process's resident memory at its peak, in 2**20 bytes.
+
+    By Linux's own account: what `getrusage` calls the peak begins with that of the process this one was started from.
+    """
+    try:
+        found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    except OSError:
+        found = None
+    if found is not None:
+        return int(found[1]) // 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // (1 << 20 if sys.platform == "darwin" else 1 << 10)
