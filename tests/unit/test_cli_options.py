@@ -7,8 +7,10 @@ import inspect
 import random
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 from rich.console import Console
 
 from fairlead_kafka.base.errors import ConfigError
@@ -162,3 +164,13 @@ def test_the_list_of_commands_says_what_each_says_of_itself(name: str) -> None:
     command = getattr(importlib.import_module(f"fairlead_kafka.cli.{module}"), attribute)
     own = command.info.help if attribute == "app" else inspect.getdoc(command)
     assert " ".join(own.split("\n\n")[0].split()) == text
+
+
+def test_what_help_says_of_a_command_fits_into_its_line() -> None:
+    places = {name: place for name, (place, _) in COMMANDS.items() if place.endswith(":app")}
+    for place in places.values():
+        module, _, attribute = place.partition(":")
+        group: Any = typer.main.get_command(getattr(importlib.import_module(f"fairlead_kafka.cli.{module}"), attribute))
+        for name, command in group.commands.items():
+            assert not command.get_short_help_str(80 - 6 - max(map(len, group.commands))).endswith("..."), f"{module} {name}"
+    assert max(len(text) for _, text in COMMANDS.values()) <= 80 - 6 - max(map(len, COMMANDS))

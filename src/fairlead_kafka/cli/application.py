@@ -1,6 +1,7 @@
 """The application: commands put together, and errors as lines.
 
-Only the command that is called is imported: `pipeline check` answers in less time than it takes to load a client.
+Only the command that is called is imported: `pipeline check` answers in less time than it takes to load a client. Help is plain text, for
+rich, which would draw it in boxes, takes longer to load than Python itself and all of the rest.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 import typer
-from rich.markup import escape
 
 import fairlead_kafka
 from fairlead_kafka.base.errors import FairleadError, ItemsFailed
@@ -26,24 +26,22 @@ class Command(NamedTuple):
 
 
 COMMANDS: Mapping[str, Command] = {
-    "up": Command("cluster:up", "Start an embedded cluster and serve any Kafka client until Ctrl-C."),
-    "produce": Command("records:produce", "Send each line of standard input as a record, until its end or Ctrl-C."),
-    "consume": Command(
-        "records:consume", "Print the value of each record, one a line, until Ctrl-C; with --key-separator the key before it."
-    ),
+    "up": Command("cluster:up", "Start an embedded cluster and serve it until Ctrl-C."),
+    "produce": Command("records:produce", "Send each line of standard input as a record."),
+    "consume": Command("records:consume", "Print the value of each record, one a line, until Ctrl-C."),
     "topics": Command("topics:app", "Create, list, describe and delete topics."),
     "groups": Command("groups:app", "List, describe, reset and delete consumer groups."),
     "skew": Command(
         "skew_command:skew",
-        "Show how a topic's bytes, batches and keys are spread, and what other policies, batch.size and linger.ms would have done.",
+        "Show how a topic's bytes, batches and keys are spread.",
     ),
-    "pipeline": Command("pipeline:app", "Spark pipelines over topics: write one, check it in a second, run it, watch it."),
-    "demo": Command("demo_command:demo", "Access-log lines through producer, cluster, Spark and back, every record accounted for."),
-    "perf": Command("perf:app", "Load, with the options and output of Kafka's own performance tools."),
-    "lab": Command("lab:app", "Experiments: every claim about speed, to be run again beside the peers."),
+    "pipeline": Command("pipeline:app", "Spark pipelines over topics: write, check, run, watch one."),
+    "demo": Command("demo_command:demo", "Log lines through producer, cluster, Spark and back."),
+    "perf": Command("perf:app", "Load, as Kafka's own performance tools have it."),
+    "lab": Command("lab:app", "Experiments: every claim about speed, beside the peers."),
     "simulate": Command(
         "simulate:simulate",
-        "Run real machines in virtual time against a network and brokers that fail by seed, and compare what they did with a model.",
+        "Run real machines in virtual time on a network that fails.",
     ),
 }
 
@@ -57,6 +55,7 @@ def _application(arguments: list[str]) -> typer.Typer:
         name="fairlead",
         no_args_is_help=True,
         add_completion=False,
+        rich_markup_mode=None,
         help="A Kafka client and an embedded Kafka cluster: start one, fill it, read it, measure it.",
     )
     app.callback(invoke_without_command=True)(_root)
@@ -112,6 +111,8 @@ def invoke(arguments: list[str]) -> int:
 
 
 def _say(kind: str, text: str) -> None:
+    from rich.markup import escape
+
     errors.print(f"[red]{kind}[/]: {escape(text)}", soft_wrap=True)
 
 
@@ -120,6 +121,6 @@ def _say_wrong_command_line(error: Exception) -> None:
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "fairlead"
     if "\n" in text:
-        errors.print(escape(text))  # the help of a group that was called without a command
+        errors.print(text, markup=False)  # the help of a group that was called without a command
     elif text:
         _say(path, f"{text.rstrip('.')}; see `{path} --help`")

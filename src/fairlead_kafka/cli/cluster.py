@@ -24,7 +24,10 @@ def up(
         list[str] | None, typer.Option("--property", "-X", metavar="KEY=VALUE", help="A broker config; may be repeated.")
     ] = None,
 ) -> None:
-    """Start an embedded cluster and serve any Kafka client until Ctrl-C."""
+    """Start an embedded cluster and serve it until Ctrl-C.
+
+    Any Kafka client may use it.
+    """
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())

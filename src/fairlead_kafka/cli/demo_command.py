@@ -15,7 +15,10 @@ def demo(
     rows: Annotated[int, typer.Option(min=1, help="Lines to generate when there is no --input.")] = 100_000,
     json_file: JsonFile = None,
 ) -> None:
-    """Access-log lines through producer, cluster, Spark and back, every record accounted for."""
+    """Log lines through producer, cluster, Spark and back.
+
+    Every record accounted for.
+    """
     from fairlead_kafka.cli.demo.report import print_report
     from fairlead_kafka.cli.demo.run import run_demo
 

@@ -54,7 +54,10 @@ def describe(
     bootstrap_servers: BootstrapServers = DEFAULT_BOOTSTRAP_SERVERS,
     properties: ClientProperties = None,
 ) -> None:
-    """Show how far groups have come in each partition, how far they are behind its end, and who reads it."""
+    """Show where groups are in each partition, and who reads it.
+
+    How far they have come, and how far they are behind its end.
+    """
     with open_admin(client_settings(bootstrap_servers, properties)) as admin:
         report = _describe(admin, groups or sorted(admin.list_groups()))
     if json_file != "-":
@@ -91,7 +94,10 @@ def reset_offsets(
     bootstrap_servers: BootstrapServers = DEFAULT_BOOTSTRAP_SERVERS,
     properties: ClientProperties = None,
 ) -> None:
-    """Set where a group without members goes on reading; shows the new offsets, and sets them with --execute."""
+    """Set where a group without members goes on reading.
+
+    Shows the new offsets, and sets them with --execute.
+    """
     target = Target.parse(to_earliest, to_latest, to_current, to_offset, shift_by, to_datetime, by_duration)
     if bool(topic) == all_topics:
         raise UsageError("say which topics: either --topic, or --all-topics")
@@ -130,7 +136,7 @@ def delete(
     bootstrap_servers: BootstrapServers = DEFAULT_BOOTSTRAP_SERVERS,
     properties: ClientProperties = None,
 ) -> None:
-    """Delete groups with their offsets, or the offsets of some topics alone."""
+    """Delete groups, or their offsets of some topics alone."""
     failed: ItemsFailed | None = None
     with open_admin(client_settings(bootstrap_servers, properties)) as admin:
         if topic:

@@ -18,7 +18,7 @@ from fairlead_kafka.cli.lab_transcript import transcript
 from fairlead_kafka.cli.terminal import output
 from fairlead_kafka.lab.experiment import EXPERIMENTS, TRIALS
 
-app = typer.Typer(no_args_is_help=True, help="Experiments: every claim about speed, to be run again beside the peers.")
+app = typer.Typer(no_args_is_help=True, help="Experiments: every claim about speed, beside the peers.")
 
 
 @app.command(name="list")
@@ -45,7 +45,10 @@ def first_second(
     json_file: JsonFile = None,
     plot_file: PlotFile = None,
 ) -> None:
-    """A program that starts, sends or reads, and ends: what it takes from the interpreter's start, beside the peers."""
+    """What a program takes that starts, sends or reads, and ends.
+
+    From the interpreter's start, beside the peers.
+    """
     from fairlead_kafka.lab.first_second import SYSTEMS
     from fairlead_kafka.lab.targets import TARGETS
 
@@ -143,7 +146,7 @@ def isolation(
     json_file: JsonFile = None,
     plot_file: PlotFile = None,
 ) -> None:
-    """One broker of three goes slow or dies: what the other two still get."""
+    """What two brokers still get while the third is slow or dead."""
     from fairlead_kafka.lab.isolation import FAULTS, LOADS, SYSTEMS
     from fairlead_kafka.lab.targets import TARGETS
 
@@ -173,7 +176,10 @@ def batching(
     json_file: JsonFile = None,
     plot_file: PlotFile = None,
 ) -> None:
-    """What batch.size, linger.ms, compression and the limits do to the same records."""
+    """What batch.size, linger.ms, compression and the limits do.
+
+    All to the same records.
+    """
     from fairlead_kafka.lab.batching import CODECS
     from fairlead_kafka.lab.targets import TARGETS
 

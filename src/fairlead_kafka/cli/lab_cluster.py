@@ -26,7 +26,10 @@ def kip578(
     json_file: JsonFile = None,
     plot_file: PlotFile = None,
 ) -> None:
-    """What many partitions cost: throughput, creation, deletion, restart, failover (KIP-578)."""
+    """What many partitions cost (KIP-578).
+
+    Throughput, creation, deletion, restart, failover.
+    """
     from fairlead_kafka.lab.kip578 import EXPERIMENTS
     from fairlead_kafka.lab.kip578_load import GENERATORS
     from fairlead_kafka.lab.kip578_targets import HOSTINGS
@@ -50,7 +53,10 @@ def replication(
     scenario: Annotated[list[int] | None, typer.Option(help="1, 2 or 3; may be repeated; default: all.")] = None,
     json_file: JsonFile = None,
 ) -> None:
-    """What replication does when brokers fail: the partition, a producer and a consumer, step by step."""
+    """What replication does when brokers fail, step by step.
+
+    The partition, a producer and a consumer.
+    """
     from fairlead_kafka.lab.experiment import report
     from fairlead_kafka.lab.replication import SCENARIOS, run, text
 

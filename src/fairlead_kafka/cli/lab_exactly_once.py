@@ -19,7 +19,10 @@ def exactly_once(
     seed: Annotated[int, typer.Option(help="Draws who is killed, and where.")] = 1,
     json_file: JsonFile = None,
 ) -> None:
-    """`kill -9` on a streaming query at every step of an exactly-once write; fails if a row is lost, or there twice."""
+    """`kill -9` on a query at every step of an exactly-once write.
+
+    Fails if a row is lost, or there twice.
+    """
     from fairlead_kafka.lab.exactly_once import ENGINES, run
     from fairlead_kafka.lab.experiment import report
     from fairlead_kafka.lab.targets import TARGETS

@@ -16,7 +16,10 @@ def killstorm(
     seed: Annotated[int, typer.Option(help="Draws who is killed, and when.")] = 1,
     json_file: JsonFile = None,
 ) -> None:
-    """`kill -9` over and over on brokers under load; fails if a record that was acknowledged is lost, or there twice."""
+    """`kill -9` over and over on brokers under load.
+
+    Fails if a record that was acknowledged is lost, or there twice.
+    """
     from fairlead_kafka.lab.experiment import report
     from fairlead_kafka.lab.killstorm import SYSTEMS, run
 

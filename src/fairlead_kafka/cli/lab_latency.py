@@ -55,7 +55,10 @@ def kip794(
     json_file: JsonFile = None,
     plot_file: PlotFile = None,
 ) -> None:
-    """One broker of three is slow: how late records are, and how evenly spread (KIP-794)."""
+    """One broker of three is slow: how late records are (KIP-794).
+
+    And how evenly they are spread.
+    """
     from fairlead_kafka.lab.faulty_targets import FAULTS
     from fairlead_kafka.lab.kip794_cases import POLICIES
     from fairlead_kafka.lab.targets import TARGETS
@@ -97,7 +100,10 @@ def kip480(
     json_file: JsonFile = None,
     plot_file: PlotFile = None,
 ) -> None:
-    """Latency by partitions, rate and linger: round robin, sticky and late (KIP-480)."""
+    """Latency: round robin, sticky and late (KIP-480).
+
+    By partitions, rate and linger.
+    """
     from fairlead_kafka.lab.kip480 import POLICIES
     from fairlead_kafka.lab.targets import TARGETS
 

@@ -20,7 +20,10 @@ def soak(
     json_file: JsonFile = None,
     plot_file: PlotFile = None,
 ) -> None:
-    """Three brokers, every kind of load, a kill a minute: memory, descriptors, threads, disk, throughput; fails if anything was lost."""
+    """Three brokers, every kind of load, a kill a minute.
+
+    Memory, descriptors, threads, disk, throughput; fails if anything was lost.
+    """
     from fairlead_kafka.lab.soak import sound
 
     if not sound(run_experiment("soak", json_file, plot_file, minutes=minutes, rate=rate, kills=kills)):

@@ -26,7 +26,10 @@ def spark(
     json_file: JsonFile = None,
     plot_file: PlotFile = None,
 ) -> None:
-    """Rows per second through Spark, and a stream's latency, beside Spark's own Kafka connector."""
+    """Rows per second through Spark, and a stream's latency.
+
+    Beside Spark's own Kafka connector.
+    """
     from fairlead_kafka.lab.spark import JOBS
     from fairlead_kafka.lab.spark_systems import SYSTEMS
     from fairlead_kafka.lab.targets import TARGETS
@@ -55,7 +58,10 @@ def bounded(
     worker_limit_mb: Annotated[int, typer.Option(min=100, help="Memory of each Python process, 2**20 bytes.")] = 600,
     json_file: JsonFile = None,
 ) -> None:
-    """Gigabytes through Spark's read and write with little memory; fails if anything is lost or changed."""
+    """Gigabytes through Spark's read and write with little memory.
+
+    Fails if anything is lost or changed.
+    """
     from fairlead_kafka.lab.experiment import report
     from fairlead_kafka.lab.spark_bounded import run
     from fairlead_kafka.lab.targets import TARGETS

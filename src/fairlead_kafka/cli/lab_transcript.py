@@ -22,7 +22,10 @@ def transcript(
     ] = False,
     json_file: JsonFile = None,
 ) -> None:
-    """The same requests to Apache Kafka and to our cluster, answers compared field by field; fails if a difference is unexplained."""
+    """The same requests to Apache Kafka and to ours, compared.
+
+    Field by field; fails if a difference is unexplained.
+    """
     from fairlead_kafka.lab.apache_kafka import Unavailable
     from fairlead_kafka.lab.transcript import run_replicated, run_transcript
 

@@ -8,6 +8,6 @@ from fairlead_kafka.cli.perf_consume import consume
 from fairlead_kafka.cli.perf_options import SeveralValuesCommand
 from fairlead_kafka.cli.perf_produce import produce
 
-app = typer.Typer(no_args_is_help=True, help="Load, with the options and output of Kafka's own performance tools.")
+app = typer.Typer(no_args_is_help=True, help="Load, as Kafka's own performance tools have it.")
 app.command("produce", cls=SeveralValuesCommand)(produce)
 app.command("consume", cls=SeveralValuesCommand)(consume)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fairlead_kafka.spark.pipelines.project import Project
     from fairlead_kafka.spark.pipelines.running import Runner, RunResult, Where
 
-app = typer.Typer(no_args_is_help=True, help="Spark pipelines over topics: write one, check it in a second, run it, watch it.")
+app = typer.Typer(no_args_is_help=True, help="Spark pipelines over topics: write, check, run, watch one.")
 
 SAMPLE_LINES = 2_000
 ProjectPath = Annotated[Path, typer.Argument(metavar="PROJECT", help="A project's folder, or its spark-pipeline.yml.")]
@@ -48,7 +48,10 @@ def init(
     ] = DEFAULT_BOOTSTRAP_SERVERS,
     sample: Annotated[bool, typer.Option("--sample/--no-sample", help="Make the topics and fill an empty one with lines to try.")] = True,
 ) -> None:
-    """Write a project that runs: an access log, parsed, judged and summed up by host and hour."""
+    """Write a project that runs.
+
+    An access log, parsed, judged and summed up by host and hour.
+    """
     from fairlead_kafka.spark.pipelines.template import write_project
 
     for file in write_project(folder, folder.absolute().name, bootstrap_servers):
@@ -66,7 +69,10 @@ def check(
     configuration: Configuration = None,
     json_file: JsonFile = None,
 ) -> None:
-    """Name the mistakes in a project, with file, line and what to do, without starting Spark. Exit code 1 if there is an error."""
+    """Name the mistakes in a project, without starting Spark.
+
+    With file, line and what to do. Exit code 1 if there is an error.
+    """
     started_s = time.perf_counter()
     project, definitions, findings = _checked(path, _overrides(bootstrap_servers, configuration), ask=cluster)
     seconds = time.perf_counter() - started_s
@@ -93,7 +99,10 @@ def run(
     unchecked: Unchecked = False,
     json_file: JsonFile = None,
 ) -> None:
-    """Run a pipeline once: every flow reads what is there now, from where it stopped last time. Exit code 1 if one fails."""
+    """Run a pipeline once.
+
+    Every flow reads what is there now, from where it stopped last time. Exit code 1 if one fails.
+    """
     from fairlead_kafka.spark.pipelines.running import Refresh
 
     if full_refresh_all and (full_refresh or refresh):
@@ -120,7 +129,10 @@ def watch(
     unchecked: Unchecked = False,
     json_file: JsonFile = None,
 ) -> None:
-    """Run a pipeline again and again in one Spark, showing what each flow has done so far, until Ctrl-C."""
+    """Run a pipeline again and again in one Spark, until Ctrl-C.
+
+    Shows what each flow has done so far.
+    """
     overrides = _overrides(bootstrap_servers, configuration)
     project, definitions = _runnable(path, overrides, unchecked)
     so_far: RunResult | None = None

@@ -39,7 +39,10 @@ def produce(
     bootstrap_servers: BootstrapServers = DEFAULT_BOOTSTRAP_SERVERS,
     properties: ClientProperties = None,
 ) -> None:
-    """Send each line of standard input as a record, until its end or Ctrl-C."""
+    """Send each line of standard input as a record.
+
+    Until its end or Ctrl-C.
+    """
     separator = _separator(key_separator)
     failed: list[Exception] = []
 
@@ -106,7 +109,10 @@ def consume(
     bootstrap_servers: BootstrapServers = DEFAULT_BOOTSTRAP_SERVERS,
     properties: ClientProperties = None,
 ) -> None:
-    """Print the value of each record, one a line, until Ctrl-C; with --key-separator the key before it."""
+    """Print the value of each record, one a line, until Ctrl-C.
+
+    With --key-separator the key before it.
+    """
     separator = _separator(key_separator)
     settings = client_settings(bootstrap_servers, properties)
     if group is not None:

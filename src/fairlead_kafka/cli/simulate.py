@@ -23,7 +23,9 @@ def simulate(
     canaries: Annotated[bool, typer.Option(help="Also plant bugs, each of which has to be noticed.")] = True,
     json_file: JsonFile = None,
 ) -> None:
-    """Run real machines in virtual time against a network and brokers that fail by seed, and compare what they did with a model.
+    """Run real machines in virtual time on a network that fails.
+
+    Brokers and network fail by seed; what machines did is compared with a model.
 
     A violation is printed with its seed, its fault plan and the command that replays it. Exit code 1 if there is one, or if a planted bug
     went unnoticed. A single seed is a replay: no bugs are planted then.

@@ -48,7 +48,10 @@ def skew(
     bootstrap_servers: BootstrapServers = DEFAULT_BOOTSTRAP_SERVERS,
     properties: ClientProperties = None,
 ) -> None:
-    """Show how a topic's bytes, batches and keys are spread, and what other policies, batch.size and linger.ms would have done."""
+    """Show how a topic's bytes, batches and keys are spread.
+
+    And what other policies, batch.size and linger.ms would have done.
+    """
     from fairlead_kafka.cli.lab_options import chosen_all
     from fairlead_kafka.cli.skew.picture import draw
     from fairlead_kafka.cli.skew.replay import POLICIES

@@ -1,4 +1,7 @@
-"""What all commands share: consoles, progress, JSON reports, `key=value` settings, and the options every client command has."""
+"""What all commands share: consoles, progress, JSON reports, `key=value` settings, and the options every client command has.
+
+rich takes as long to load as all the rest, so it is loaded with the first line that is printed.
+"""
 
 from __future__ import annotations
 
@@ -6,32 +9,45 @@ import json
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, cast
 
 import typer
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from fairlead_kafka.base.errors import ConfigError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
 
 UNBOUNDED_WIDTH = 100_000
 """Columns where there is no terminal: what is written to a file or a pipe is never cut or wrapped."""
 
 
-class _Console(Console):
-    def on_broken_pipe(self) -> NoReturn:
-        raise BrokenPipeError  # `main` knows what to do; rich would end the process with exit code 1
+class _FirstUse:
+    """A console that is made when it is first used."""
+
+    def __init__(self, stderr: bool) -> None:
+        self._stderr = stderr
+
+    @cached_property
+    def _console(self) -> Console:
+        from rich.console import Console
+
+        class UntilBroken(Console):
+            def on_broken_pipe(self) -> NoReturn:
+                raise BrokenPipeError  # `main` knows what to do; rich would end the process with exit code 1
+
+        terminal = (sys.stderr if self._stderr else sys.stdout).isatty()
+        return UntilBroken(stderr=self._stderr, highlight=False, width=None if terminal else UNBOUNDED_WIDTH)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._console, name)
 
 
-def _console(stderr: bool) -> Console:
-    terminal = (sys.stderr if stderr else sys.stdout).isatty()
-    return _Console(stderr=stderr, highlight=False, width=None if terminal else UNBOUNDED_WIDTH)
-
-
-output = _console(stderr=False)
-errors = _console(stderr=True)
+output = cast("Console", _FirstUse(stderr=False))
+errors = cast("Console", _FirstUse(stderr=True))
 
 
 def _check_json_file(target: str | None) -> str | None:
@@ -116,6 +132,8 @@ def counted(records: int) -> str:
 
 def rows_table(rows: list[dict[str, Any]]) -> Table:
     """A table of flat rows, a column for each key in order of appearance; numbers to the right."""
+    from rich.table import Table
+
     table = Table(box=None, pad_edge=False)
     for column in dict.fromkeys(key for row in rows for key in row):
         text = any(isinstance(row.get(column), str) for row in rows)
@@ -126,6 +144,8 @@ def rows_table(rows: list[dict[str, Any]]) -> Table:
 
 
 def _shown(value: Any) -> str:
+    from rich.markup import escape
+
     if value is None:
         return ""
     if isinstance(value, int) and not isinstance(value, bool):
@@ -136,6 +156,8 @@ def _shown(value: Any) -> str:
 @contextmanager
 def progress(text: str) -> Iterator[Any]:
     """Shows what is going on, on standard error; call the value with a new text. Plain lines where there is no terminal."""
+    from rich.markup import escape
+
     if errors.is_terminal:
         with errors.status(escape(text)) as status:
             yield lambda text: status.update(escape(text))

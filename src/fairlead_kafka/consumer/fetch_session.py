@@ -81,12 +81,12 @@ class FetchSession:
 
     def _changes(self, wanted: Mapping[TopicPartition, Asked]) -> tuple[list[TopicPartition], list[tuple[TopicPartition, UUID]]]:
         known = self.asked
-        named = [partition for partition, now in wanted.items() if partition not in known or known[partition][:3] != now[:3]]
-        forgotten = [
-            (partition, before.topic_id)
-            for partition, before in known.items()
-            if partition not in wanted or wanted[partition].topic_id != before.topic_id
-        ]
+        pairs = ((partition, known.get(partition), now) for partition, now in wanted.items())
+        changed = [pair for pair in pairs if pair[1] is not pair[2]]
+        named = [partition for partition, before, now in changed if before is None or before[:3] != now[:3]]
+        forgotten = [(partition, before.topic_id) for partition, before, now in changed if before and before.topic_id != now.topic_id]
+        if len(known) + sum(before is None for _, before, _ in changed) > len(wanted):
+            forgotten += [(partition, before.topic_id) for partition, before in known.items() if partition not in wanted]
         return named, forgotten
 
     def answered(self, session_id: int) -> None:

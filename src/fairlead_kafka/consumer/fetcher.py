@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from uuid import UUID
 
 from fairlead_kafka.base.checks import holds, same
 from fairlead_kafka.base.codes import ErrorCode, policy
@@ -100,6 +101,8 @@ class Fetcher:
         if self._grouped_version != metadata.version:
             self._grouped_version = metadata.version
             self._by_node = {}
+            for state in self._line.values():
+                state.asked = None
             for partition, node_id in self._nodes_of(self._line).items():
                 self._by_node.setdefault(node_id, {})[partition] = self._line[partition]
         for node_id, line in self._by_node.items():
@@ -181,12 +184,7 @@ class Fetcher:
                 ids[name] = NO_TOPIC_ID if topic is None else topic.topic_id
         if NO_TOPIC_ID in ids.values():
             version = min(version, LAST_VERSION_WITH_NAMES)
-        wanted = {
-            state.partition: Asked(
-                ids[state.partition.topic], metadata.leader_epoch(*state.partition), state.position, state.generation, state.last_epoch
-            )
-            for state in states
-        }
+        wanted = {state.partition: self._asked(state, ids[state.partition.topic]) for state in states}
         turn = self._sessions.setdefault(node_id, FetchSession()).begin(wanted, version > LAST_VERSION_WITH_NAMES)
         topics: dict[str, Message] = {}
         for partition in turn.named:
@@ -209,7 +207,16 @@ class Fetcher:
         )
         self._under_way.add(node_id)
         self.requests += 1
-        self._network.send(node_id, ApiKey.FETCH, message, self._on_answer(node_id), timeout_ms=self._timeout_ms, version=version)
+        names = {topic_id: name for name, topic_id in ids.items()}
+        self._network.send(node_id, ApiKey.FETCH, message, self._on_answer(node_id, names), timeout_ms=self._timeout_ms, version=version)
+
+    def _asked(self, state: PartitionState, topic_id: UUID) -> Asked:
+        """What to ask of a partition: the same object as last time if nothing changed, for most have not moved since."""
+        asked = state.asked
+        if asked is None or (asked.position, asked.generation, asked.last_epoch) != (state.position, state.generation, state.last_epoch):
+            epoch = self._network.metadata.leader_epoch(*state.partition)
+            asked = state.asked = Asked(topic_id, epoch, state.position, state.generation, state.last_epoch)
+        return asked
 
     def _ask(self, number: int, asked: Asked) -> Message:
         return Message(
@@ -221,13 +228,13 @@ class Fetcher:
             partition_max_bytes=self._partition_max_bytes,
         )
 
-    def _on_answer(self, node_id: int) -> Callable[[Message | None, Exception | None], None]:
+    def _on_answer(self, node_id: int, names: dict[UUID, str]) -> Callable[[Message | None, Exception | None], None]:
         session = self._sessions[node_id]
 
         def on_answer(response: Message | None, error: Exception | None) -> None:
             self._under_way.remove(node_id)
             if error is None and response is not None and not response.error_code:
-                self._read(node_id, session, response)
+                self._read(node_id, session, names, response)
                 session.answered(response.session_id)
                 return
             code = ErrorCode.NONE if response is None else response.error_code
@@ -254,10 +261,9 @@ class Fetcher:
             else:
                 self.back_off(state)
 
-    def _read(self, node_id: int, session: FetchSession, response: Message) -> None:
+    def _read(self, node_id: int, session: FetchSession, names: dict[UUID, str], response: Message) -> None:
         if response.node_endpoints:  # KIP-951: the addresses of the leaders that this answer names
             self._network.metadata.saw_nodes(Node(node.node_id, node.host, node.port, node.rack) for node in response.node_endpoints)
-        names = {asked.topic_id: partition.topic for partition, asked in session.asked.items()}
         filled = sum(1 for topic in response.responses for part in topic.partitions if part.records)
         for topic in response.responses:
             name = topic.topic or names.get(topic.topic_id, "")

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from fairlead_kafka.base.ids import NO_LEADER, NO_LEADER_EPOCH, NO_OFFSET, TopicPartition
 from fairlead_kafka.base.units import ms_to_ns
+from fairlead_kafka.consumer.fetch_session import Asked
 from fairlead_kafka.consumer.operations import NO_END
 from fairlead_kafka.core.group_offsets import Position
 from fairlead_kafka.core.metadata import Metadata
@@ -118,6 +119,8 @@ class PartitionState:
     read_replica: int = NO_LEADER
     """The broker that the leader prefers it to be read at; NO_LEADER: the leader itself."""
     replica_until_ns: int = 0
+    asked: Asked | None = None
+    """What a fetch asked of it last; the fetcher's own."""
     retry_at_ns: int = 0
     failures: int = 0
     missing_since_ns: int | None = None
