@@ -49,8 +49,10 @@ typedef struct {
     long long partition, timestamp_ms, size;
 } SingleRecord;
 
-/* Appends a record. Its row; -1 with an error set, and nothing done. */
-long long append_record(RecordBuffer *buffer, const SingleRecord *record);
+/* Appends a record, and takes its size from the pool (NULL: it was taken before). Its row; NO_ROOM if the pool has too little, FAILED with
+ * an error set, and nothing done then. */
+enum { NO_ROOM = -1, FAILED = -2 };
+long long append_record(RecordBuffer *buffer, const SingleRecord *record, ByteCounter *pool);
 /* Adds types to a module; false with an error set. */
 bool add_record_buffer(PyObject *module);
 bool add_single_send(PyObject *module);
@@ -84,11 +86,10 @@ static inline void free_instance(PyObject *self) {
     Py_DecRef((PyObject *)type);
 }
 
-/* Makes a type and adds it to a module. */
-static inline PyTypeObject *add_type(PyObject *module, const char *name, PyType_Spec *spec) {
-    PyObject *type = PyType_FromSpec(spec);
-    if (type && PyModule_AddObjectRef(module, name, type) < 0) return NULL;
-    return (PyTypeObject *)type;
+/* Makes a type, unless the module was loaded before, and adds it to the module. */
+static inline bool add_type(PyObject *module, const char *name, PyType_Spec *spec, PyTypeObject **type) {
+    if (!*type) *type = (PyTypeObject *)PyType_FromSpec(spec);
+    return *type && PyModule_AddObjectRef(module, name, (PyObject *)*type) == 0;
 }
 
 #endif

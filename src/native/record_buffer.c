@@ -4,7 +4,7 @@
 
 #include "intake.h"
 
-enum { FIRST_ROWS = 16, FIRST_BYTES = 1024, OBJECTS = 3 };
+enum { FIRST_ROWS = 4, FIRST_BYTES = 128, OBJECTS = 3 };
 
 PyTypeObject *byte_counter_type, *record_buffer_type;
 
@@ -63,14 +63,15 @@ static bool room_for_row(RecordBuffer *buffer) {
 }
 
 /* The column begins, with a null for each record before. */
-static bool begin_column(RecordBuffer *buffer, Column *column) {
-    PyObject *arrays[] = {new_array(FIRST_BYTES), new_array(8 * (buffer->room + 1)), new_array(buffer->room)};
+static bool begin_column(RecordBuffer *buffer, Column *column, long long bytes) {
+    long long room = bytes > FIRST_BYTES / 2 ? 2 * bytes : FIRST_BYTES;
+    PyObject *arrays[] = {new_array(room), new_array(8 * (buffer->room + 1)), new_array(buffer->room)};
     if (!arrays[0] || !arrays[1] || !arrays[2]) {
         release(arrays, 3);
         return false;
     }
     column->data = arrays[0], column->offsets = arrays[1], column->valid = arrays[2];
-    column->room_bytes = FIRST_BYTES;
+    column->room_bytes = room;
     column->nulls = buffer->count;
     memset(PyByteArray_AsString(column->offsets), 0, (size_t)(8 * (buffer->count + 1)));
     memset(PyByteArray_AsString(column->valid), 0, (size_t)buffer->count);
@@ -80,7 +81,7 @@ static bool begin_column(RecordBuffer *buffer, Column *column) {
 /* Room for an item in the column; a column that has had nothing but None does without. */
 static bool room_for_item(RecordBuffer *buffer, Column *column, PyObject *item) {
     if (is_none(item)) return true;
-    if (!column->data && !begin_column(buffer, column)) return false;
+    if (!column->data) return begin_column(buffer, column, PyBytes_Size(item));
     long long needed = column->bytes + PyBytes_Size(item), room = column->room_bytes;
     if (needed <= room) return true;
     room = 2 * room < buffer->most_bytes ? 2 * room : buffer->most_bytes;
@@ -119,23 +120,40 @@ static bool put_object(PyObject *list, PyObject *item, long long row) {
     return PyList_Append(list, item) == 0;
 }
 
-long long append_record(RecordBuffer *buffer, const SingleRecord *record) {
+/* What was appended to a list is taken off, the error stays. */
+static void cut(PyObject *list, Py_ssize_t size) {
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    if (PyList_SetSlice(list, size, PyList_Size(list), NULL) < 0) PyErr_Clear();
+    PyErr_Restore(type, value, traceback);
+}
+
+static bool put_objects(RecordBuffer *buffer, const SingleRecord *record) {
+    Py_ssize_t headers = PyList_Size(buffer->headers), callbacks = PyList_Size(buffer->callbacks);
+    bool put = put_object(buffer->headers, record->headers, buffer->count) && put_object(buffer->callbacks, record->callback, buffer->count);
+    if (!put) cut(buffer->headers, headers), cut(buffer->callbacks, callbacks);
+    return put;
+}
+
+long long append_record(RecordBuffer *buffer, const SingleRecord *record, ByteCounter *pool) {
     if (buffer->taken) {
         PyErr_Format(PyExc_ValueError, "the columns of this buffer were taken");
-        return -1;
+        return FAILED;
     }
+    if (pool && record->size > pool->free_bytes) return NO_ROOM;
     Column *values = &buffer->columns[VALUES], *keys = &buffer->columns[KEYS];
     long long row = buffer->count;
     bool room = room_for_row(buffer) && room_for_item(buffer, values, record->value) && room_for_item(buffer, keys, record->key) &&
                 room_for_number(buffer, &buffer->partitions, 4, record->partition) &&
                 room_for_number(buffer, &buffer->timestamps, 8, record->timestamp_ms);
-    if (!room || !put_object(buffer->headers, record->headers, row) || !put_object(buffer->callbacks, record->callback, row)) return -1;
+    if (!room || !put_objects(buffer, record)) return FAILED;
     put_item(values, record->value, row);
     put_item(keys, record->key, row);
     if (buffer->partitions) ((int32_t *)(void *)PyByteArray_AsString(buffer->partitions))[row] = (int32_t)record->partition;
     if (buffer->timestamps) int64s(buffer->timestamps)[row] = record->timestamp_ms;
     buffer->count = row + 1;
     buffer->size_bytes += record->size;
+    if (pool) pool->free_bytes -= record->size;
     return row;
 }
 
@@ -152,15 +170,20 @@ static PyObject *buffer_new(PyTypeObject *type, PyObject *arguments, PyObject *k
 }
 
 static PyObject *buffer_append(PyObject *self, PyObject *const *arguments, Py_ssize_t count) {
-    if (count != 7 || !is_bytes_or_none(arguments[0]) || !is_bytes_or_none(arguments[1]))
-        return PyErr_Format(PyExc_TypeError, "append takes value, key (bytes or None), partition, timestamp, headers, callback and size");
+    if (count != 8 || !is_bytes_or_none(arguments[0]) || !is_bytes_or_none(arguments[1]))
+        return PyErr_Format(
+            PyExc_TypeError, "append takes value, key (bytes or None), partition, timestamp, headers, callback, size and pool"
+        );
+    PyObject *pool = arguments[7];
+    if (!is_none(pool) && !PyType_IsSubtype(pool->type, byte_counter_type))
+        return PyErr_Format(PyExc_TypeError, "the pool is no ByteCounter");
     SingleRecord record = {.value = arguments[0], .key = arguments[1], .headers = arguments[4], .callback = arguments[5]};
     record.partition = PyLong_AsLongLong(arguments[2]);
     record.timestamp_ms = PyLong_AsLongLong(arguments[3]);
     record.size = PyLong_AsLongLong(arguments[6]);
     if (PyErr_Occurred()) return NULL;
-    long long row = append_record((RecordBuffer *)self, &record);
-    return row < 0 ? NULL : PyLong_FromLongLong(row);
+    long long row = append_record((RecordBuffer *)self, &record, is_none(pool) ? NULL : (ByteCounter *)pool);
+    return row == FAILED ? NULL : PyLong_FromLongLong(row);
 }
 
 static PyObject *given(PyObject *array) { return array ? array : &_Py_NoneStruct; }
@@ -177,12 +200,11 @@ static PyObject *buffer_take_columns(PyObject *self, PyObject *const *arguments,
     (void)arguments;
     if (count) return PyErr_Format(PyExc_TypeError, "take_columns takes no arguments");
     if (buffer->taken) return PyErr_Format(PyExc_ValueError, "the columns of this buffer were taken");
+    buffer->taken = true; /* also if what follows fails: then arrays may be smaller than is noted */
     PyObject *found[] = {column_of(buffer, &buffer->columns[VALUES]), column_of(buffer, &buffer->columns[KEYS])}, *all = NULL;
     bool whole = resized(buffer->partitions, 4 * buffer->count) && resized(buffer->timestamps, 8 * buffer->count);
-    if (found[0] && found[1] && whole) {
+    if (found[0] && found[1] && whole)
         all = Py_BuildValue("(OOOO)", found[0], found[1], given(buffer->partitions), given(buffer->timestamps));
-        buffer->taken = all != NULL;
-    }
     release(found, 2);
     return all;
 }
@@ -225,7 +247,5 @@ static PyType_Spec BUFFER = {
 };
 
 bool add_record_buffer(PyObject *module) {
-    byte_counter_type = add_type(module, "ByteCounter", &COUNTER);
-    record_buffer_type = add_type(module, "RecordBuffer", &BUFFER);
-    return byte_counter_type && record_buffer_type;
+    return add_type(module, "ByteCounter", &COUNTER, &byte_counter_type) && add_type(module, "RecordBuffer", &BUFFER, &record_buffer_type);
 }

@@ -7,16 +7,18 @@
 enum { OBJECTS = 5 };
 
 PyTypeObject *handle_type;
+static PyTypeObject *single_send_type;
 static PyObject *KEY, *ON_DELIVERY, *PARTITION, *TIMESTAMP_MS, *HEADERS, *VALUE;
 
 /* Handle */
 
 
-/* Out of the collector's sight: people keep them by the million, and it would walk all of them again and again. A delivery gives up its
- * callbacks, the one way from it to a handle, when it has called them. */
+/* Out of the collector's sight: people keep them by the million, and it would walk all of them again and again. So nothing that a delivery
+ * refers to may lead to a handle for ever: it gives up its callbacks when it has called them, and raises and tells copies of its errors, for
+ * a traceback leads to what its frames hold. A delivery that is never settled, in a forked child, is never freed if it leads to a handle. */
 static Handle *new_handle(PyTypeObject *type) {
     Handle *handle = (Handle *)PyType_GenericAlloc(type, 0);
-    if (handle) PyObject_GC_UnTrack(handle);
+    if (handle && PyType_GetFlags(type) & Py_TPFLAGS_HAVE_GC) PyObject_GC_UnTrack(handle);
     return handle;
 }
 
@@ -105,12 +107,12 @@ static bool understood(SingleRecord *sent, PyObject *const *arguments, Py_ssize_
     return arguments[0]->type == &PyUnicode_Type && is_bytes_or_none(sent->value) && is_bytes_or_none(sent->key);
 }
 
-/* The open buffer that has room for the record without anything else to be done; NULL if there is none. */
+/* The open buffer that may take the record without anything else to be done; NULL if there is none. */
 static RecordBuffer *room_for(SingleSend *self, PyObject *topic, SingleRecord *sent) {
     sent->size = self->overhead_bytes;
     if (!is_none(sent->value)) sent->size += PyBytes_Size(sent->value);
     if (!is_none(sent->key)) sent->size += PyBytes_Size(sent->key);
-    if (sent->size > self->largest_bytes || sent->size > ((ByteCounter *)self->pool)->free_bytes || PyObject_Size(self->waiters)) return NULL;
+    if (sent->size > self->largest_bytes || PyObject_Size(self->waiters)) return NULL;
     PyObject *found = PyDict_GetItemWithError(self->open, topic);
     if (!found) PyErr_Clear();
     if (!found || !PyType_IsSubtype(found->type, record_buffer_type)) return NULL;
@@ -139,16 +141,14 @@ static PyObject *single_send(PyObject *object, PyObject *const *arguments, Py_ss
     Handle *handle = new_handle((PyTypeObject *)self->handle); /* first, for to make one may run the collector, and that anything */
     if (!handle) return NULL;
     RecordBuffer *buffer = room_for(self, arguments[0], &sent);
-    if (buffer) {
-        handle->row = append_record(buffer, &sent);
-        if (handle->row >= 0) {
-            ((ByteCounter *)self->pool)->free_bytes -= sent.size;
-            handle->delivery = referred(buffer->delivery);
-            return (PyObject *)handle;
-        }
+    handle->row = buffer ? append_record(buffer, &sent, (ByteCounter *)self->pool) : NO_ROOM;
+    if (handle->row >= 0) {
+        handle->delivery = referred(buffer->delivery);
+        return (PyObject *)handle;
     }
+    bool failed = handle->row == FAILED;
     Py_DecRef((PyObject *)handle);
-    return buffer ? NULL : send_by_python(self, arguments, count, names);
+    return failed ? NULL : send_by_python(self, arguments, count, names);
 }
 
 static int single_send_traverse(PyObject *self, visitproc visit, void *argument) {
@@ -188,6 +188,5 @@ bool add_single_send(PyObject *module) {
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!(*names[i].name = PyUnicode_InternFromString(names[i].text))) return false;
-    handle_type = add_type(module, "Handle", &HANDLE);
-    return handle_type && add_type(module, "SingleSend", &SEND);
+    return add_type(module, "Handle", &HANDLE, &handle_type) && add_type(module, "SingleSend", &SEND, &single_send_type);
 }

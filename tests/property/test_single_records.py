@@ -12,13 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairlead_kafka.base.errors import FairleadError, UsageError
 from fairlead_kafka.base.kernel import MACHINE_CODE
 from fairlead_kafka.client import intake as intake_module
 from fairlead_kafka.client import single_records
+from fairlead_kafka.client.delivery import LOGGER
 from fairlead_kafka.client.handles import Ack
 from fairlead_kafka.client.intake import CHUNK_MAX_BYTES, Intake
 from fairlead_kafka.client.memory import MemoryPool
-from fairlead_kafka.client.single_records import PythonByteCounter, PythonRecordBuffer, PythonSingleSend
+from fairlead_kafka.client.single_records import NO_ROOM, PythonByteCounter, PythonRecordBuffer, PythonSingleSend
 from fairlead_kafka.producer import Handover
 
 pytestmark = pytest.mark.skipif(not MACHINE_CODE, reason="there is no machine code to compare with")
@@ -141,17 +143,22 @@ def test_bytes_are_counted_alike(steps: list[tuple[bool, int]]) -> None:
 
 def test_a_buffer_whose_columns_were_taken_takes_nothing_more() -> None:
     buffer = single_records.RecordBuffer(None, [], [], CHUNK_MAX_BYTES)
-    assert buffer.append(b"value", None, -1, -1, None, None, 10) == 0
+    pool = MemoryPool(15)
+    assert buffer.append(b"value", None, -1, -1, None, None, 10, pool) == 0
+    assert buffer.append(b"value", None, -1, -1, None, None, 10, pool) == NO_ROOM
+    assert pool.free_bytes == 5
     values, *rest = buffer.take_columns()
     assert values is not None
     assert (bytes(values[0]), np.frombuffer(values[1], np.int64).tolist(), values[2], rest) == (b"value", [0, 5], None, [None] * 3)
-    for again in (buffer.take_columns, lambda: buffer.append(b"", None, -1, -1, None, None, 0)):
+    for again in (buffer.take_columns, lambda: buffer.append(b"", None, -1, -1, None, None, 0, None)):
         with pytest.raises(ValueError, match="were taken"):
             again()
     assert (buffer.count, buffer.size_bytes) == (1, 10)
 
 
-@pytest.mark.parametrize("arguments", [(), (1, 2, 3), ("text", None, 0, 0, None, None, 0), (b"", None, "0", 0, None, None, 0)])
+@pytest.mark.parametrize(
+    "arguments", [(), (1, 2, 3), ("text", None, 0, 0, None, None, 0, None), (b"", None, "0", 0, None, None, 0, None), (b"", *[None] * 6, 1)]
+)
 def test_a_buffer_refuses_what_is_no_record(arguments: tuple[Any, ...]) -> None:
     buffer = single_records.RecordBuffer(None, [], [], CHUNK_MAX_BYTES)
     with pytest.raises(TypeError):
@@ -177,6 +184,77 @@ def test_handles_are_out_of_the_collectors_sight_and_what_they_hold_is_not() -> 
     delivery, row = acks[9].delivery, acks[9].row
     assert (row, acks[9].done()) == (9, False)
     assert Ack(delivery, 9).row == 9
+
+
+def test_a_handle_that_is_no_subclass_may_be_made_too() -> None:
+    handle = single_records.Handle("delivery", 3)
+    assert (handle.delivery, handle.row, gc.is_tracked(handle)) == ("delivery", 3, False)
+
+
+class Sender:
+    """Keeps its handles, and hears of their records."""
+
+    def __init__(self) -> None:
+        self.acks: list[Ack] = []
+
+    def done(self, metadata: object, error: Exception | None) -> None:
+        if error is not None:
+            raise error
+
+    def asks(self) -> None:
+        for ack in self.acks:
+            try:
+                ack.result()
+            except FairleadError as error:
+                self.heard = error
+
+
+@pytest.mark.parametrize("failed", [False, True])
+@pytest.mark.parametrize("order", [None, np.array([2, 0, 1], np.int64)])
+def test_a_program_that_keeps_its_handles_is_freed_when_their_records_are_settled(
+    failed: bool, order: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LOGGER, "disabled", True)  # pytest keeps what is logged, with its tracebacks
+    side, _ = sides()
+    error = UsageError("lost") if failed else None
+    sender = Sender()
+    sender.acks += [side.send("one", b"value", on_delivery=sender.done) for _ in range(3)]
+    (handover,) = side.intake.take(False)
+    _, called = handover.settle(0, 3, order, 0, 5, 7, -1, error)
+    assert called is not None
+    called[0](*called[1])
+    sender.asks()
+    assert error is None or sender.heard is not error
+    watched = weakref.ref(sender)
+    del sender, handover, called, error
+    gc.collect()
+    assert watched() is None
+
+
+def test_headers_that_grow_while_a_record_waits_for_room_are_those_of_the_call() -> None:
+    side, _ = sides()
+    left = side.pool.free_bytes
+    side.pool.free_bytes = 0
+    given = [("name", b"value")]
+    _, size_bytes, record = side.send("one", b"value", headers=given)
+    side.pool.free_bytes = left - size_bytes
+    given.append(("later", b"more"))
+    assert side.send(**record._asdict(), reserved_bytes=size_bytes).row == 0
+    side.check()
+    (handover,) = side.intake.take(False)
+    assert handover.columns.headers.item(0) == [("name", b"value")]
+    assert handover.reserved_bytes == size_bytes
+
+
+def test_a_chunk_that_had_no_room_for_its_first_record_is_passed_over_and_the_machine_is_woken() -> None:
+    side, _ = sides()
+    left, side.pool.free_bytes = side.pool.free_bytes, 0
+    assert side.send("one", b"value")[0] == "no room"
+    side.pool.free_bytes = left
+    assert side.wakes == 1
+    assert side.intake.take(True) == []
+    assert isinstance(side.send("one", b"value"), Ack)
+    assert side.wakes == 2, "nobody comes by himself"
 
 
 def test_an_intake_that_is_dropped_with_records_in_it_is_collected() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
+from copy import copy
 from functools import partial
 from itertools import repeat
 from threading import Lock
@@ -77,6 +78,20 @@ class Results:
             self.errors.update(dict.fromkeys(range(rows.start, rows.stop) if order is None else rows.tolist(), error))
 
 
+def fresh(error: Exception) -> Exception:
+    """A copy of an error to be raised or told: with what raised it, and without its traceback.
+
+    The rows of a batch share one error. A traceback leads to its frames, and these to what a program keeps: handles too, which the
+    collector does not see (`client.handles`). So what a delivery keeps is never raised, and never handed out.
+    """
+    try:
+        made = copy(error)
+    except Exception:  # one of somebody else's that cannot be made of its arguments
+        return error.with_traceback(None)
+    made.__cause__, made.__suppress_context__ = error.__cause__, error.__suppress_context__
+    return made
+
+
 class Delivery:
     """What becomes of records that were handed over together; implements `producer.handover.Delivery`."""
 
@@ -104,8 +119,9 @@ class Delivery:
     def settle(self, settled: Settled) -> tuple[Callable[..., Any], tuple[Any, ...]] | None:
         """See `producer.handover.Delivery`."""
         over: list[tuple[int, Completion]] = []
+        error = settled[-1]
         with self._lock:
-            self._unread.append(settled)
+            self._unread.append(settled if error is None else (*settled[:-1], fresh(error)))
             self.pending -= settled[2] - settled[1]
             waiting = self._completions
             if waiting:
@@ -146,8 +162,7 @@ class Delivery:
         with self._lock:
             results = self._read()
         if results.states[row] == _FAILED:
-            # The rows of a batch share one error: without this each raise would lengthen its traceback.
-            raise results.errors[row].with_traceback(None)
+            raise fresh(results.errors[row])
         return RecordMetadata(self.topic, int(results.partitions[row]), int(results.offsets[row]), int(results.timestamps[row]))
 
     def results(self) -> Results:
@@ -174,7 +189,10 @@ class Delivery:
             called: list[OnDelivery | None] = callbacks[rows]
             callbacks[rows] = [None] * len(called)  # what they refer to is not kept longer than it takes
         else:
+            given = rows[rows < len(callbacks)]
             called = [callbacks[row] if row < len(callbacks) else None for row in rows.tolist()]
+            for row in given.tolist():
+                callbacks[row] = None
         stamps = repeat(log_append_ms) if log_append_ms >= 0 else self.timestamps[rows].tolist()
         offsets = repeat(-1) if base_offset < 0 else range(base_offset, base_offset + count)
         results: Iterator[RecordMetadata | None] = repeat(None)

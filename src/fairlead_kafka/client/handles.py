@@ -2,7 +2,8 @@
 
 There is an `Ack` for every `send`, and people keep them by the million. Making one is cheap beside Python's collector, which would walk
 all that are kept again and again (more than half of the time of a stream of sends whose handles all go into one list), so machine code
-makes them, out of its sight. Who wants the result of each of very many records is still better served by `on_delivery`.
+makes them, out of its sight. So a delivery keeps nothing that leads to a handle once it is settled: it gives up callbacks, and raises copies
+of its errors (`delivery.fresh`). Who wants the result of each of very many records is still better served by `on_delivery`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Generator
 from typing import Any, TypeVar
 
 from fairlead_kafka.base.errors import TimedOut, UsageError
-from fairlead_kafka.client.delivery import ALL_ROWS, Delivery, RecordMetadata, Results
+from fairlead_kafka.client.delivery import ALL_ROWS, Delivery, RecordMetadata, Results, fresh
 from fairlead_kafka.client.hosting import Steps, Wait, run_async, run_blocking
 from fairlead_kafka.client.single_records import Handle
 
@@ -103,7 +104,7 @@ class _TableHandle:
         yield from _wait(self._delivery, ALL_ROWS, timeout_s, "rows")
         results = self._delivery.results()
         if raise_on_error and results.errors:
-            raise results.errors[min(results.errors)].with_traceback(None)
+            raise fresh(results.errors[min(results.errors)])
         return as_arrow(results)
 
 

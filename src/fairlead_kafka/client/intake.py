@@ -19,10 +19,10 @@ from fairlead_kafka.base.config import INT_MAX, LONG_MAX
 from fairlead_kafka.base.errors import InvalidRecord, RecordTooLarge, UsageError
 from fairlead_kafka.base.ids import NO_PARTITION, NO_TIMESTAMP
 from fairlead_kafka.base.limits import BATCH_OVERHEAD_BYTES, RECORD_OVERHEAD_MAX_BYTES
-from fairlead_kafka.client.delivery import Delivery, OnDelivery
+from fairlead_kafka.client.delivery import Delivery, OnDelivery, fresh
 from fairlead_kafka.client.handles import H
 from fairlead_kafka.client.memory import MemoryPool
-from fairlead_kafka.client.single_records import Column, RecordBuffer, SingleSend, padded
+from fairlead_kafka.client.single_records import NO_ROOM, Column, RecordBuffer, SingleSend, padded
 from fairlead_kafka.producer import Handover
 from fairlead_kafka.records import BinaryColumn, RecordColumns, headers_from_lists
 
@@ -168,24 +168,21 @@ class Intake(Generic[H]):
                 raise self.too_large("the record", topic, size)
             placed = NO_PARTITION if partition is None else partition
             stamp = NO_TIMESTAMP if timestamp_ms is None else timestamp_ms
-            wake, buffer = False, None
+            wake, row = False, NO_ROOM
             with memory.lock:
-                if reserved_bytes or (not memory.waiters and memory.take(size)):
-                    try:
-                        buffer, wake = self._buffer_for(topic)
-                        row = buffer.append(value, key, placed, stamp, pairs, on_delivery, size)
-                    except Exception:
-                        memory.give(size - reserved_bytes)
-                        raise
+                if memory.waiters and not reserved_bytes:
+                    self._check()
+                else:
+                    buffer, wake = self._buffer_for(topic)
+                    pool = None if reserved_bytes else memory
+                    row = buffer.append(value, key, placed, stamp, pairs, on_delivery, size, pool)
                     if buffer.size_bytes >= CHUNK_MAX_BYTES:
                         del open_buffers[topic]
                         wake = True
-                else:
-                    self._check()
-            if buffer is None:
-                return no_room(size, Record(topic, value, key, headers, partition, timestamp_ms, on_delivery))
             if wake:
                 self._wake()
+            if row == NO_ROOM:
+                return no_room(size, Record(topic, value, key, pairs, partition, timestamp_ms, on_delivery))
             return handle(buffer.delivery, row)
 
         by_machine_code = SingleSend(
@@ -207,13 +204,11 @@ class Intake(Generic[H]):
     def take(self, coming_back: bool) -> list[Handover]:
         """See `producer.handover.Intake`."""
         with self._memory.lock:
-            items = self._items
-            self._expected = coming_back and bool(items)
-            if not items:
-                return []
+            self._open.clear()  # first: until then a record may come to any chunk
+            items = [item for item in self._items if not isinstance(item, Chunk) or item.buffer.count]
             self._items = []
-            self._open.clear()
-        return [item.seal() if isinstance(item, Chunk) else item for item in items if not isinstance(item, Chunk) or item.buffer.count]
+            self._expected = coming_back and bool(items)
+        return [item.seal() if isinstance(item, Chunk) else item for item in items]
 
     def too_large(self, what: str, topic: str, size_bytes: int) -> RecordTooLarge:
         """The error for a record beyond the limits."""
@@ -243,7 +238,7 @@ class Intake(Generic[H]):
         with self._memory.lock:
             self._closed = self._closed or error
             self._open.clear()
-        self._memory.close(error)
+        self._memory.close(fresh(error))  # who waited raises it, with all that his frames hold
 
     def shut(self, why: str) -> None:
         """Refuse what comes with UsageError until `admit`; what came before stays."""

@@ -18,6 +18,7 @@ Column = tuple["bytes | bytearray", "bytes | bytearray", "bytes | bytearray | No
 """Data, int64 offsets (one more than there are items), and bools: which are not null (None: all)."""
 Columns = tuple["Column | None", "Column | None", "bytes | bytearray | None", "bytes | bytearray | None"]
 """Values, keys (None: all null), int32 partitions, int64 timestamps (None: none given; -1: not given)."""
+NO_ROOM = -1
 
 
 class PythonByteCounter:
@@ -58,10 +59,23 @@ class PythonRecordBuffer:
         self._taken = False
 
     def append(
-        self, value: bytes | None, key: bytes | None, partition: int, timestamp_ms: int, headers: Any, callback: Any, size_bytes: int
+        self,
+        value: bytes | None,
+        key: bytes | None,
+        partition: int,
+        timestamp_ms: int,
+        headers: Any,
+        callback: Any,
+        size_bytes: int,
+        pool: ByteCounter | None,
     ) -> int:
-        """Append a record, -1 for no partition or timestamp; its row. ValueError once the columns were taken."""
+        """Append a record, -1 for no partition or timestamp, and take its size from `pool` (None: it was taken before).
+
+        Its row; NO_ROOM, and nothing done, if the pool has too little. ValueError once the columns were taken.
+        """
         self._check()
+        if pool is not None and not pool.take(size_bytes):
+            return NO_ROOM
         row = self.count
         for given, items, filler in ((headers, self._headers, None), (callback, self._callbacks, None)):
             if given is not None:
