@@ -2,8 +2,8 @@
 
 There is an `Ack` for every `send`, and people keep them by the million. Making one is cheap beside Python's collector, which would walk
 all that are kept again and again (more than half of the time of a stream of sends whose handles all go into one list), so machine code
-makes them, out of its sight. So a delivery keeps nothing that leads to a handle once it is settled: it gives up callbacks, and raises copies
-of its errors (`delivery.fresh`). Who wants the result of each of very many records is still better served by `on_delivery`.
+makes them, out of its sight. So a delivery keeps nothing that leads to a handle once it is settled: it gives up callbacks, and raises
+copies of its errors (`delivery.fresh`). Who wants the result of each of very many records is still better served by `on_delivery`.
 """
 
 from __future__ import annotations
