@@ -157,13 +157,21 @@ class Delivery:
         with self._lock:
             self._completions = [each for each in self._completions if each[1] is not completion]
 
-    def metadata(self, row: int) -> RecordMetadata:
-        """The row's result, which must be there; raises its error."""
+    def metadata(self, row: int) -> RecordMetadata | None:
+        """The row's result, None if it has none yet; raises its error. UsageError in a forked process."""
+        if self.owner is not None:
+            self.owner.check_process()
+        if self.timestamps is None:
+            return None
         with self._lock:
             results = self._read()
-        if results.states[row] == _FAILED:
+        state = results.states.item(row)
+        if state == _PENDING:
+            return None
+        if state == _FAILED:
             raise fresh(results.errors[row])
-        return RecordMetadata(self.topic, int(results.partitions[row]), int(results.offsets[row]), int(results.timestamps[row]))
+        where = results.partitions.item(row), results.offsets.item(row), results.timestamps.item(row)
+        return _make_metadata((self.topic, *where))
 
     def results(self) -> Results:
         """All rows' results, which must be there."""

@@ -51,7 +51,9 @@ class _Handle(Handle):
     def _steps(self, timeout_s: float | None) -> Steps[RecordMetadata]:
         delivery: Delivery = self.delivery
         yield from _wait(delivery, self.row, timeout_s, "a record")
-        return delivery.metadata(self.row)
+        metadata = delivery.metadata(self.row)
+        assert metadata is not None, "it was waited for"
+        return metadata
 
 
 class Ack(_Handle):
@@ -65,7 +67,8 @@ class Ack(_Handle):
         Raises the error that it failed with, or TimedOut after `timeout_s` (None: as long as delivery.timeout.ms allows); the
         record may still be delivered then.
         """
-        return run_blocking(self._steps(timeout_s))
+        metadata: RecordMetadata | None = self.delivery.metadata(self.row)
+        return run_blocking(self._steps(timeout_s)) if metadata is None else metadata
 
 
 class AsyncAck(_Handle):
@@ -74,7 +77,8 @@ class AsyncAck(_Handle):
     __slots__ = ()
 
     async def result(self, timeout_s: float | None = None) -> RecordMetadata:
-        return await run_async(self._steps(timeout_s))
+        metadata: RecordMetadata | None = self.delivery.metadata(self.row)
+        return await run_async(self._steps(timeout_s)) if metadata is None else metadata
 
     result.__doc__ = Ack.result.__doc__
 
