@@ -77,7 +77,7 @@ def run(project: Path, *arguments: str) -> dict[str, Any]:
 
 def without_frames(text: str) -> str:
     """What a JVM said without the frames of its stacks: they are hundreds of lines, and whoever cuts the text short keeps nothing else."""
-    return "\n".join(line for line in text.splitlines() if not line.startswith(("\tat ", "\t... ")))
+    return "\n".join(line for line in text.splitlines() if not line.lstrip().startswith(("at ", "... ")))
 
 
 def values(servers: str, topic: str) -> list[tuple[bytes, bytes]]:

@@ -11,9 +11,17 @@ import pytest
 
 import fairlead_kafka
 from fairlead_kafka.spark.progress import ProgressListener, source_progress
+from fairlead_kafka.spark.session import WORKER_VARIABLES
 from tests.support.spark_workers import until_workers_start
 
 NewTopic = Callable[..., str]
+
+
+def test_what_each_stream_sets_for_its_workers_is_there_before_two_of_them_set_it_at_once(spark: Any) -> None:
+    source = spark._jsparkSession.sessionState().dataSourceManager().lookupDataSource("fairlead")
+    of_another_session = spark.newSession()._jsparkSession.sessionState().dataSourceManager().lookupDataSource("fairlead")
+    for found in (source, of_another_session):
+        assert set(WORKER_VARIABLES) <= set(found.dataSourceCls().envVars())
 
 
 @pytest.fixture

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -25,6 +27,13 @@ SESSION_DEFAULTS: Mapping[str, str] = {
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.showConsoleProgress": "false",
 }
+WORKER_VARIABLES: Mapping[str, str] = {
+    "SPARK_LOCAL_DIRS": tempfile.gettempdir(),
+    "SPARK_AUTH_SOCKET_TIMEOUT": "15",
+    "SPARK_BUFFER_SIZE": "65536",
+    "SPARK_PYTHON_RUNTIME": "PYTHON_WORKER",
+}
+"""What each stream sets for its workers, always anew: see `fill_worker_variables`."""
 
 
 def spark_session(app_name: str = "fairlead", master: str | None = None, config: Mapping[str, str] | None = None) -> SparkSession:
@@ -53,4 +62,22 @@ def spark_session(app_name: str = "fairlead", master: str | None = None, config:
         builder = builder.master(master)
     for key, value in {**SESSION_DEFAULTS, **(config or {})}.items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    session = builder.getOrCreate()
+    fill_worker_variables(session)
+    return session
+
+
+def fill_worker_variables(session: SparkSession) -> None:
+    """Have the variables there that every stream of ours sets, before two set them at once.
+
+    Spark keeps the environment of a source's workers in one map of Scala's for all sessions of a JVM, and each stream's start puts four
+    variables into it, in its own thread, without a lock (`PythonStreamingSourceRunner.init`). Two that start in the same moment may both
+    put a variable for the first time; the map then counts one too many, and from then on every task of every query fails: "Task
+    serialization failed: Illegal size 5 of collection, expected 6". To set again what is there changes no count. Best effort: it reaches
+    into Spark's inside, and where that looks otherwise, or is in another process (Spark Connect), nothing is done.
+    """
+    with suppress(Exception):
+        found = session._jsparkSession.sessionState().dataSourceManager().lookupDataSource("fairlead")
+        variables = found.dataSourceCls().envVars()
+        for name, value in WORKER_VARIABLES.items():
+            variables.putIfAbsent(name, value)

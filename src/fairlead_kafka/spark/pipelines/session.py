@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from fairlead_kafka.base.errors import ConnectionFailed
 from fairlead_kafka.spark.home import ensure_spark_home
 from fairlead_kafka.spark.java import ensure_java
-from fairlead_kafka.spark.session import SESSION_DEFAULTS
+from fairlead_kafka.spark.session import SESSION_DEFAULTS, fill_worker_variables
 
 if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession
@@ -82,6 +82,7 @@ def _start_server(name: str, master: str | None, config: Mapping[str, str]) -> t
         conf = conf.setMaster("local[*]")
     conf = conf.setAll(list({**SESSION_DEFAULTS, **config, **_SERVER}.items()))
     classic = SparkSession(SparkContext.getOrCreate(conf))
+    fill_worker_variables(classic)
     service = getattr(classic._jvm, "org.apache.spark.sql.connect.service.SparkConnectService$")
     return classic, f"sc://localhost:{service.__getattr__('MODULE$').localPort()}"
 
