@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from fairlead_kafka.lab import experiment, throughput
+from fairlead_kafka.lab import experiment, throughput, whole_process
 from fairlead_kafka.lab.apache_kafka import Unavailable, java
 from fairlead_kafka.lab.bounded import NotFinished, innermost, run_client
 from fairlead_kafka.lab.experiment import EXPERIMENTS, Row, report
@@ -97,13 +97,13 @@ def test_java_says_how_fast_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_system_that_fails_or_does_not_end_is_skipped_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(throughput, "run_whole", lambda *_: Whole(1, "first\nno broker today", 9.0, 0.5, 300))
+    monkeypatch.setattr(whole_process, "run_whole", lambda *_: Whole(1, "first\nno broker today", 9.0, 0.5, 300))
     assert throughput.run_system("raw", _cell(), "topic") == {"skipped": "failed: first\nno broker today"}
 
     def too_long(*_: object) -> Whole:
         raise NotFinished("not finished within 300 s")
 
-    monkeypatch.setattr(throughput, "run_whole", too_long)
+    monkeypatch.setattr(whole_process, "run_whole", too_long)
     assert throughput.run_system("raw", _cell(), "topic") == {"skipped": "not finished within 300 s"}
 
 

@@ -26,7 +26,7 @@ from fairlead_kafka.lab.faulty_targets import faulty_target
 from fairlead_kafka.lab.lines import values_of_size
 from fairlead_kafka.lab.plotting import Bars, figure
 from fairlead_kafka.lab.targets import TARGETS, target
-from fairlead_kafka.lab.whole_process import run_whole, without_cache_ban
+from fairlead_kafka.lab.whole_process import run_program, run_whole
 
 RUN_TIMEOUT_S = 180.0
 LATENCY_ROUNDS = 3
@@ -205,13 +205,8 @@ def _once(system: str, bootstrap_servers: str, topic: str, cell: Cell, count: in
         "warm_s": chosen.warm_s,
         "started_s": time.monotonic(),
     }
-    try:
-        ran = run_whole([sys.executable, reading.__file__, json.dumps(job)], RUN_TIMEOUT_S, without_cache_ban())
-        if ran.returncode:
-            return {"skipped": f"failed: {ran.said.strip()[-200:]}"}
-    except NotFinished as error:
-        return {"skipped": str(error)}
-    return figures(json.loads(ran.said.splitlines()[-1]), cell, count)
+    told = run_program([sys.executable, reading.__file__, json.dumps(job)], RUN_TIMEOUT_S)
+    return told if "skipped" in told else figures(told, cell, count)
 
 
 def figures(marks: Row, cell: Cell, count: int) -> Row:
@@ -281,8 +276,4 @@ def _latency(bootstrap_servers: str, topic: str, system: str, seconds: float) ->
         "partitions": PLAIN.partitions,
         "seconds": seconds,
     }
-    try:
-        ran = run_whole([sys.executable, sent_to_polled.__file__, json.dumps(job)], RUN_TIMEOUT_S, without_cache_ban())
-    except NotFinished as error:
-        return {"skipped": str(error)}
-    return {"skipped": f"failed: {ran.said.strip()[-200:]}"} if ran.returncode else json.loads(ran.said.splitlines()[-1])
+    return run_program([sys.executable, sent_to_polled.__file__, json.dumps(job)], RUN_TIMEOUT_S)

@@ -29,7 +29,7 @@ from fairlead_kafka.lab.experiment import Row, Status, not_installed
 from fairlead_kafka.lab.lines import values_of_size
 from fairlead_kafka.lab.plotting import Bars, figure
 from fairlead_kafka.lab.targets import TARGETS, target
-from fairlead_kafka.lab.whole_process import Whole, run_whole, without_cache_ban
+from fairlead_kafka.lab.whole_process import run_program, run_whole
 
 PARTITIONS = 12
 RUN_TIMEOUT_S = 300.0
@@ -212,17 +212,13 @@ def run_system(system: str, cell: Cell, topic: str) -> Row:
     if system == "java" and cell.key == "keyed":
         return {"skipped": "kafka-producer-perf-test sends no keys"}
     records = max(1000, int(cell.records * share))
+    if system != "java":
+        told = run_program(_command(system, cell, topic, records), RUN_TIMEOUT_S)
+        return told if "skipped" in told else figures(system, told, cell.size)
     try:
-        if system == "java":
-            return _java(cell, topic, records)
-        ran = run_whole(_command(system, cell, topic, records), RUN_TIMEOUT_S, without_cache_ban())
+        return _java(cell, topic, records)
     except (NotFinished, Unavailable) as error:
         return {"skipped": str(error)}
-    return _failed(ran) if ran.returncode else figures(system, json.loads(ran.said.splitlines()[-1]), cell.size)
-
-
-def _failed(ran: Whole) -> Row:
-    return {"skipped": f"failed: {ran.said.strip()[-200:]}"}
 
 
 def _command(system: str, cell: Cell, topic: str, records: int) -> list[str]:
@@ -271,7 +267,7 @@ def _java(cell: Cell, topic: str, records: int) -> Row:
     ran = run_whole(command, RUN_TIMEOUT_S)
     found = re.findall(r"(\d+) records sent, ([\d.]+) records/sec", ran.said)
     if ran.returncode or not found:
-        return _failed(ran)
+        return {"skipped": f"failed: {ran.said.strip()[-200:]}"}
     acked = int(found[-1][0])
     return {
         "acked": acked,

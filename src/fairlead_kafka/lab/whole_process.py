@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -9,7 +10,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from fairlead_kafka.lab.bounded import NotFinished
 
@@ -60,6 +61,18 @@ def run_whole(command: Sequence[str], limit_s: float, environment: Mapping[str, 
     if process.returncode == -signal.SIGKILL:
         raise NotFinished(f"not finished within {limit_s:g} s")
     return Whole(process.returncode, text, seconds, used.ru_utime + used.ru_stime, max(peaks_kb) // 1024)
+
+
+def run_program(command: Sequence[str], limit_s: float) -> dict[str, Any]:
+    """The JSON that a program prints last, with compiled modules kept; {"skipped": why} if it fails or does not end in time."""
+    try:
+        ran = run_whole(command, limit_s, without_cache_ban())
+    except NotFinished as error:
+        return {"skipped": str(error)}
+    if ran.returncode:
+        return {"skipped": f"failed: {ran.said.strip()[-200:]}"}
+    told: dict[str, Any] = json.loads(ran.said.splitlines()[-1])
+    return told
 
 
 def without_cache_ban() -> dict[str, str]:
