@@ -81,6 +81,33 @@ def test_the_command_line_comes_first_and_a_mistake_is_named(tmp_path: Path) -> 
     assert "write KEY=VALUE" in wrong.stdout + wrong.stderr
 
 
+def test_a_mark_that_cannot_be_met_is_named_in_one_line(tmp_path: Path) -> None:
+    tests = """
+import pytest
+
+@pytest.mark.kafka_topic(partition=3)
+def test_name(kafka_topic): pass
+
+@pytest.mark.kafka_topic(3)
+def test_position(kafka_topic): pass
+
+@pytest.mark.kafka_topic(partitions="3")
+def test_type(kafka_topic): pass
+
+@pytest.mark.kafka_topic(configs={"retention.mss": "1"})
+def test_config(kafka_topic): pass
+"""
+    ran = run_pytest(tmp_path, tests, "--kafka-brokers", "1")
+    assert "4 errors" in ran.stdout, ran.stdout + ran.stderr
+    assert "@pytest.mark.kafka_topic takes partitions=..., replication_factor=..., configs=..., not partition=3" in ran.stdout
+    assert "@pytest.mark.kafka_topic takes partitions=..., replication_factor=..., configs=..., not 3" in ran.stdout
+    assert "@pytest.mark.kafka_topic(partitions='3'): create_topic: partitions must be a whole number, not '3'" in ran.stdout
+    assert "@pytest.mark.kafka_topic(configs={'retention.mss': '1'}): " in ran.stdout
+    assert "retention.ms" in ran.stdout
+    assert "Traceback" not in ran.stdout
+    assert ".py:" not in ran.stdout.partition("short test summary")[0]
+
+
 def test_a_run_without_kafka_pays_nothing_for_the_plugin() -> None:
     program = f"import sys, fairlead_kafka.testing.plugin; print([name for name in {HEAVY} if name in sys.modules])"
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -58,7 +58,7 @@ class _InlineThread:
 class _Hosted:
     """Stands in for `hosting.Hosted`."""
 
-    inside = forked = False
+    inside = forked = reached = False
 
     def __init__(self, world: World, machine: Any) -> None:
         self.world, self.machine = world, machine

@@ -38,6 +38,13 @@ def test_without_a_world_all_of_them_are_run_and_summed(run: Run, tmp_path: Path
     assert [each["world"] for each in report["worlds"]] == ["producer", "cluster", "readers"]
     assert report["steps"] == sum(each["steps"] for each in report["worlds"])
     assert "cluster" in ran.out
+    assert ran.out.rstrip().endswith("3 worlds simulated, all held")
+
+
+def test_five_seeds_are_five_seeds_and_bugs_are_planted_only_if_asked_for(run: Run) -> None:
+    ran = run("simulate", "--world", "producer", "--seeds", "5", "--jobs", "1")
+    assert ran.code == 0
+    assert ran.out.rstrip().endswith("5 worlds simulated, all held")
 
 
 def test_a_violation_is_told_in_full_and_ends_with_exit_code_1(run: Run) -> None:
@@ -49,13 +56,15 @@ def test_a_violation_is_told_in_full_and_ends_with_exit_code_1(run: Run) -> None
     assert f"world producer, seed {seed}: " in ran.err
     assert f"replay: fairlead simulate --world producer --seeds 1 --seed {seed}" in ran.err
     assert "was acknowledged in" in ran.err
+    assert ran.out.rstrip().endswith("1 world simulated, 1 did not hold: their stories are above, with the commands that replay them")
 
 
 def test_a_planted_bug_that_nobody_noticed_ends_with_exit_code_1(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(simulation, "canaries_of", lambda world: CANARIES[:1])
     monkeypatch.setattr(simulation, "catch", lambda canary: None)
-    ran = run("simulate", "--world", "producer", "--seeds", "2", "--jobs", "1")
+    ran = run("simulate", "--world", "producer", "--seeds", "2", "--canaries", "--jobs", "1")
     assert ran.code == 1
+    assert "2 worlds simulated, all held; of 1 planted bugs 0 were noticed" in ran.out
     assert f"the planted bug {CANARIES[0].name!r} went unnoticed" in ran.err
 
 

@@ -14,7 +14,7 @@ from tests.support.fake_fetch_broker import FakeCluster
 class VirtualHosted:
     """A stand-in for `client.hosting.Hosted` on a virtual host."""
 
-    inside = forked = False
+    inside = forked = reached = False
 
     def __init__(self, host: VirtualHost, machine: Any) -> None:
         self.host = host

@@ -21,7 +21,7 @@ from tests.support.producer_brokers import FakeCluster
 class VirtualHosted:
     """Stands in for `hosting.Hosted`."""
 
-    inside = forked = False
+    inside = forked = reached = False
 
     def __init__(self, host: VirtualHost, machine: Any) -> None:
         self.host = host

@@ -261,7 +261,7 @@ def test_offsets_are_listed_and_records_deleted_at_their_leaders(rig: Rig, admin
 
 
 def test_calls_that_cannot_be_are_refused(rig: Rig, admin: Admin) -> None:
-    with pytest.raises(UsageError, match="put it into a list"):
+    with pytest.raises(UsageError, match=r'not .topic.; write \["topic"\]'):
         admin.delete_topics("topic")
     with pytest.raises(UsageError, match="named twice: a"):
         admin.create_topics([NewTopic("a"), NewTopic("a")])

@@ -258,11 +258,23 @@ def test_topics_that_are_not_used_are_forgotten_by_a_producer() -> None:
 
 
 @pytest.mark.parametrize(
-    ("scope", "configs", "allowed"),
-    [("producer", {}, True), ("consumer", {}, True), ("consumer", {"allow_auto_create_topics": False}, False), ("admin", {}, False)],
+    ("scope", "configs", "at_once", "when_missing"),
+    [
+        ("producer", {}, True, True),
+        ("consumer", {}, False, True),
+        ("consumer", {"allow_auto_create_topics": False}, False, False),
+        ("admin", {}, False, False),
+    ],
 )
-def test_who_may_create_topics_by_asking(scope: str, configs: dict[str, Any], allowed: bool) -> None:
-    assert make(scope, **configs).begin(0).allow_auto_topic_creation is allowed
+def test_who_may_create_topics_by_asking(scope: str, configs: dict[str, Any], at_once: bool, when_missing: bool) -> None:
+    metadata = make(scope, **configs)
+    metadata.want("a", 0)
+    assert metadata.begin(0).allow_auto_topic_creation is at_once
+    metadata.apply(metadata_message(NODES, [topic_message("a", [], error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]), 0)
+    assert metadata.begin(1000 * NS_PER_MS).allow_auto_topic_creation is when_missing
+    metadata.apply(metadata_message(NODES, [topic_message("a", [partition_message(0, 0, 0)])]), 1000 * NS_PER_MS)
+    metadata.request_update()
+    assert metadata.begin(2000 * NS_PER_MS).allow_auto_topic_creation is at_once
 
 
 def test_partition_numbers_beyond_the_count_are_garbage() -> None:

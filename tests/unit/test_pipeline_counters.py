@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from io import StringIO
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from fairlead_kafka.base.errors import ConfigError
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.cli.pipeline import _watch
-from fairlead_kafka.cli.pipeline_report import summed
+from fairlead_kafka.cli.pipeline_report import print_flows, summed
 from fairlead_kafka.spark.pipelines import Expectations
-from fairlead_kafka.spark.pipelines.catalog import CATALOG_KEY, kept_catalog
+from fairlead_kafka.spark.pipelines.catalog import CATALOG_KEY, WAREHOUSE_KEY, derby_log, kept_catalog
 from fairlead_kafka.spark.pipelines.counters import FlowCounters, Progress, add_lag_and_loss, offsets_of
 from fairlead_kafka.spark.pipelines.running import RunResult
 
@@ -32,7 +34,14 @@ def batch(name: str, rows: int, **more: Any) -> dict[str, Any]:
         "batchDuration": 1500,
         "observedMetrics": observed,
         "sources": [{"startOffset": more.get("start"), "endOffset": more.get("end")}],
-        "stateOperators": [{"numRowsDroppedByWatermark": more.get("late", 0)}],
+        "stateOperators": [
+            {
+                "operatorName": more.get("keeps", "dedupe"),
+                "numRowsTotal": more.get("total", 0),
+                "numRowsDroppedByWatermark": more.get("late", 0),
+            }
+        ],
+        "eventTime": {"watermark": more["watermark"]} if "watermark" in more else {},
     }
 
 
@@ -57,6 +66,38 @@ def test_batches_of_a_flow_add_up() -> None:
     assert parsed["failed_expectations"] == {"has a time": 3}
     assert (parsed["rows_out"], parsed["seconds"]) == (None, 3.0)
     assert (quarantine["rows_in"], quarantine["rows_out"], quarantine["bytes_out"]) == (15, 3, 60)
+
+
+def test_rows_of_open_windows_are_those_of_the_last_batch_with_its_watermark() -> None:
+    progress = Progress({"by_host": "sink", "once": "sink"})
+    progress.add(batch("by_host", 10, keeps="stateStoreSave", total=7, watermark="1970-01-01T00:00:00.000Z"))
+    assert (progress.flows["by_host"].waiting, progress.flows["by_host"].watermark) == (7, None)
+    progress.add(batch("by_host", 0, keeps="stateStoreSave", total=3, watermark="2026-11-01T10:56:40.000Z"))
+    progress.add(batch("once", 10, keeps="dedupe", total=7, watermark="2026-11-01T10:56:40.000Z"))
+    assert (progress.flows["by_host"].waiting, progress.flows["by_host"].watermark) == (3, "2026-11-01T10:56:40.000Z")
+    assert (progress.flows["once"].waiting, progress.flows["once"].watermark) == (0, None)
+
+
+def test_what_waited_waits_still_after_a_run_without_a_batch() -> None:
+    before = FlowCounters("by_host", "sink", batches=2, waiting=3, watermark="2026-11-01T10:56:40.000Z")
+    idle, busy = FlowCounters("by_host", "sink"), FlowCounters("by_host", "sink", batches=1, waiting=1)
+    idle.add_earlier(before)
+    busy.add_earlier(before)
+    assert (idle.waiting, idle.watermark) == (3, "2026-11-01T10:56:40.000Z")
+    assert (busy.waiting, busy.watermark) == (1, None)
+
+
+@pytest.mark.parametrize(
+    ("waiting", "watermark", "text"),
+    [
+        (1, None, "by_host: 1 row waits in open windows, until records have brought a watermark"),
+        (20, "10:56", "by_host: 20 rows wait in open windows, until later records have brought the watermark, now 10:56, past their ends"),
+    ],
+)
+def test_a_report_says_what_waits_and_until_when(waiting: int, watermark: str | None, text: str) -> None:
+    console = Console(width=500, file=StringIO())
+    print_flows(console, RunResult([FlowCounters("by_host", "sink", waiting=waiting, watermark=watermark)], 1.0))
+    assert text in console.file.getvalue().splitlines()  # type: ignore[attr-defined]
 
 
 def test_an_empty_batch_has_no_bytes_and_that_is_no_error() -> None:
@@ -104,9 +145,12 @@ def test_a_catalog_is_kept_beside_the_checkpoints_unless_the_project_says_where(
     kept = kept_catalog(tmp_path, True, {})
     assert kept[CATALOG_KEY] == "hive"
     assert str(tmp_path) in kept["spark.hadoop.javax.jdo.option.ConnectionURL"]
-    assert kept_catalog(tmp_path, False, {}) == {}
+    warehouse = {WAREHOUSE_KEY: f"file://{tmp_path}/tables"}
+    assert kept_catalog(tmp_path, False, {}) == warehouse
     assert kept_catalog(None, True, {}) == {}
-    assert kept_catalog(tmp_path, True, {CATALOG_KEY: "in-memory"}) == {}
+    assert kept_catalog(tmp_path, True, {CATALOG_KEY: "in-memory"}) == warehouse
+    assert str(tmp_path) in derby_log(tmp_path)
+    assert derby_log(None) == ""
 
 
 class _Runner:

@@ -97,7 +97,7 @@ def test_errors_come_through(rig: Rig) -> None:
             await sender.send("t", b"x" * 900)
         with pytest.raises(TimedOut):
             await ack.result(timeout_s=0)
-        with pytest.raises(TimedOut, match=r"flush: 1 records"):
+        with pytest.raises(TimedOut, match=r"flush: 1 record is"):
             await sender.flush(timeout_s=0)
         await sender.close(timeout_s=0)
         with pytest.raises(TimedOut, match=r"closed before"):

@@ -126,7 +126,7 @@ def test_a_producer_at_the_end_of_the_interpreter_gets_a_while_and_says_so(rig: 
     ack = producer.send("t", b"v")
     producer._core.exit(rig.host.now_ns() + 10**9)
     assert ack.result(0).offset == 0
-    assert "a producer was not closed; 1 records" in caplog.text
+    assert "a producer was not closed; 1 record gets" in caplog.text
     caplog.clear()
     producer._core.exit(rig.host.now_ns())
     silent = rig.producer()

@@ -210,9 +210,11 @@ def test_a_topic_that_appears_in_time_takes_what_waited_for_it(rig: Rig) -> None
 
 
 def test_an_illegal_topic_fails_at_once(rig: Rig) -> None:
-    rig.cluster.on_metadata = lambda topic: 17 if topic == "no/way" else 0
+    with pytest.raises(InvalidRecord, match=r"'no/way' is not"):
+        rig.producer().send("no/way", b"v")
+    rig.cluster.on_metadata = lambda topic: 17 if topic == "refused" else 0
     with pytest.raises(BrokerError, match=r"INVALID_TOPIC_EXCEPTION"):
-        rig.producer().send("no/way", b"v").result(timeout_s=5)
+        rig.producer().send("refused", b"v").result(timeout_s=5)
 
 
 def test_partitions_for_gives_leaders_and_times_out_for_unknown_topics(rig: Rig) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -90,6 +91,55 @@ def test_record_batches_readers_and_foreign_frames_are_taken(rig: Rig) -> None:
 def test_what_is_no_table_is_refused(rig: Rig, table: Any) -> None:
     with pytest.raises(InvalidRecord, match=r"expected a pyarrow.Table, a RecordBatch, or anything with __arrow_c_stream__|not a stream"):
         rig.producer().send_table("t", table)
+
+
+class LazyFrame:
+    """Stands in for polars' own."""
+
+    __module__ = "polars.lazyframe.frame"
+
+
+@pytest.mark.parametrize(
+    ("table", "hint"),
+    [
+        (LazyFrame(), r"not LazyFrame; call \.collect\(\) on it first"),
+        ([{"value": b"v"}], "not list; pa.Table.from_pylist makes one"),
+        ({"value": [b"v"]}, "not dict; pa.table makes one"),
+    ],
+)
+def test_what_is_nearly_a_table_is_refused_with_what_to_do(rig: Rig, table: Any, hint: str) -> None:
+    with pytest.raises(InvalidRecord, match=hint):
+        rig.producer().send_table("t", table)
+
+
+def test_the_index_of_a_pandas_frame_is_left_out(rig: Rig) -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"value": [b"a", b"b", b"c"], "key": [b"1", b"2", b"3"]})
+    filtered = frame[frame.key != b"2"]
+    sender = rig.producer()
+    assert "__index_level_0__" in pa.Table.from_pandas(filtered).schema.names
+    assert sender.send_table("t", pa.Table.from_pandas(filtered)).result().num_rows == 2
+    assert sender.send_table("t", filtered.sort_values("key", ascending=False)).result().num_rows == 2
+    with pytest.raises(InvalidRecord, match="'id' is unknown"):
+        sender.send_table("t", pa.Table.from_pandas(filtered.rename_axis("id")))
+
+
+@pytest.mark.parametrize(
+    ("topic", "text"),
+    [
+        ("bad topic!", "a topic's name is made of ASCII letters, digits, '.', '_' and '-'; 'bad topic!' is not"),
+        ("", "a topic's name must not be empty"),
+        ("..", "a topic's name must not be '..'"),
+        ("x" * 250, "a topic's name has at most 249 characters; this one has 250"),
+        (7, "topic must be a text, not 7"),
+    ],
+)
+def test_a_topic_that_cannot_be_is_refused_at_once(rig: Rig, topic: Any, text: str) -> None:
+    sender = rig.producer()
+    with pytest.raises(InvalidRecord, match=re.escape(text)):
+        sender.send(topic, b"v")
+    with pytest.raises(InvalidRecord, match=re.escape(text)):
+        sender.send_table(topic, pa.table({"value": [b"v"]}))
 
 
 def test_a_stream_whose_columns_do_not_fit_is_refused_before_it_is_read(rig: Rig) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from fairlead_kafka.admin.scripts import AdminScript
@@ -15,7 +16,7 @@ from fairlead_kafka.core.effects import Effect, Resolve
 from fairlead_kafka.core.events import Connected, Disconnected, Event, Received, Submitted
 from fairlead_kafka.core.machine import Dice
 from fairlead_kafka.core.metadata import Metadata
-from fairlead_kafka.core.network import Network
+from fairlead_kafka.core.network import AwaitConnection, Network
 from fairlead_kafka.core.script import Scripts
 
 IN_FLIGHT_MAX = 8
@@ -41,7 +42,7 @@ class Shut:
 
 
 class AdminMachine:
-    """Takes `Perform` and `Shut`."""
+    """Takes `Perform`, `AwaitConnection` and `Shut`."""
 
     def __init__(self, settings: Settings, dice: Dice) -> None:
         self._network = Network(settings, dice, max_in_flight=IN_FLIGHT_MAX)
@@ -85,7 +86,7 @@ class AdminMachine:
         effects, self._effects = self._effects, []
         return [effect for effect in effects if isinstance(effect, Resolve)]
 
-    def _submitted(self, operation: Perform | Shut, now_ns: int) -> None:
+    def _submitted(self, operation: Perform | AwaitConnection | Shut, now_ns: int) -> None:
         if self._closed:
             self._resolve(operation, error=UsageError("the admin client is closed; make a new one"))
         elif isinstance(operation, Shut):
@@ -93,6 +94,8 @@ class AdminMachine:
             self._scripts.close(UsageError("the admin client was closed"))
             self._network.close()
             self._resolve(operation)
+        elif isinstance(operation, AwaitConnection):
+            self._network.await_connection(operation.deadline_ns, partial(self._resolve, operation))
         else:
             self._perform(operation, now_ns)
 
@@ -109,5 +112,5 @@ class AdminMachine:
             self._network.metadata.want(topic, now_ns)
         self._scripts.start(operation.what, operation.make(self._network.metadata), operation.deadline_ns, done)
 
-    def _resolve(self, operation: Perform | Shut, value: Any = None, error: Exception | None = None) -> None:
+    def _resolve(self, operation: Perform | AwaitConnection | Shut, value: Any = None, error: Exception | None = None) -> None:
         self._effects.append(Resolve(operation.completion, value, error))

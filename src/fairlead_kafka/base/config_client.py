@@ -31,6 +31,15 @@ _KEYS = (
         not_empty,
         required=True,
     ),
+    ConfigKey(
+        "bootstrap.connection.timeout.ms",
+        _T.INT,
+        6_000,
+        "How long a call without a time-out of its own waits for a first broker, before it fails with NoBrokerReached: an address that has "
+        "never worked is wrong more often than its broker is late. (Kafka has no such config.)",
+        _ALL,
+        at_least(0),
+    ),
     ConfigKey("client.id", _T.STRING, "", "A name that brokers put into their logs.", _ALL, name_or_none),
     ConfigKey("security.protocol", _T.STRING, "PLAINTEXT", "How to talk to brokers; only PLAINTEXT so far.", _ALL, one_of("PLAINTEXT")),
     ConfigKey("request.timeout.ms", _T.INT, 30_000, "How long to wait for the answer to one request.", _ALL, at_least(0)),

@@ -78,6 +78,16 @@ class ConnectionFailed(FairleadError, ConnectionError):
     """No broker could be reached, or a connection broke before its answer came."""
 
 
+class NoBrokerReached(ConnectionFailed):
+    """A client has never reached a broker: most often its `bootstrap.servers` are wrong, or nothing runs there.
+
+    Trying again helps only if a broker is about to start.
+    """
+
+    HINT = "; check bootstrap.servers, and that a broker runs there"
+    """How its message ends."""
+
+
 class UnsupportedVersion(FairleadError):
     """The broker and this client share no version of an API."""
 

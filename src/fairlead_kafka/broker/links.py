@@ -17,9 +17,11 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fairlead_kafka.base.errors import ConnectionFailed
-from fairlead_kafka.core.connections import NEVER_NS, Connections
+from fairlead_kafka.core.connection import NEVER_NS
+from fairlead_kafka.core.connections import Connections
 from fairlead_kafka.core.events import Connected, Disconnected, Received
 from fairlead_kafka.core.peers import Peer
+from fairlead_kafka.core.reachability import Reachability
 from fairlead_kafka.wire import ApiKey, Message, PrivateApi
 
 if TYPE_CHECKING:
@@ -117,7 +119,10 @@ class _Lane:
     def __init__(self, broker: Broker, numbers: Iterator[int]) -> None:
         self._broker = broker
         settings = _SETTINGS | {"client.id": f"{CLIENT_ID}{broker.node_id}"}
-        self.connections = Connections(settings, broker.dice, IN_FLIGHT_MAX, self._lost, numbers=numbers, negotiates=False)
+        unsaid = Reachability(settings["client.id"], settings["request.timeout.ms"], quiet=True)  # replication has a log of its own
+        self.connections = Connections(
+            settings, broker.dice, IN_FLIGHT_MAX, self._lost, numbers=numbers, negotiates=False, reachability=unsaid
+        )
         self.connections.next_ns = NEVER_NS
         self._asked: dict[int, list[_Asked]] = {}
         self._closed = False
@@ -165,7 +170,7 @@ class _Lane:
             self._asked.pop(node_id, None)
 
     def _lost(self, peer: Peer) -> None:
-        self._fail(peer.node_id, ConnectionFailed(f"{peer} cannot be reached ({peer.reason})"))
+        self._fail(peer.node_id, ConnectionFailed(f"{peer} cannot be reached ({self.connections.reachability.reason(peer)})"))
 
     def _fail(self, node_id: int, error: Exception) -> None:
         for asked in self._asked.pop(node_id, ()):

@@ -7,11 +7,14 @@ from typing import Annotated
 
 import typer
 
-from fairlead_kafka.cli.terminal import JsonFile, output, progress, write_json
+from fairlead_kafka.cli.main import WRONG_COMMAND_LINE_EXIT_CODE
+from fairlead_kafka.cli.terminal import JsonFile, errors, output, progress, write_json
 
 
 def demo(
-    input_path: Annotated[Path | None, typer.Option("--input", help="An access log; without it, lines come from a generator.")] = None,
+    input_path: Annotated[
+        Path | None, typer.Option("--input", help="An access log: common, combined or JSON lines; may be compressed.")
+    ] = None,
     rows: Annotated[int, typer.Option(min=1, help="Lines to generate when there is no --input.")] = 100_000,
     json_file: JsonFile = None,
 ) -> None:
@@ -19,11 +22,16 @@ def demo(
 
     Every record accounted for.
     """
+    from fairlead_kafka.cli.demo.line_formats import NotAnAccessLog
     from fairlead_kafka.cli.demo.report import print_report
     from fairlead_kafka.cli.demo.run import run_demo
 
     with progress("reading the input") as status:
-        result = run_demo(input_path, rows, status)
+        try:
+            result = run_demo(input_path, rows, status)
+        except NotAnAccessLog as error:
+            errors.print(str(error), markup=False, soft_wrap=True)
+            raise typer.Exit(WRONG_COMMAND_LINE_EXIT_CODE) from None
     if json_file != "-":
         print_report(output, result)
     write_json(result.as_json(), json_file)

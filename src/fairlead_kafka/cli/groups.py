@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
 from fairlead_kafka.base.errors import ItemsFailed, UsageError
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.cli.connecting import open_admin
 from fairlead_kafka.cli.group_offsets import Target, chosen_partitions, new_offsets
+from fairlead_kafka.cli.tables import FittingTable
 from fairlead_kafka.cli.terminal import (
     DEFAULT_BOOTSTRAP_SERVERS,
     BootstrapServers,
@@ -123,7 +123,7 @@ def reset_offsets(
         for of, offset in changed.items()
     ]
     if json_file != "-":
-        output.print(rows_table(rows) if rows else Table())
+        output.print(rows_table(rows) if rows else FittingTable())
     if not execute:
         errors.print("nothing was changed; add --execute to do it", markup=False)
     write_json(rows, json_file)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from fairlead_kafka.cli.lab_cluster import kip578, replication
 from fairlead_kafka.cli.lab_exactly_once import exactly_once
@@ -15,6 +14,7 @@ from fairlead_kafka.cli.lab_options import JsonFile, Peers, PlotFile, Profile, T
 from fairlead_kafka.cli.lab_soak import soak
 from fairlead_kafka.cli.lab_spark import bounded, spark
 from fairlead_kafka.cli.lab_transcript import transcript
+from fairlead_kafka.cli.tables import FittingTable
 from fairlead_kafka.cli.terminal import output
 from fairlead_kafka.lab.experiment import EXPERIMENTS, TRIALS
 
@@ -24,7 +24,7 @@ app = typer.Typer(no_args_is_help=True, help="Experiments: every claim about spe
 @app.command(name="list")
 def list_experiments() -> None:
     """List the experiments."""
-    table = Table("experiment", "measures", box=None, pad_edge=False)
+    table = FittingTable("experiment", "measures")
     for name, summary in [(one.name, one.summary) for one in EXPERIMENTS.values()] + list(TRIALS.items()):
         table.add_row(name, summary)
     output.print(table)

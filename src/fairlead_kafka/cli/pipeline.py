@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True, help="Spark pipelines over topics: write, check, run, watch one.")
 
 SAMPLE_LINES = 2_000
+SAMPLE_LINES_PER_S = 0.05
+"""So the sample is a log of eleven hours: ten of them are over, and are written in the first run."""
 ProjectPath = Annotated[Path, typer.Argument(metavar="PROJECT", help="A project's folder, or its spark-pipeline.yml.")]
 Servers = Annotated[
     str | None,
@@ -264,6 +266,6 @@ def _make_sample(bootstrap_servers: str) -> None:
     output.print(f"made {', '.join(missing)} at {bootstrap_servers}", markup=False)
     if "access" in missing:
         with Producer(config) as producer:
-            sent = [producer.send_table("access", table) for table in access_log.generated(SAMPLE_LINES)]
+            sent = [producer.send_table("access", table) for table in access_log.generated(SAMPLE_LINES, lines_per_s=SAMPLE_LINES_PER_S)]
             total = sum(one.result().num_rows for one in sent)
         output.print(f"put {counted(total)} of an access log into access", markup=False)

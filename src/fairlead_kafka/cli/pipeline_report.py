@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
+from fairlead_kafka.cli.tables import FittingTable
 from fairlead_kafka.cli.terminal import output
 
 if TYPE_CHECKING:
+    from fairlead_kafka.spark.pipelines.counters import FlowCounters
     from fairlead_kafka.spark.pipelines.findings import Finding
     from fairlead_kafka.spark.pipelines.running import RunResult
 
@@ -28,7 +29,7 @@ def print_findings(findings: list[Finding], to: Console = output) -> None:
 
 def print_flows(to: Console, result: RunResult) -> None:
     """The final table: a row for each flow."""
-    table = Table(box=None, pad_edge=False)
+    table = FittingTable()
     for name in ("flow", "into", "state"):
         table.add_column(name)
     for name in ("rows in", "rows out", "MB in", "quarantined", "late", "lag", "lost", "seconds"):
@@ -52,7 +53,17 @@ def print_flows(to: Console, result: RunResult) -> None:
         for name, count in flow.failed_expectations.items():
             if count:
                 to.print(f"{flow.flow}: {count:,} rows fail “{name}”", markup=False)
+        if flow.waiting:
+            to.print(f"{flow.flow}: {_open_windows(flow)}", markup=False, soft_wrap=True)
     to.print(f"{'failed' if result.failure else 'completed'} in {result.seconds:.1f} s; lost: {result.lost}")
+
+
+def _open_windows(flow: FlowCounters) -> str:
+    """How many rows wait in windows, and until when: it is later records that close them, not the clock."""
+    rows = f"{flow.waiting:,} {'row waits' if flow.waiting == 1 else 'rows wait'} in open windows"
+    if flow.watermark is None:
+        return f"{rows}, until records have brought a watermark"
+    return f"{rows}, until later records have brought the watermark, now {flow.watermark}, past their ends"
 
 
 def _number(value: int | None) -> str:

@@ -20,7 +20,7 @@ def simulate(
     seeds: Annotated[int, typer.Option(min=1, help="How many seeds of each world.")] = 100,
     seed: Annotated[int, typer.Option(min=0, help="The first of them.")] = 0,
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes to use; default: one for each core.")] = None,
-    canaries: Annotated[bool, typer.Option(help="Also plant bugs, each of which has to be noticed.")] = True,
+    canaries: Annotated[bool, typer.Option("--canaries", help="Also plant bugs, each of which has to be noticed.")] = False,
     json_file: JsonFile = None,
 ) -> None:
     """Run real machines in virtual time on a network that fails.
@@ -28,18 +28,17 @@ def simulate(
     Brokers and network fail by seed; what machines did is compared with a model.
 
     A violation is printed with its seed, its fault plan and the command that replays it. Exit code 1 if there is one, or if a planted bug
-    went unnoticed. A single seed is a replay: no bugs are planted then.
+    went unnoticed.
     """
     from fairlead_kafka.simulation.run import WORLDS
     from fairlead_kafka.simulation.run import simulate as run
 
     if world is not None and world not in WORLDS:
         raise ConfigError(f"--world {world}: must be one of {', '.join(WORLDS)}")
-    reports: list[dict[str, Any]] = []
     with progress("simulate") as status:
-        for name in [world] if world is not None else WORLDS:
-            plant = canaries and seeds > 1
-            reports.append(run(name, seeds, seed, jobs=jobs or os.cpu_count() or 1, canaries=plant, progress=_every_so_often(status)))
+        worlds = [world] if world is not None else list(WORLDS)
+        processes, tell = jobs or os.cpu_count() or 1, _every_so_often(status)
+        reports = [run(name, seeds, seed, jobs=processes, canaries=canaries, progress=tell) for name in worlds]
     if json_file != "-":
         output.print(rows_table([{key: report[key] for key in _COUNTED} for report in reports]))
     for report in reports:
@@ -47,9 +46,20 @@ def simulate(
             errors.print(escape(story), soft_wrap=True)
         for missed in report["missed"]:
             errors.print(f"world {report['world']}: the planted bug {missed!r} went unnoticed", soft_wrap=True, markup=False)
+    if json_file != "-":
+        output.print(f"[bold]{_verdict(reports)}[/]")
     write_json(reports[0] if len(reports) == 1 else _together(reports), json_file)
     if any(report["failures"] or report["missed"] for report in reports):
         raise typer.Exit(1)
+
+
+def _verdict(reports: list[dict[str, Any]]) -> str:
+    """All of it in a sentence."""
+    seeds, violated = sum(report["seeds"] for report in reports), sum(report["violations"] for report in reports)
+    planted, missed = sum(report["canaries"] for report in reports), sum(len(report["missed"]) for report in reports)
+    held = "all held" if not violated else f"{violated} did not hold: their stories are above, with the commands that replay them"
+    noticed = f"; of {planted} planted bugs {planted - missed} were noticed" if planted else ""
+    return f"{seeds} world{'' if seeds == 1 else 's'} simulated, {held}{noticed}"
 
 
 def _every_so_often(status: Any) -> Any:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -132,12 +132,12 @@ def counted(records: int) -> str:
 
 def rows_table(rows: list[dict[str, Any]]) -> Table:
     """A table of flat rows, a column for each key in order of appearance; numbers to the right."""
-    from rich.table import Table
+    from fairlead_kafka.cli.tables import FittingTable
 
-    table = Table(box=None, pad_edge=False)
+    table = FittingTable()
     for column in dict.fromkeys(key for row in rows for key in row):
         text = any(isinstance(row.get(column), str) for row in rows)
-        table.add_column(column, justify="left" if text else "right", overflow="fold")
+        table.add_column(column, justify="left" if text else "right")
     for row in rows:
         table.add_row(*(_shown(row.get(str(column.header))) for column in table.columns))
     return table
@@ -164,8 +164,3 @@ def progress(text: str) -> Iterator[Any]:
         return
     errors.print(f"{escape(text)} …")
     yield lambda text: errors.print(f"{escape(text)} …")
-
-
-def given_keys(config: Mapping[str, Any], names: Mapping[str, Any] | set[str]) -> dict[str, Any]:
-    """The part of a config whose keys are among `names`."""
-    return {key: value for key, value in config.items() if key in names}

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from fairlead_kafka.base.errors import ItemsFailed
 from fairlead_kafka.cli.connecting import open_admin
+from fairlead_kafka.cli.tables import FittingTable
 from fairlead_kafka.cli.terminal import (
     DEFAULT_BOOTSTRAP_SERVERS,
     BootstrapServers,
@@ -72,7 +72,7 @@ def describe(
     with open_admin(client_settings(bootstrap_servers, properties)) as admin:
         described = admin.describe_topics(names or sorted(admin.list_topics()))
     if json_file != "-":
-        table = Table("topic", "partition", "leader", "replicas", "in sync", box=None, pad_edge=False)
+        table = FittingTable("topic", "partition", "leader", "replicas", "in sync")
         for name, topic in sorted(described.items()):
             for one in topic.partitions:
                 replicas, in_sync = (", ".join(map(str, nodes)) for nodes in (one.replicas, one.isr))

@@ -23,6 +23,7 @@ from fairlead_kafka.admin import (
     TransactionDescription,
     TransactionListing,
 )
+from fairlead_kafka.base.checked import checked
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.client.admin_calls import AdminCalls
 from fairlead_kafka.client.hosting import run_async
@@ -31,18 +32,28 @@ from fairlead_kafka.core.partition_offsets import OffsetAndTimestamp
 from fairlead_kafka.core.prepared import PreparedTransaction
 
 
+@checked()
 class AsyncAdmin:
     """A Kafka admin client, with the methods of `Admin` to await.
 
     `config` has Kafka's keys (`bootstrap.servers`, ...; see docs/configuration.md); ConfigError names all that is wrong with it.
 
-    Time-outs are in seconds; None stands for `default.api.timeout.ms`. Calls about several items raise ItemsFailed (a BrokerError)
-    that names every item that failed, and TimedOut, which says what was missing. Any number of tasks may call.
+    Time-outs are in seconds; None stands for `default.api.timeout.ms`, but for NoBrokerReached after `bootstrap.connection.timeout.ms`
+    where no broker was ever reached. Calls about several items raise ItemsFailed (a BrokerError) that names every item that failed, and
+    TimedOut, which says what was missing. Any number of tasks may call.
     Kafka's counterpart: `org.apache.kafka.clients.admin.Admin`.
     """
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         self._calls = AdminCalls(config)
+
+    async def connect(self, timeout_s: float | None = None) -> None:
+        """Wait until a broker was reached: for a program that wants to know at its start that `bootstrap.servers` are right.
+
+        NoBrokerReached, naming the addresses and what is wrong with each, if none was for `timeout_s` (None:
+        bootstrap.connection.timeout.ms); the client goes on trying. A broker that was reached once counts for good.
+        """
+        await run_async(self._calls.connect(timeout_s))
 
     async def create_topics(
         self, topics: Iterable[NewTopic], validate_only: bool = False, timeout_s: float | None = None

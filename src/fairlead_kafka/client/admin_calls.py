@@ -31,7 +31,7 @@ from fairlead_kafka.base.config_client import CLIENT_CONFIGS
 from fairlead_kafka.base.errors import UsageError
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.units import s_to_ns
-from fairlead_kafka.client.hosting import Steps, Wait, open_host
+from fairlead_kafka.client.hosting import LONGEST_S, Steps, Wait, connect, connect_first, open_host
 from fairlead_kafka.core.group_offsets import OffsetAndMetadata
 from fairlead_kafka.core.metadata import Metadata
 from fairlead_kafka.core.partition_offsets import OffsetAndTimestamp
@@ -39,6 +39,7 @@ from fairlead_kafka.core.prepared import PreparedTransaction
 from fairlead_kafka.runtime import Completion
 
 _CLOSE_S = 5.0
+_CLOSED = "the admin client is closed; make a new one"
 
 
 class AdminCalls:
@@ -186,6 +187,12 @@ class AdminCalls:
         what = f"{'committing' if commit else 'aborting'} transactions"
         return self._perform(what, wanted, lambda metadata: admin.end_transactions(metadata, wanted, commit=commit), timeout_s)
 
+    def connect(self, timeout_s: float | None) -> Steps[None]:
+        """Wait for a first connection."""
+        if self.closed:
+            raise UsageError(_CLOSED)
+        return connect(self._hosted, self.settings, timeout_s)
+
     def close(self) -> Steps[None]:
         """Close once; again is nothing."""
         if self.closed or self._hosted.forked:
@@ -204,7 +211,7 @@ class AdminCalls:
         seconds: float = self.settings["default.api.timeout.ms"] / 1000 if timeout_s is None else timeout_s
         if seconds < 0:
             raise UsageError(f"timeout_s is {seconds}; it must not be negative")
-        return min(seconds, 10.0**6)
+        return min(seconds, LONGEST_S)
 
     def _timeout_ms(self, timeout_s: float | None) -> int:
         """How long a broker may take: what the caller allows, but an answer should come before the request is given up."""
@@ -219,11 +226,12 @@ class AdminCalls:
         topics: Sequence[str] = (),
     ) -> Steps[Any]:
         if self.closed:
-            raise UsageError("the admin client is closed; make a new one")
+            raise UsageError(_CLOSED)
+        deadline_ns = self._hosted.now_ns() + s_to_ns(self._seconds(timeout_s))
+        yield from connect_first(self._hosted, self.settings, timeout_s, "default.api.timeout.ms")
         names = [str(item) for item in items]
         named = f"{what} {', '.join(names[:3])}{', ...' if len(names) > 3 else ''}".strip()
         completion = Completion()
-        deadline_ns = self._hosted.now_ns() + s_to_ns(self._seconds(timeout_s))
         self._hosted.submit(Perform(completion, deadline_ns, named, make, topics))
         return (yield Wait(completion))
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from fairlead_kafka.base.checked import checked
 from fairlead_kafka.base.errors import UsageError
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.client.consumer_calls import ConsumerCalls
@@ -23,14 +24,16 @@ ITERATION_S = 1.0
 """How long one wait of an iteration lasts; only then does it notice that the consumer was closed."""
 
 
+@checked()
 class Consumer:
     """A Kafka consumer: of partitions assigned by hand, or of topics whose partitions a group shares.
 
     `config` has Kafka's keys (`bootstrap.servers`, `auto.offset.reset`, ...; see docs/configuration.md); ConfigError names all that
     is wrong with it. Data is fetched ahead on a thread of its own, at most `fetch.max.bytes` per broker, and decoded in the caller's.
 
-    Time-outs are in seconds; where None is allowed it stands for `default.api.timeout.ms`. Calls raise TimedOut when no answer
-    came in time, BrokerError when a broker refused, UsageError when the consumer is closed or a partition is not assigned.
+    Time-outs are in seconds; where None is allowed it stands for `default.api.timeout.ms`, but for NoBrokerReached after
+    `bootstrap.connection.timeout.ms` where no broker was ever reached. Calls raise TimedOut when no answer came in time, BrokerError when
+    a broker refused, UsageError when the consumer is closed or a partition is not assigned.
     One thread at a time, except for `close`. Kafka's counterpart: `org.apache.kafka.clients.consumer.KafkaConsumer`.
     """
 
@@ -183,6 +186,14 @@ class Consumer:
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         """The first offset whose timestamp is the one given (ms since 1970) or later; None where there is none."""
         return run_blocking(self._calls.offsets_for_times(times_ms, timeout_s))
+
+    def connect(self, timeout_s: float | None = None) -> None:
+        """Wait until a broker was reached: for a program that wants to know at its start that `bootstrap.servers` are right.
+
+        NoBrokerReached, naming the addresses and what is wrong with each, if none was for `timeout_s` (None:
+        bootstrap.connection.timeout.ms); the client goes on trying. A broker that was reached once counts for good.
+        """
+        run_blocking(self._calls.connect(timeout_s))
 
     def partitions_for(self, topic: str, timeout_s: float | None = None) -> list[PartitionMetadata]:
         """The topic's partitions, by number, with leader and replicas. A topic missing until the time is up: BrokerError."""

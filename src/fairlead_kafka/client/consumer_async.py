@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from fairlead_kafka.base.checked import checked
 from fairlead_kafka.base.errors import UsageError
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.client.consumer_calls import ConsumerCalls
@@ -59,6 +60,7 @@ _running: set[asyncio.Future[None]] = set()
 """An event loop alone does not keep a task alive."""
 
 
+@checked()
 class AsyncConsumer:
     """A Kafka consumer of partitions, assigned by hand or shared by a group, with the methods of `Consumer` to await.
 
@@ -66,8 +68,9 @@ class AsyncConsumer:
     is wrong with it. Data is fetched ahead on a thread of its own, at most `fetch.max.bytes` per broker; large pieces are decoded on
     the loop's default executor, so that the loop goes on.
 
-    Time-outs are in seconds; where None is allowed it stands for `default.api.timeout.ms`. Calls raise TimedOut when no answer
-    came in time, BrokerError when a broker refused, UsageError when the consumer is closed or a partition is not assigned.
+    Time-outs are in seconds; where None is allowed it stands for `default.api.timeout.ms`, but for NoBrokerReached after
+    `bootstrap.connection.timeout.ms` where no broker was ever reached. Calls raise TimedOut when no answer came in time, BrokerError when
+    a broker refused, UsageError when the consumer is closed or a partition is not assigned.
     A poll that is cancelled loses nothing. One poll at a time. Kafka's counterpart: `org.apache.kafka.clients.consumer.KafkaConsumer`.
     """
 
@@ -222,6 +225,14 @@ class AsyncConsumer:
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         """The first offset whose timestamp is the one given (ms since 1970) or later; None where there is none."""
         return await run_async(self._calls.offsets_for_times(times_ms, timeout_s))
+
+    async def connect(self, timeout_s: float | None = None) -> None:
+        """Wait until a broker was reached: for a program that wants to know at its start that `bootstrap.servers` are right.
+
+        NoBrokerReached, naming the addresses and what is wrong with each, if none was for `timeout_s` (None:
+        bootstrap.connection.timeout.ms); the client goes on trying. A broker that was reached once counts for good.
+        """
+        await run_async(self._calls.connect(timeout_s))
 
     async def partitions_for(self, topic: str, timeout_s: float | None = None) -> list[PartitionMetadata]:
         """The topic's partitions, by number, with leader and replicas. A topic missing until the time is up: BrokerError."""

@@ -11,7 +11,7 @@ from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.kernel import MACHINE_CODE
 from fairlead_kafka.client.consumer_ranges import ConsumerRanges
 from fairlead_kafka.client.consumer_reading import CLOSE_S, as_partition
-from fairlead_kafka.client.hosting import Steps, Wait
+from fairlead_kafka.client.hosting import Steps, Wait, connect
 from fairlead_kafka.consumer import Assign, DescribeTopics, FindOffsets, OffsetAndTimestamp, Seek, SetPaused, Shut, TellMetrics
 from fairlead_kafka.core.metadata import PartitionMetadata
 from fairlead_kafka.runtime import Completion
@@ -70,6 +70,7 @@ class ConsumerCalls(ConsumerRanges):
         if not wanted:
             return {}
         deadline_ns = self._deadline_ns(timeout_s)
+        yield from self._connect_first(timeout_s)
         found: dict[TopicPartition, Any] = yield from self._ask(lambda completion: FindOffsets(completion, deadline_ns, wanted))
         return found
 
@@ -90,6 +91,7 @@ class ConsumerCalls(ConsumerRanges):
     def topics(self, names: Sequence[str] | None, timeout_s: float | None) -> Steps[dict[str, list[PartitionMetadata]]]:
         """Partitions of topics."""
         deadline_ns = self._deadline_ns(timeout_s)
+        yield from self._connect_first(timeout_s)
         found: dict[str, list[PartitionMetadata]] = yield from self._ask(lambda completion: DescribeTopics(completion, deadline_ns, names))
         return found
 
@@ -97,6 +99,10 @@ class ConsumerCalls(ConsumerRanges):
         """Partitions of one topic."""
         found = yield from self.topics([topic], timeout_s)
         return found.get(topic, [])
+
+    def connect(self, timeout_s: float | None) -> Steps[None]:
+        """Wait for a first connection."""
+        return connect(self._hosted, self.settings, timeout_s)
 
     def metrics(self) -> Steps[dict[str, Any]]:
         """Counters."""

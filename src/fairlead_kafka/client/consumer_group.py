@@ -90,6 +90,10 @@ class GroupSteps(ABC):
         """When a call that may take so long is over; UsageError below 0."""
 
     @abstractmethod
+    def _connect_first(self, timeout_s: float | None) -> Steps[None]:
+        """Before a call that was given no time-out: NoBrokerReached, soon, if no broker was ever reached."""
+
+    @abstractmethod
     def _moved(self, generations: Mapping[TopicPartition, int], *, replaces: bool) -> None:
         """Take note of generations, and drop what they overtake."""
 
@@ -129,6 +133,7 @@ class GroupSteps(ABC):
         if not self._has_group:
             raise UsageError(f"commit: {NO_GROUP}")
         deadline_ns = self._deadline_ns(timeout_s)
+        yield from self._connect_first(timeout_s)
         if offsets is None:
             wanted = {of: position.to_commit() for of, position in (yield from self._positions()).items()}
         else:
@@ -147,6 +152,7 @@ class GroupSteps(ABC):
         if not wanted:
             return {}
         deadline_ns = self._deadline_ns(timeout_s)
+        yield from self._connect_first(timeout_s)
         found: dict[TopicPartition, OffsetAndMetadata | None]
         found = yield from self._ask(lambda completion: FindCommitted(completion, deadline_ns, wanted))
         return found

@@ -44,6 +44,7 @@ class ConsumerRanges(ConsumerReading):
         self, partition: TopicPartition, end: int, timeout_s: float | None, poll: Callable[[float], Steps[pa.Table]]
     ) -> Steps[pa.Table | None]:
         partition = as_partition(partition)
+        yield from self._connect_first(timeout_s)
         timeout_s = self._default_timeout_s if timeout_s is None else timeout_s
         deadline_ns = self._deadline_ns(timeout_s)
         while True:

@@ -20,7 +20,7 @@ from fairlead_kafka.base.errors import FairleadError, UsageError
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.units import MIB, NS_PER_S, s_to_ns
 from fairlead_kafka.client.consumer_group import GroupSteps
-from fairlead_kafka.client.hosting import Steps, Wait, open_host
+from fairlead_kafka.client.hosting import Steps, Wait, connect_first, open_host
 from fairlead_kafka.client.interceptors_consumer import consumer_interceptors
 from fairlead_kafka.consumer import (
     NO_END,
@@ -93,6 +93,7 @@ class ConsumerReading(GroupSteps):
         if held is not None:
             return held.offset
         deadline_ns = self._deadline_ns(timeout_s)
+        yield from self._connect_first(timeout_s)
         position: int = yield from self._ask(lambda completion: TellPosition(completion, deadline_ns, partition))
         return position
 
@@ -182,6 +183,9 @@ class ConsumerReading(GroupSteps):
         if seconds < 0:
             raise UsageError(f"timeout_s is {seconds}; it must not be negative")
         return self._hosted.now_ns() + s_to_ns(min(seconds, 10.0**9))
+
+    def _connect_first(self, timeout_s: float | None) -> Steps[None]:
+        return connect_first(self._hosted, self.settings, timeout_s, "default.api.timeout.ms")
 
     @contextmanager
     def _one_poll(self) -> Generator[None, None, None]:

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from fairlead_kafka.client.hosting import Steps
 from fairlead_kafka.producer import Settled
 from fairlead_kafka.runtime import Completion
 
@@ -48,6 +49,9 @@ class Owner(Protocol):
 
     def check_waiting(self) -> None:
         """UsageError where a wait for a result would never end."""
+
+    def why(self, topic: str) -> Steps[str]:
+        """Why records of a topic are not delivered yet, as the end of a sentence; empty if that cannot be told."""
 
 
 class Results:

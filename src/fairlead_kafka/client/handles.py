@@ -26,7 +26,10 @@ def _wait(delivery: Delivery, row: int, timeout_s: float | None, what: str) -> G
     if delivery.owner is not None:
         delivery.owner.check_waiting()
     try:
-        yield Wait(completion, timeout_s, lambda: TimedOut(f"{what} of topic {delivery.topic!r} not delivered within {timeout_s} s"))
+        yield Wait(completion, timeout_s, lambda: None)
+        why = (yield from delivery.owner.why(delivery.topic)) if timeout_s and delivery.owner is not None and not completion.done() else ""
+        if not completion.done():
+            raise TimedOut(f"{what} of topic {delivery.topic!r} not delivered within {timeout_s} s{why}")
     finally:
         if not completion.done():
             delivery.forget(completion)

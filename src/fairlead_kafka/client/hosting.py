@@ -11,10 +11,16 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from fairlead_kafka.base.errors import TimedOut
+from fairlead_kafka.base.config import Settings
+from fairlead_kafka.base.errors import TimedOut, UsageError
+from fairlead_kafka.base.units import s_to_ns
+from fairlead_kafka.core import AwaitConnection
 from fairlead_kafka.core.machine import Dice, Machine
 from fairlead_kafka.runtime import Completion, SelectorHost, system_dice, wrap_async
 
+FIRST_CONNECTION = "bootstrap.connection.timeout.ms"
+LONGEST_S = 10.0**6
+"""A time-out is cut to this, eleven days, so that its nanoseconds stay a small number."""
 M = TypeVar("M", bound=Machine)
 T = TypeVar("T")
 
@@ -24,6 +30,8 @@ class Hosted(Generic[M]):
 
     def __init__(self, machine: M, name: str) -> None:
         self.machine = machine
+        self.reached = False
+        """A broker was reached, as far as this side has asked."""
         self._host = SelectorHost(name)
         self._host.start()
         self._handle = self._host.add(machine)
@@ -82,6 +90,25 @@ def ask(hosted: Hosted[Any], operation: Callable[[Completion], object], timeout_
     hosted.submit(operation(completion))
     answer = yield Wait(completion, timeout_s, lambda: TimedOut(f"{what or 'the call'} had no answer within {timeout_s} s"))
     return answer
+
+
+def connect(hosted: Hosted[Any], settings: Settings, timeout_s: float | None) -> Steps[None]:
+    """Wait until a broker was reached; NoBrokerReached, naming what is wrong, if none was for `timeout_s`.
+
+    None stands for `bootstrap.connection.timeout.ms`.
+    """
+    if timeout_s is not None and timeout_s < 0:
+        raise UsageError(f"timeout_s is {timeout_s}; it must not be negative")
+    if not hosted.reached:
+        seconds = settings[FIRST_CONNECTION] / 1000 if timeout_s is None else min(timeout_s, LONGEST_S)
+        yield from ask(hosted, lambda completion: AwaitConnection(completion, hosted.now_ns() + s_to_ns(seconds)))
+        hosted.reached = True
+
+
+def connect_first(hosted: Hosted[Any], settings: Settings, timeout_s: float | None, default: str) -> Steps[None]:
+    """Before a call that was given no time-out: what has never worked is told soon, not when its `default` (a config) is over."""
+    if timeout_s is None and not hosted.reached:
+        yield from connect(hosted, settings, min(settings[default], settings[FIRST_CONNECTION]) / 1000)
 
 
 def run_blocking(steps: Steps[T]) -> T:

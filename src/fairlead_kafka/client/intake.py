@@ -19,8 +19,10 @@ from fairlead_kafka.base.config import INT_MAX, LONG_MAX
 from fairlead_kafka.base.errors import InvalidRecord, RecordTooLarge, UsageError
 from fairlead_kafka.base.ids import NO_PARTITION, NO_TIMESTAMP
 from fairlead_kafka.base.limits import BATCH_OVERHEAD_BYTES, RECORD_OVERHEAD_MAX_BYTES
+from fairlead_kafka.base.topic_names import wrong_topic_name
 from fairlead_kafka.client.delivery import Delivery, OnDelivery, fresh
 from fairlead_kafka.client.handles import H
+from fairlead_kafka.client.hosting import Steps
 from fairlead_kafka.client.memory import MemoryPool
 from fairlead_kafka.client.single_records import NO_ROOM, Column, RecordBuffer, SingleSend, padded
 from fairlead_kafka.producer import Handover
@@ -106,6 +108,7 @@ class Intake(Generic[H]):
         self._wake: Callable[[], None] = lambda: None
         self._refused: Callable[[], None] = lambda: None
         self._outside: Callable[[str], None] = lambda what: None
+        self._why: Callable[[str], Steps[str]] = _not_known
         self._forked: UsageError | None = None
         _intakes.add(self)
 
@@ -116,13 +119,15 @@ class Intake(Generic[H]):
         now_ms: Callable[[], int],
         refused: Callable[[], None],
         outside: Callable[[str], None],
+        why: Callable[[str], Steps[str]],
     ) -> None:
-        """Before the first record: how to wake the machine, its clocks, who counts records refused, and what `check_waiting` asks."""
+        """Before the first record: how to wake the machine, its clocks, who counts records refused, what `check_waiting` and `why` ask."""
         self._wake, self._now_ns, self._now_ms, self._refused, self._outside = wake, now_ns, now_ms, refused, outside
+        self._why = why
 
     def detach(self) -> None:
         """The machine has ended: handles that are kept shall not keep it."""
-        self.attach(lambda: None, lambda: 0, lambda: 0, lambda: None, lambda what: None)
+        self.attach(lambda: None, lambda: 0, lambda: 0, lambda: None, lambda what: None, _not_known)
 
     def check_process(self) -> None:
         """UsageError in a process that was forked away from the producer's: results never come there."""
@@ -133,6 +138,10 @@ class Intake(Generic[H]):
         """UsageError where a wait for a result would never end: there, and on the machine's own thread."""
         self.check_process()
         self._outside("a wait for a result")
+
+    def why(self, topic: str) -> Steps[str]:
+        """See `delivery.Owner`."""
+        return self._why(topic)
 
     def offering(self, no_room: Callable[[int, Record], Any]) -> Callable[..., Any]:
         """The function that takes a single record, with the parameters of `Producer.send`: it checks the record, reserves what it takes,
@@ -274,8 +283,7 @@ class Intake(Generic[H]):
         if type(topic) is str and (buffer := self._open.get(topic)) is not None:
             return buffer, False
         self._check()
-        if type(topic) is not str or not topic:
-            raise InvalidRecord(f"topic must be a text that is not empty, not {topic!r}")
+        check_topic(topic)
         delivery = Delivery(topic)
         delivery.owner = self
         headers: list[Sequence[tuple[str, bytes | None]] | None] = []
@@ -286,6 +294,11 @@ class Intake(Generic[H]):
         return buffer, wake
 
 
+def _not_known(_topic: str) -> Steps[str]:
+    return ""
+    yield  # a generator
+
+
 def _forked() -> None:
     for intake in list(_intakes):
         intake.forked()
@@ -293,6 +306,14 @@ def _forked() -> None:
 
 if hasattr(os, "register_at_fork"):  # Windows does not fork
     os.register_at_fork(after_in_child=_forked)
+
+
+def check_topic(topic: Any) -> None:
+    """InvalidRecord for what no topic can be called."""
+    if type(topic) is not str:
+        raise InvalidRecord(f"topic must be a text, not {topic!r}")
+    if wrong := wrong_topic_name(topic):
+        raise InvalidRecord(wrong)
 
 
 def as_bytes(field: str, value: Any) -> bytes:

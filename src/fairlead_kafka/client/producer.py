@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
 
+from fairlead_kafka.base.checked import checked
 from fairlead_kafka.client.delivery import OnDelivery
 from fairlead_kafka.client.handles import Ack, TableAck
 from fairlead_kafka.client.hosting import run_blocking
@@ -18,6 +19,7 @@ from fairlead_kafka.core.prepared import PreparedTransaction
 from fairlead_kafka.producer.metrics import Metrics
 
 
+@checked("send", "send_table")
 class Producer:
     """Sends records to Kafka. Safe to share among threads.
 
@@ -99,6 +101,14 @@ class Producer:
         as a warning too. Closing again waits until the first close is through, and cuts its time to `timeout_s`.
         """
         return run_blocking(self._core.close_steps(timeout_s))
+
+    def connect(self, timeout_s: float | None = None) -> None:
+        """Wait until a broker was reached: for a program that wants to know at its start that `bootstrap.servers` are right.
+
+        NoBrokerReached, naming the addresses and what is wrong with each, if none was for `timeout_s` (None:
+        bootstrap.connection.timeout.ms); the client goes on trying. A broker that was reached once counts for good.
+        """
+        run_blocking(self._core.connect_steps(timeout_s))
 
     def partitions_for(self, topic: str, timeout_s: float | None = None) -> list[PartitionMetadata]:
         """The topic's partitions, by number, with leader and replicas.

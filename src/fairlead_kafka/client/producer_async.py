@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from fairlead_kafka.base.checked import checked
 from fairlead_kafka.client.delivery import LOGGER, OnDelivery, RecordMetadata
 from fairlead_kafka.client.handles import AsyncAck, AsyncTableAck
 from fairlead_kafka.client.hosting import run_async
@@ -32,6 +33,7 @@ def _as(blocking: Callable[..., Any]) -> Callable[[_F], _F]:
     return decorate
 
 
+@checked("send", "send_table")
 class AsyncProducer:
     """Sends records to Kafka, from one event loop.
 
@@ -85,6 +87,10 @@ class AsyncProducer:
     @_as(Producer.close)
     async def close(self, timeout_s: float | None = None) -> dict[str, int]:
         return await run_async(self._core.close_steps(timeout_s))
+
+    @_as(Producer.connect)
+    async def connect(self, timeout_s: float | None = None) -> None:
+        await run_async(self._core.connect_steps(timeout_s))
 
     @_as(Producer.partitions_for)
     async def partitions_for(self, topic: str, timeout_s: float | None = None) -> list[PartitionMetadata]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import atexit
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+import logging
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from threading import Thread
 from typing import Any, Generic
 from weakref import WeakSet, finalize
@@ -12,17 +14,18 @@ from weakref import WeakSet, finalize
 import numpy as np
 
 from fairlead_kafka.base.config_client import CLIENT_CONFIGS
-from fairlead_kafka.base.errors import BufferExhausted, InvalidRecord, TimedOut, UsageError
+from fairlead_kafka.base.errors import BufferExhausted, TimedOut, UsageError
 from fairlead_kafka.base.kernel import MACHINE_CODE
 from fairlead_kafka.base.units import NS_PER_S, s_to_ns
 from fairlead_kafka.client.delivery import LOGGER, Delivery, Int64
 from fairlead_kafka.client.handles import H
-from fairlead_kafka.client.hosting import Steps, Wait, ask, open_host, run_blocking
-from fairlead_kafka.client.intake import Intake, Record
+from fairlead_kafka.client.hosting import Steps, Wait, ask, connect, connect_first, open_host, run_blocking
+from fairlead_kafka.client.intake import Intake, Record, check_topic
 from fairlead_kafka.client.interceptors_producer import producer_interceptors
 from fairlead_kafka.client.memory import MemoryPool
 from fairlead_kafka.client.pieces import Part, cuts_of, piece_of
 from fairlead_kafka.client.transactions import TransactionSteps
+from fairlead_kafka.client.undelivered import tell_waiting, why_waiting
 from fairlead_kafka.core.metadata import PartitionMetadata
 from fairlead_kafka.producer import Flush, Handover, PartitionsFor, ProducerMachine, Stop, Wake
 from fairlead_kafka.producer.metrics import Metrics, ProducerMeter
@@ -30,6 +33,8 @@ from fairlead_kafka.runtime import Completion
 
 EXIT_S = 5.0
 """How long the records of producers that nobody closed may take at the end of the interpreter, all of them together."""
+QUIET_S = 1.0
+"""A close that takes longer is told of."""
 _PATIENCE_S = 1.0
 """After Ctrl-C a `with` block goes on for as long as anything is delivered within this."""
 _CLOSED = "this producer is closed; make a new one"
@@ -41,11 +46,12 @@ class ProducerCore(Generic[H]):
     """A hosted producer machine and all that both faces do with it. Methods named `..._steps` are driven by the faces."""
 
     def __init__(self, config: Mapping[str, Any], handle: type[H]) -> None:
-        settings = CLIENT_CONFIGS.parse("producer", config)
+        self._settings = settings = CLIENT_CONFIGS.parse("producer", config)
         self._memory = MemoryPool(settings["buffer.memory"])
         self._intake = Intake(self._memory, settings["max.request.size"], handle)
         self._max_block_ms: int = settings["max.block.ms"]
-        self._closing = self._ending = False
+        self._delivery_timeout_ms: int = settings["delivery.timeout.ms"]
+        self._closing = self._stopping = self._ending = False
         self._closer = Thread(target=self._end, name="fairlead-producer-close", daemon=True)
         self._ended = Completion()
         self._given_up: dict[str, int] = {}
@@ -56,7 +62,9 @@ class ProducerCore(Generic[H]):
             LOGGER.warning(warning)
         self._meter = ProducerMeter(self._hosted.machine.recorder.sampling)
         """What is counted on this side, under the memory's lock."""
-        self._intake.attach(self._wake, self._hosted.now_ns, self._hosted.now_ms, self._refused, self._check_outside)
+        self._intake.attach(
+            self._wake, self._hosted.now_ns, self._hosted.now_ms, self._refused, self._check_outside, partial(why_waiting, self._hosted)
+        )
         self.offering = self._intake.offering
         self.offer = self.offering(lambda *without_room: without_room)
         """Takes a record; a plain tuple, to be given to `offer_steps`, if there is no room for it."""
@@ -83,8 +91,7 @@ class ProducerCore(Generic[H]):
         from fairlead_kafka.client.tables import groups_of, parts_of
 
         self._intake.check()
-        if type(topic) is not str or not topic:
-            raise InvalidRecord(f"topic must be a text that is not empty, not {topic!r}")
+        check_topic(topic)
         delivery = Delivery(topic)
         delivery.owner = self._intake
         stamps: list[Int64] = []
@@ -132,7 +139,13 @@ class ProducerCore(Generic[H]):
         """Wait until everything handed over is delivered or failed."""
         self._intake.check()
         with self.timed("flush_ns"):
-            yield from self._flush(timeout_s, self._late)
+            completion = self._flushed("flush")
+            yield Wait(completion, timeout_s, lambda: None)
+            if not completion.done():
+                why = yield from why_waiting(self._hosted, None)
+                left = self._left()
+                are = "record is" if left == 1 else "records are"
+                raise TimedOut(f"flush: {left} {are} neither delivered nor failed yet, and on the way{why}")
 
     def leave_steps(self, kind: type[BaseException] | None) -> Steps[dict[str, int]]:
         """The end of a `with` block that ends by `kind`: after Ctrl-C or a cancellation, go on for as long as anything is delivered."""
@@ -152,7 +165,7 @@ class ProducerCore(Generic[H]):
         try:
             if first:
                 yield from self.transactions.leave(timeout_s if patience_s is None else patience_s)
-                yield from self._flush(timeout_s, lambda: None, patience_s)
+                yield from (self._flush_at_close(timeout_s) if patience_s is None else self._flush_patiently(patience_s))
             else:  # somebody is at it already, and this caller can only cut the time short
                 yield Wait(self._ended, timeout_s, lambda: None)
         finally:
@@ -164,10 +177,17 @@ class ProducerCore(Generic[H]):
             self._closer.join()  # it has nothing left to do, so that no thread is left either
         return self._given_up
 
+    def connect_steps(self, timeout_s: float | None) -> Steps[None]:
+        """Wait for a first connection."""
+        self._intake.check()
+        self._check_outside("connect")
+        yield from connect(self._hosted, self._settings, timeout_s)
+
     def partitions_steps(self, topic: str, timeout_s: float | None) -> Steps[list[PartitionMetadata]]:
         """The partitions of a topic."""
         self._intake.check()
         self._check_outside("partitions_for")
+        yield from connect_first(self._hosted, self._settings, timeout_s, "max.block.ms")
         timeout_ns = None if timeout_s is None else s_to_ns(max(timeout_s, 0))
         with self.timed("metadata_wait_ns"):
             answer: list[PartitionMetadata] = yield from ask(self._hosted, lambda completion: PartitionsFor(completion, topic, timeout_ns))
@@ -215,12 +235,17 @@ class ProducerCore(Generic[H]):
         """The interpreter ends and nobody closed: give what is under way until `deadline_ns`, and say so."""
         if self._hosted.forked or self._ended.done():
             return
+        if self._stopping:  # a close that was interrupted: what is left is given up already
+            with suppress(TimedOut):
+                self._ended.result(_PATIENCE_S)
+            return
         if left := self._left():
-            LOGGER.warning("a producer was not closed; %d records get %g s at exit to be delivered: close it, or use `with`", left, EXIT_S)
+            what = "1 record gets" if left == 1 else f"{left} records get"
+            LOGGER.warning("a producer was not closed; %s %g s at exit to be delivered: close it, or use `with`", what, EXIT_S)
         remaining_s = max(deadline_ns - self._hosted.now_ns(), 0) / NS_PER_S
         with suppress(UsageError):
             run_blocking(self.transactions.leave(remaining_s))
-            run_blocking(self._flush(remaining_s, lambda: None))
+            run_blocking(self._wait_for(self._flushed("exit"), remaining_s))
         self._stop(f"the interpreter ended, and nobody had closed the producer (its records had {EXIT_S:g} s)")
         with suppress(TimedOut):
             self._ended.result(_PATIENCE_S)
@@ -251,15 +276,30 @@ class ProducerCore(Generic[H]):
             self._memory.withdraw(size_bytes, completion)
             raise
 
-    def _flush(
-        self, timeout_s: float | None, on_timeout: Callable[[], Exception | None], patience_s: float | None = None
-    ) -> Generator[Wait, Any, None]:
-        self._check_outside("flush")
+    def _flushed(self, what: str) -> Completion:
+        """Done once everything handed over so far is delivered or failed; nothing of it lingers."""
+        self._check_outside(what)
         completion = Completion()
         self._hosted.submit(Flush(completion))
-        if patience_s is None:
-            yield Wait(completion, timeout_s, on_timeout)
-            return
+        return completion
+
+    def _wait_for(self, completion: Completion, timeout_s: float | None) -> Steps[None]:
+        yield Wait(completion, timeout_s, lambda: None)
+
+    def _flush_at_close(self, timeout_s: float | None) -> Steps[None]:
+        """Flush, within `timeout_s` if that is not None; what takes long is told."""
+        completion = self._flushed("close")
+        begun_ns, before = self._hosted.now_ns(), self._left()
+        yield Wait(completion, QUIET_S if timeout_s is None else min(timeout_s, QUIET_S), lambda: None)
+        if not completion.done() and (timeout_s is None or timeout_s > QUIET_S):
+            longest_s = self._delivery_timeout_ms / 1000 if timeout_s is None else timeout_s
+            remaining_s = max(longest_s - (self._hosted.now_ns() - begun_ns) / NS_PER_S, 0)
+            yield from tell_waiting(self._hosted, logging.INFO if self._left() < before else logging.WARNING, remaining_s)
+            yield Wait(completion, None if timeout_s is None else remaining_s, lambda: None)
+
+    def _flush_patiently(self, patience_s: float) -> Steps[None]:
+        """Flush for as long as anything is delivered within `patience_s`."""
+        completion = self._flushed("close")
         before = self._left() + 1
         while not completion.done() and self._left() < before:
             before = self._left()
@@ -276,9 +316,6 @@ class ProducerCore(Generic[H]):
     def _left(self) -> int:
         """Records handed over, neither delivered nor failed."""
         return self._hosted.machine.records_open + self._intake.waiting()
-
-    def _late(self) -> TimedOut:
-        return TimedOut(f"flush: {self._left()} records are neither delivered nor failed yet; they stay on their way")
 
     def _exhausted(self, records: int, what: str) -> BufferExhausted:
         self._count("exhausted", 1)
@@ -307,6 +344,7 @@ class ProducerCore(Generic[H]):
         """Give up what is left, and end the thread, with nobody waiting."""
         if self._ended.done():
             return
+        self._stopping = True
         completion = Completion()
         completion.add_done_callback(self._stopped)
         with suppress(UsageError):  # somebody else did it

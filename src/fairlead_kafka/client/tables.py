@@ -13,6 +13,14 @@ from fairlead_kafka.base.ids import NO_TIMESTAMP
 from fairlead_kafka.client.pieces import Part
 from fairlead_kafka.records import RecordColumns, columns_from_arrow
 
+_HINTS = {
+    ("polars", "LazyFrame"): "; call .collect() on it first",
+    ("pyspark", "DataFrame"): '; write it with .write.format("fairlead"), or call .toArrow() on it first',
+    ("builtins", "list"): "; pa.Table.from_pylist makes one of a list of dicts",
+    ("builtins", "dict"): "; pa.table makes one of a dict of columns",
+}
+"""What to do with what is often taken for a table: by the first part of its module, and its name."""
+
 
 def groups_of(table: Any) -> Iterator[pa.Table]:
     """What is checked as one before any of it is handed over: a table or record batch whole, or each batch of a stream.
@@ -35,7 +43,9 @@ def groups_of(table: Any) -> Iterator[pa.Table]:
     elif hasattr(table, "__arrow_c_array__"):
         yield from groups_of(pa.record_batch(table))
     else:
-        raise InvalidRecord(f"expected a pyarrow.Table, a RecordBatch, or anything with __arrow_c_stream__, not {type(table).__name__}")
+        kind = type(table)
+        hint = _HINTS.get((kind.__module__.partition(".")[0], kind.__name__), "")
+        raise InvalidRecord(f"expected a pyarrow.Table, a RecordBatch, or anything with __arrow_c_stream__, not {kind.__name__}{hint}")
 
 
 def parts_of(group: pa.Table, now_ms: int) -> list[Part]:

@@ -17,7 +17,7 @@ from fairlead_kafka.base.errors import FairleadError, TimedOut, TransactionFaile
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.units import ms_to_ns, s_to_ns
 from fairlead_kafka.client.delivery import LOGGER
-from fairlead_kafka.client.hosting import Hosted, Steps, Wait, run_async, run_blocking
+from fairlead_kafka.client.hosting import Hosted, Steps, Wait, connect_first, run_async, run_blocking
 from fairlead_kafka.client.intake import Intake
 from fairlead_kafka.core.group_offsets import GroupMetadata, OffsetAndMetadata
 from fairlead_kafka.core.prepared import PreparedTransaction
@@ -58,6 +58,7 @@ class TransactionSteps:
         timed: Callable[[str], AbstractContextManager[None]],
     ) -> None:
         self._hosted = hosted
+        self._settings = settings
         self._timed = timed
         self._intake = intake
         self._check_thread = check_thread
@@ -71,6 +72,9 @@ class TransactionSteps:
         """Get the producer's id."""
         name = "init_transactions"
         deadline_ns, again = self._deadline_ns(timeout_s), self._unheard == name
+        if self._transactional:
+            self._check_thread(name)
+            yield from connect_first(self._hosted, self._settings, timeout_s, "max.block.ms")
         yield from self._ask(name, lambda completion: InitTransactions(completion, deadline_ns, again), ends=True)
 
     def begin(self) -> Steps[None]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 from fairlead_kafka.base.checks import holds
@@ -12,6 +12,7 @@ from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import BrokerError, FairleadError, UsageError
 from fairlead_kafka.base.ids import NO_LEADER_EPOCH, NO_OFFSET, TopicPartition
+from fairlead_kafka.consumer.absent import AbsentTopics
 from fairlead_kafka.consumer.fetcher import Fetcher
 from fairlead_kafka.consumer.groups import Gate, GroupDesk, Membership
 from fairlead_kafka.consumer.operations import (
@@ -37,14 +38,8 @@ from fairlead_kafka.core.effects import Effect, Resolve
 from fairlead_kafka.core.events import Connected, Disconnected, Event, Received, Submitted
 from fairlead_kafka.core.group_offsets import Position
 from fairlead_kafka.core.machine import Dice
-from fairlead_kafka.core.network import Network
-from fairlead_kafka.core.partition_offsets import (
-    EARLIEST,
-    ISOLATION_LEVELS,
-    LATEST,
-    OffsetAndTimestamp,
-    leader_problem,
-)
+from fairlead_kafka.core.network import AwaitConnection, Network
+from fairlead_kafka.core.partition_offsets import EARLIEST, ISOLATION_LEVELS, LATEST, OffsetAndTimestamp, leader_problem
 from fairlead_kafka.core.script import Scripts, late
 
 
@@ -57,10 +52,9 @@ class ConsumerMachine:
     def __init__(self, settings: Settings, dice: Dice, gate: Gate | None = None) -> None:
         self._settings, self._dice = settings, dice
         isolation_level = ISOLATION_LEVELS[settings["isolation.level"]]
-        self._numbers = itertools.count(1)
-        self._network = Network(settings, dice, max_in_flight=3, numbers=self._numbers)  # one fetch, and room for look-ups beside it
+        self._network = Network(settings, dice, max_in_flight=3)  # one fetch, and room for look-ups beside it
         self._gate = gate or Gate()
-        self._group = None if settings["group.id"] is None else Membership(settings, dice, self._numbers, self._gate, self)
+        self._group = None if settings["group.id"] is None else Membership(settings, dice, self._network, self._gate, self)
         self._talkers: list[Network | Membership | Parting] = [self._network, *filter(None, [self._group])]
         """All that has connections; an event goes to each, and whose it is not ignores it."""
         self._scripts = Scripts(self._network, dice, Backoff(settings["retry.backoff.ms"], settings["retry.backoff.max.ms"]))
@@ -73,6 +67,7 @@ class ConsumerMachine:
         self._generation = 0
         self._moved: list[PartitionState] = []
         self._failed: list[PartitionState] = []
+        self._absent = AbsentTopics(settings["allow.auto.create.topics"])
         self._ranged = False
         self._events: list[Event] = []
         self._stepping: list[Event] = []
@@ -92,6 +87,7 @@ class ConsumerMachine:
             TellPosition: self._tell_position,
             FindOffsets: self._find_offsets,
             DescribeTopics: self._describe_topics,
+            AwaitConnection: lambda operation: self._network.await_connection(operation.deadline_ns, partial(self.answer, operation)),
             TellMetrics: lambda operation: self.answer(operation, self.metrics()),
             Shut: self._shut,
             **GroupDesk(self, self._group).serve,
@@ -274,7 +270,7 @@ class ConsumerMachine:
         self._network.close()
         if self._group is not None:
             self._group.close(closed)
-        parting = Network(self._settings, self._dice, max_in_flight=1, numbers=self._numbers)
+        parting = Network(self._settings, self._dice, max_in_flight=1, beside=self._network)
         parting.metadata.saw_nodes(self._network.metadata.nodes.values())
         self._talkers.append(Parting(parting, self._fetcher.open_sessions(), self._now_ns, lambda: self.answer(operation)))
 
@@ -335,8 +331,10 @@ class ConsumerMachine:
         metadata = self._network.metadata
         if self._metadata_version == metadata.version:
             return
-        for topic in {partition.topic: None for partition in self._partitions}:
+        topics = {partition.topic: None for partition in self._partitions}
+        for topic in topics:
             metadata.want(topic, self._now_ns)
+        self._absent.look(metadata, topics)
         self._metadata_version = metadata.version
         for partition, state in self._partitions.items():
             problem = leader_problem(metadata, partition)

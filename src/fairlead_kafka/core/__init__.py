@@ -10,6 +10,7 @@ inside those calls. There is one thread, so there are no locks; every wait is a 
 
     Network       what is asked of brokers: now (`send`), once somebody is ready (`request`), for metadata; who is least loaded
     Connections   opening, reconnect back-off with jitter, request time-outs, idleness, throttling; one `Connection` per peer
+    Reachability  what is wrong with each broker: for log lines, time-outs and whoever waits for a first connection
     Peers         the addresses: bootstrap servers in random order, then the brokers that the metadata names
     Connection    one connection's life as a table (connecting, negotiating, ready, closed), versions, the queue of requests in flight
     Metadata      the view of the cluster, its one merge rule, and when to ask again
@@ -29,11 +30,12 @@ from fairlead_kafka.core.backoff import Backoff
 from fairlead_kafka.core.completion import Completion
 from fairlead_kafka.core.machine import Dice, Machine, MemoryPool
 from fairlead_kafka.core.metadata import NO_TOPIC_ID, Metadata, PartitionMetadata, TopicMetadata
-from fairlead_kafka.core.network import CONTROLLER, Network
+from fairlead_kafka.core.network import CONTROLLER, AwaitConnection, Network
 
 __all__ = [
     "CONTROLLER",
     "NO_TOPIC_ID",
+    "AwaitConnection",
     "Backoff",
     "Completion",
     "Dice",

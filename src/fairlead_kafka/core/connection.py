@@ -31,6 +31,7 @@ from fairlead_kafka.wire import (
 API_VERSIONS_FIRST = 3
 """The version of ApiVersions that negotiation starts with; a broker that lacks it answers in version 0 (KIP-511)."""
 CORRELATION_ID_MAX = 2**31 - 1
+NEVER_NS = 2**63 - 1
 
 OnDone = Callable[[Message | None, Exception | None], None]
 

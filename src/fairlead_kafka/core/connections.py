@@ -13,14 +13,15 @@ from fairlead_kafka.base.errors import BrokerError, ConnectionFailed, DecodeErro
 from fairlead_kafka.base.ids import Node
 from fairlead_kafka.base.units import ms_to_ns, ns_to_ms
 from fairlead_kafka.core.backoff import Backoff
-from fairlead_kafka.core.connection import Connection, InFlight, OnDone, State, Trigger
+from fairlead_kafka.core.connection import NEVER_NS, Connection, InFlight, OnDone, State, Trigger
 from fairlead_kafka.core.effects import Buffer, Close, Connect, Effect, Write
 from fairlead_kafka.core.events import Connected, Disconnected, Received
 from fairlead_kafka.core.machine import Dice
 from fairlead_kafka.core.peers import Peer, Peers
+from fairlead_kafka.core.reachability import ANSWER_LONG_MS, CONNECTING_LONG_MS, Reachability
 from fairlead_kafka.wire import ApiKey, Message, PrivateApi
 
-NEVER_NS = 2**63 - 1
+_ANSWER_LONG_NS = ms_to_ns(ANSWER_LONG_MS)
 
 
 class Traffic(Protocol):
@@ -42,8 +43,8 @@ class Traffic(Protocol):
 class Connections:
     """Peers and their connections. `now_ns` is the time of the owner's step as far as it is known (`tick`).
 
-    A machine that has several of these gives them the same `numbers`, for its connections are numbered once. Who knows what the other end
-    speaks, and names the version of each request, need not negotiate.
+    A machine that has several of these gives them the same `numbers`, for its connections are numbered once, and the same
+    `reachability`. Who knows what the other end speaks, and names the version of each request, need not negotiate.
     """
 
     def __init__(
@@ -55,8 +56,10 @@ class Connections:
         traffic: Traffic | None = None,
         numbers: Iterator[int] | None = None,
         negotiates: bool = True,
+        reachability: Reachability | None = None,
     ) -> None:
         self.peers = Peers(settings["bootstrap.servers"], dice)
+        self.reachability = reachability or Reachability(settings["client.id"], settings["request.timeout.ms"])
         self.effects: list[Effect] = []
         self.finished: list[tuple[OnDone, Exception | None]] = []
         """Callbacks due in the next `advance`: requests that expect no answer, or could not be sent."""
@@ -77,7 +80,7 @@ class Connections:
         self._idle_ns = NEVER_NS if idle_ms < 0 else ms_to_ns(idle_ms)
         self._by_number: dict[int, Peer] = {}
         self._negotiates = negotiates
-        self._numbers = itertools.count(1) if numbers is None else numbers
+        self.numbers = itertools.count(1) if numbers is None else numbers
         self._fresh: list[InFlight] = []
 
     def tick(self, now_ns: int) -> None:
@@ -107,13 +110,13 @@ class Connections:
         """Begin to connect, unless that has begun or the peer is in back-off."""
         if not peer.connectable:
             return
-        number = next(self._numbers)
+        number = next(self.numbers)
         setup_ns = self._setup.wait_ns(peer.slow_setups, self._dice)
         peer.connection = Connection(number, str(peer), self._client_id, self.now_ns + setup_ns, self.now_ns)
         peer.tried_ns = self.now_ns
         self._by_number[number] = peer
         self.effects.append(Connect(number, peer.host, peer.port))
-        self.next_ns = min(self.next_ns, peer.connection.setup_deadline_ns)
+        self.next_ns = min(self.next_ns, peer.connection.setup_deadline_ns, self.now_ns + ms_to_ns(CONNECTING_LONG_MS))
 
     def send(
         self,
@@ -147,8 +150,7 @@ class Connections:
             return
         # The owner may send before it tells the time of its step: `tick` sets the deadline right until the step ends.
         self._fresh.append(request)
-        if deadline_ns < self.next_ns:
-            self.next_ns = deadline_ns
+        self.next_ns = min(self.next_ns, deadline_ns, self.now_ns + _ANSWER_LONG_NS)
 
     # Events
 
@@ -181,6 +183,8 @@ class Connections:
             return
         if self._traffic is not None:
             self._traffic.read_bytes(peer.node_id, len(data), len(frames))
+        if frames and connection.state is State.READY:
+            self.reachability.answered(peer, self.now_ns)
         for frame in frames:
             try:
                 if connection.state is State.NEGOTIATING:
@@ -201,7 +205,8 @@ class Connections:
                 return  # the callback closed it
 
     def _usable(self, peer: Peer) -> None:
-        peer.failures, peer.reason, self.changed = 0, "", True
+        peer.failures, self.changed = 0, True
+        self.reachability.answered(peer, self.now_ns)
 
     def _ask_versions(self, connection: Connection) -> None:
         deadline_ns = self.now_ns + ms_to_ns(self._request_timeout_ms)
@@ -223,8 +228,9 @@ class Connections:
 
     def lose(self, peer: Peer, trigger: Trigger, reason: str, blame: Exception | None = None) -> None:
         """A connection failed: back off, and fail what was in flight (the oldest request with `blame`, if given)."""
+        worked = peer.connected
         connection = self._detach(peer, trigger)
-        peer.reason = reason
+        self.reachability.failed(peer, reason, self.now_ns, worked=worked)
         peer.blocked_until_ns = self.now_ns + self._reconnect.wait_ns(peer.failures, self._dice)
         peer.failures += 1
         self.next_ns = min(self.next_ns, peer.blocked_until_ns)
@@ -244,6 +250,7 @@ class Connections:
         for peer in self.peers.sync(nodes):
             self.end(peer, ConnectionFailed(f"the connection to {peer} was closed: the broker moved or left the cluster"))
         self._by_number = {peer.connection.number: peer for peer in self.peers.by_id.values() if peer.connection is not None}
+        self.reachability.keep(self.peers.by_id.values())
 
     def end_all(self, error: Exception) -> None:
         """Close every connection."""
@@ -284,6 +291,7 @@ class Connections:
                 self._expire(peer, peer.connection)
 
     def _expire(self, peer: Peer, connection: Connection) -> None:
+        self.reachability.late(peer, connection, self.now_ns)
         if connection.state is State.CONNECTING:
             if connection.setup_deadline_ns <= self.now_ns:
                 waited_ms = ns_to_ms(connection.setup_deadline_ns - connection.used_ns)
@@ -314,6 +322,7 @@ class Connections:
             connection = peer.connection
             if connection is None:
                 continue
+            next_ns = min(next_ns, self.reachability.late_ns(peer, connection))
             if connection.state is State.CONNECTING:
                 next_ns = min(next_ns, connection.setup_deadline_ns)
             elif connection.expiry_ns is not None:

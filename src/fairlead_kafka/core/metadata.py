@@ -69,8 +69,10 @@ class Metadata:
         self._max_age_ns = ms_to_ns(settings["metadata.max.age.ms"])
         idle_ms = settings.get("metadata.max.idle.ms")
         self._max_idle_ns = None if idle_ms is None else ms_to_ns(idle_ms)
-        # The producer always allows it and the admin never does, as in Kafka; the consumer has a config.
+        # The producer always allows it and the admin never does, as in Kafka; the consumer has a config, and asks without it first, so
+        # that it can say which topics were missing.
         self._auto_create = bool(settings.get("allow.auto.create.topics", "acks" in settings))
+        self._looks_first = "allow.auto.create.topics" in settings
         self._topics: dict[str, TopicMetadata] = {}
         self._names: dict[uuid.UUID, str] = {}
         self._epochs: dict[str, tuple[uuid.UUID, dict[int, int]]] = {}
@@ -189,10 +191,14 @@ class Metadata:
         self._stale = self._stale and not full
         return Message(
             topics=None if self._asking_all else [Message(name=name, topic_id=NO_TOPIC_ID) for name in names],
-            allow_auto_topic_creation=self._auto_create,
+            allow_auto_topic_creation=self._auto_create and (not self._looks_first or any(map(self._missing, names))),
             include_cluster_authorized_operations=False,
             include_topic_authorized_operations=False,
         )
+
+    def _missing(self, name: str) -> bool:
+        known = self._topics.get(name)
+        return known is not None and known.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     def failed(self, now_ns: int, error: Exception) -> None:
         """The request got no usable answer: what it asked for is wanted still."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from fairlead_kafka.base.errors import ConnectionFailed, TimedOut, UsageError
-from fairlead_kafka.core.connection import OnDone
-from fairlead_kafka.core.connections import NEVER_NS, Connections, Traffic
+from fairlead_kafka.base.errors import ConnectionFailed, NoBrokerReached, TimedOut, UsageError
+from fairlead_kafka.core.connection import NEVER_NS, OnDone
+from fairlead_kafka.core.connections import Connections, Traffic
 from fairlead_kafka.core.effects import Effect
 from fairlead_kafka.core.events import Connected, Disconnected, Received
 from fairlead_kafka.core.machine import Dice
@@ -20,6 +20,13 @@ CONTROLLER = -2
 """As `node_id` of `Network.request`: the controller that the metadata names."""
 REQUESTS_QUEUED_MAX = 10_000
 """More requests than this waiting for a broker mean that their owner does not look at what it has asked already."""
+
+
+class AwaitConnection(NamedTuple):
+    """An operation of every client: answered with None once a broker was ever reached, with NoBrokerReached at `deadline_ns`."""
+
+    completion: Any
+    deadline_ns: int
 
 
 @dataclass(slots=True, eq=False)
@@ -51,7 +58,7 @@ class Network:
     In each step the owner hands over its connection events (`handle`), calls `advance`, does its own work, and carries
     `take_effects` out with its own effects; `advance` may come before or after that work, or both. `deadline_ns` is to be taken
     into the owner's own. `settings`: parsed client configs (`base.config_client`). `traffic`: who counts what goes over the wire.
-    `numbers`: where the numbers of connections come from, for a machine that has more than one of these.
+    `beside`: the first one of a machine that has several of these; what must be one in a machine is shared with it.
     """
 
     def __init__(
@@ -61,16 +68,21 @@ class Network:
         *,
         max_in_flight: int,
         traffic: Traffic | None = None,
-        numbers: Iterator[int] | None = None,
+        beside: Network | None = None,
     ) -> None:
         self.metadata = Metadata(settings, dice, self._stir)
         self._max_in_flight = max_in_flight
-        self._connections = Connections(settings, dice, max_in_flight, self._on_lost, traffic, numbers)
+        other: Connections | None = None if beside is None else beside._connections
+        numbers, reachability = (None, None) if other is None else (other.numbers, other.reachability)
+        self._connections: Connections = Connections(
+            settings, dice, max_in_flight, self._on_lost, traffic, numbers, reachability=reachability
+        )
         self._peers = self._connections.peers
         self._peers_by_id = self._peers.by_id
         self._metadata_version = self.metadata.version
         self._wanted: list[int] = []
         self._queue: list[_Queued] = []
+        self._awaiting: list[tuple[int, Callable[[None, Exception | None], object]]] = []
         self._next_ns = 0  # as of the last plan: deadlines of the queue, and metadata
         self._dirty = True  # something was asked for, or became possible, since the last look
         self._nudge = False  # `advance` changed what the owner may already have looked at in this step
@@ -103,13 +115,18 @@ class Network:
         return self._connections.connection(node_id, api_key).version(api_key)
 
     def trouble(self) -> str:
-        """Why nothing moves: the addresses tried and the last reason, or what was wrong with the last answer about the cluster.
+        """Why nothing moves: what was wrong with the last answer about the cluster, and with the brokers that were asked.
 
         For messages about time-outs: "could not reach any of 127.0.0.1:9092 (connection refused)".
         """
-        if self.metadata.last_error is not None and any(peer.connected for peer in self._peers_by_id.values()):
-            return str(self.metadata.last_error)
-        return self._peers.trouble()
+        problem = self.metadata.last_error if any(peer.connected for peer in self._peers_by_id.values()) else None
+        reached = self._connections.reachability.trouble(self._peers.tried())
+        return "; ".join(filter(None, [str(problem or ""), reached])) or "all brokers that were asked have answered"
+
+    @property
+    def reached(self) -> bool:
+        """True once any broker was reached."""
+        return self._connections.reachability.reached
 
     def deadline_ns(self) -> int | None:
         """When `advance` has something to do if nothing happens before; now or the past if it has already."""
@@ -118,7 +135,7 @@ class Network:
         connections = self._connections
         if self._dirty or self._nudge or connections.changed or connections.finished:
             return connections.now_ns
-        next_ns = min(self._next_ns, connections.next_ns)
+        next_ns = min(self._next_ns, connections.next_ns, *(at_ns for at_ns, _ in self._awaiting))
         return None if next_ns == NEVER_NS else next_ns
 
     # What the owner may do
@@ -182,6 +199,13 @@ class Network:
         self._queue.append(_Queued(api_key, message, on_done, node_id, deadline_ns, timeout_ms, version, fails_fast))
         self._dirty = True
 
+    def await_connection(self, deadline_ns: int, done: Callable[[None, Exception | None], object]) -> None:
+        """Call `done` in a later `advance`: with None once a broker was ever reached, NoBrokerReached at `deadline_ns`."""
+        if len(self._awaiting) >= REQUESTS_QUEUED_MAX:
+            raise UsageError(f"{REQUESTS_QUEUED_MAX} calls are waiting for a first connection already")
+        self._awaiting.append((deadline_ns, done))
+        self._nudge = True
+
     def close(self) -> None:
         """Close all connections and fail everything under way with UsageError. Nothing can be asked afterwards."""
         if self._closed:
@@ -195,6 +219,9 @@ class Network:
         queue, self._queue, self._wanted = self._queue, [], []
         for queued in queue:
             queued.finish(None, error)
+        awaiting, self._awaiting = self._awaiting, []
+        for _, done in awaiting:
+            done(None, error)
 
     # The owner's step
 
@@ -213,6 +240,8 @@ class Network:
         connections = self._connections
         connections.tick(now_ns)
         self._nudge = False
+        if self._awaiting:
+            self._tell_awaiting()
         while not self._closed:
             if connections.finished:
                 finished, connections.finished = connections.finished, []
@@ -238,6 +267,17 @@ class Network:
 
     def _stir(self) -> None:
         self._dirty = True
+
+    def _tell_awaiting(self) -> None:
+        """Tell those who wait for a first connection that there is one, or that their time is up."""
+        awaiting, self._awaiting = self._awaiting, []
+        for deadline_ns, done in awaiting:
+            if self.reached:
+                done(None, None)
+            elif deadline_ns <= self._connections.now_ns:
+                done(None, NoBrokerReached(self.trouble() + NoBrokerReached.HINT))
+            else:
+                self._awaiting.append((deadline_ns, done))
 
     def _on_lost(self, peer: Peer) -> None:
         if peer.node_id > BOOTSTRAP_FIRST:
@@ -338,4 +378,4 @@ class Network:
             return f"{name}: {who} is not known; {self.metadata.last_error or self.trouble()}"
         if peer.connected:
             return f"{name}: {peer} was busy with {self.in_flight(node_id)} requests"
-        return f"{name}: could not reach {peer} ({peer.reason or 'no answer so far'})"
+        return f"{name}: could not reach {peer} ({self._connections.reachability.reason(peer)})"

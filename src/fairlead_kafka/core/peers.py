@@ -33,8 +33,6 @@ class Peer:
     blocked_until_ns: int | None = None
     throttled_until_ns: int | None = None
     tried_ns: int = -1
-    reason: str = ""
-    """Why the last attempt or connection failed; empty while all is well."""
 
     @property
     def address(self) -> str:
@@ -152,10 +150,6 @@ class Peers:
         start = self._dice.randrange(len(peers))
         return peers[start:] + peers[:start]
 
-    def trouble(self) -> str:
-        """Why nothing can be reached, naming the addresses: "could not reach any of 127.0.0.1:9092 (connection refused)"."""
-        tried = [peer for peer in (*self.cluster, *self.bootstrap) if peer.tried_ns >= 0] or self.bootstrap
-        addresses = ", ".join(dict.fromkeys(peer.address for peer in tried))
-        failed = [peer for peer in tried if peer.reason]
-        reason = max(failed, key=lambda peer: peer.tried_ns).reason if failed else "no answer so far"
-        return f"could not reach any of {addresses} ({reason})"
+    def tried(self) -> list[Peer]:
+        """Those that a connection was tried to, brokers first; the bootstrap servers if none was."""
+        return [peer for peer in (*self.cluster, *self.bootstrap) if peer.tried_ns >= 0] or self.bootstrap

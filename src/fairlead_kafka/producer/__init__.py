@@ -90,7 +90,7 @@ Not as Kafka: a node with requests in flight is sent only what is full or has li
 idle node also takes what lingers. An explicit partition that does not exist fails alone, after one look at fresh metadata.
 """
 
-from fairlead_kafka.producer.handover import Flush, Handover, Intake, PartitionsFor, Settled, Stop, Wake
+from fairlead_kafka.producer.handover import Flush, Handover, Intake, PartitionsFor, Settled, Stop, TellUndelivered, Undelivered, Wake
 from fairlead_kafka.producer.machine import ProducerMachine
 
-__all__ = ["Flush", "Handover", "Intake", "PartitionsFor", "ProducerMachine", "Settled", "Stop", "Wake"]
+__all__ = ["Flush", "Handover", "Intake", "PartitionsFor", "ProducerMachine", "Settled", "Stop", "TellUndelivered", "Undelivered", "Wake"]

@@ -11,7 +11,7 @@ import numpy as np
 from fairlead_kafka.base.checks import holds, same
 from fairlead_kafka.base.codes import policy
 from fairlead_kafka.base.errors import BrokerError, FairleadError, InvalidRecord, TimedOut
-from fairlead_kafka.core.connections import NEVER_NS
+from fairlead_kafka.core.connection import NEVER_NS
 from fairlead_kafka.core.machine import Dice
 from fairlead_kafka.core.metadata import Metadata, TopicMetadata
 from fairlead_kafka.partitioning import (
@@ -139,8 +139,7 @@ class Accumulator:
         for topic in list(self._waiting.values()):
             while topic.unbound and topic.unbound[0].created_ns + self._settings.unknown_topic_ns <= now_ns:
                 handover = topic.unbound.popleft()
-                problem = self._metadata.topic(topic.name)
-                reason = policy(problem.error_code).meaning if problem is not None and problem.error_code else trouble()
+                reason = self._why_unknown(topic, trouble)
                 limit = self._settings.unknown_topic_limit
                 self._ledger.fail_rows(handover, None, TimedOut(f"topic {topic.name!r}: no metadata within {limit}; {reason}"))
             if not topic.unbound:
@@ -151,6 +150,23 @@ class Accumulator:
             expired.append(self._expiries.popleft())
             self._trim_expiries()
         return expired
+
+    def why_unplaced(self, name: str | None, trouble: Callable[[], str]) -> str | None:
+        """Why records of a topic, or of any, have no partition yet; None if all have one."""
+        for topic in self._waiting.values():
+            if name in (None, topic.name):
+                return f"no metadata of topic {topic.name!r}: {self._why_unknown(topic, trouble)}"
+        for topic in self.late.values():
+            if name in (None, topic.name):
+                return self._why_late(topic, trouble)
+        return None
+
+    def _why_unknown(self, topic: TopicQueue, trouble: Callable[[], str]) -> str:
+        problem = self._metadata.topic(topic.name)
+        return policy(problem.error_code).meaning if problem is not None and problem.error_code else trouble()
+
+    def _why_late(self, topic: TopicQueue, trouble: Callable[[], str]) -> str:
+        return f"no broker could take them ({trouble() if topic.led else 'none of its partitions has a leader'})"
 
     def batches(self) -> list[Batch]:
         """Every batch that is not settled."""
@@ -356,11 +372,9 @@ class Accumulator:
         for topic in list(self.late.values()):
             assert topic.late is not None
             if topic.late.oldest_ns + self._settings.delivery_timeout_ns <= now_ns:
-                why = trouble() if topic.led else "none of its partitions has a leader"
-                text = (
-                    f"records for topic {topic.name!r} were not delivered within delivery.timeout.ms={limit_ms}: no broker could take them"
-                )
-                self._fail_late(topic, now_ns - self._settings.delivery_timeout_ns, TimedOut(f"{text} ({why})"))
+                text = f"records for topic {topic.name!r} were not delivered within delivery.timeout.ms={limit_ms}"
+                error = TimedOut(f"{text}: {self._why_late(topic, trouble)}")
+                self._fail_late(topic, now_ns - self._settings.delivery_timeout_ns, error)
 
     def _fail_late(self, topic: TopicQueue, than_ns: int, error: Exception) -> int:
         """Fail the records that were handed over at `than_ns` or before and wait for a broker; how many they were."""

@@ -159,6 +159,20 @@ class PartitionsFor(NamedTuple):
     timeout_ns: int | None = None
 
 
+class Undelivered(NamedTuple):
+    """Records that are neither delivered nor failed, by topic, and what holds up the oldest of them."""
+
+    counts: dict[str, int]
+    why: str
+
+
+class TellUndelivered(NamedTuple):
+    """Answered with `Undelivered` of one topic, or of all (None)."""
+
+    completion: Any
+    topic: str | None
+
+
 class Stop(NamedTuple):
     """Fail what was not delivered and close the connections; answered with the records given up: dict topic -> count."""
 

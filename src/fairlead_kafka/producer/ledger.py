@@ -53,6 +53,13 @@ class Ledger:
         """Those of which not every row is settled."""
         return self._open.values()
 
+    def open_by_topic(self) -> dict[str, int]:
+        """Records handed over and not settled, by topic."""
+        counts: dict[str, int] = {}
+        for handover in self._open.values():
+            counts[handover.topic] = counts.get(handover.topic, 0) + handover.rows
+        return counts
+
     @hook("producer: a batch is settled")
     def finish(
         self, batch: Batch, base_offset: int, log_append_ms: int, error: Exception | None, refused: Sequence[tuple[Piece, Exception]] = ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
+from functools import partial
 from math import nan
 
 from fairlead_kafka.base.codes import ErrorCode, policy
@@ -16,10 +17,20 @@ from fairlead_kafka.core.backoff import Backoff
 from fairlead_kafka.core.effects import Effect
 from fairlead_kafka.core.events import Connected, Disconnected, Event, Received, Submitted
 from fairlead_kafka.core.machine import Dice, MemoryPool
-from fairlead_kafka.core.network import Network
+from fairlead_kafka.core.network import AwaitConnection, Network
 from fairlead_kafka.producer.accumulator import Accumulator
 from fairlead_kafka.producer.batch import Batch
-from fairlead_kafka.producer.handover import POLL_INTERVAL_NS, STREAM_RECORDS, Flush, Intake, PartitionsFor, Stop, TransactionOperation
+from fairlead_kafka.producer.handover import (
+    POLL_INTERVAL_NS,
+    STREAM_RECORDS,
+    Flush,
+    Intake,
+    PartitionsFor,
+    Stop,
+    TellUndelivered,
+    TransactionOperation,
+    Undelivered,
+)
 from fairlead_kafka.producer.identity import Identity, IdentityState, IdentityTrigger
 from fairlead_kafka.producer.ledger import Ledger
 from fairlead_kafka.producer.meters import Sampling
@@ -206,10 +217,26 @@ class ProducerMachine:
             self._network.metadata.want(operation.topic, now_ns)
             timeout_ns = self.settings.max_block_ns if operation.timeout_ns is None else operation.timeout_ns
             self._questions.append((now_ns + timeout_ns, operation))
+        elif isinstance(operation, TellUndelivered):
+            self._ledger.resolve(operation.completion, Undelivered(self._ledger.open_by_topic(), self._why_waiting(operation.topic)))
+        elif isinstance(operation, AwaitConnection):
+            if self._stopped:
+                self._ledger.resolve(operation.completion, error=UsageError("the producer is closed"))
+                return
+            self._network.await_connection(operation.deadline_ns, partial(self._ledger.resolve, operation.completion))
         elif isinstance(operation, Stop):
             self._stop(operation)
         elif isinstance(operation, TransactionOperation):
             self._transactions.operate(operation)
+
+    def _why_waiting(self, name: str | None) -> str:
+        """Why records of a topic, or of any, are not delivered yet: what holds up the oldest of them."""
+        waiting = self._accumulator.why_unplaced(name, self._network.trouble)
+        if waiting is not None:
+            return waiting
+        of_topic = (batch for batch in self._accumulator.batches() if name is None or batch.queue.topic.name == name)
+        oldest = next(of_topic, None)
+        return self._network.trouble() if oldest is None else self._sender.why_waiting(oldest)
 
     def _hurries(self) -> bool:
         """True if nothing should linger."""

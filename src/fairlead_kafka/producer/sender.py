@@ -262,18 +262,22 @@ class Sender:
         """Fail batches that are past delivery.timeout.ms, wherever they are."""
         for batch in batches:
             queue = batch.queue
-            if batch.in_flight:
-                where = "a request for them is still unanswered"
-            else:
+            where = self.why_waiting(batch)
+            if not batch.in_flight:
                 queue.remove(batch)
-                where = f"last problem: {batch.last_error}" if batch.last_error is not None else self._why_waiting(queue)
             age_ms = ns_to_ms(now_ns - batch.created_ns)
             limit_ms = self._settings.delivery_timeout_ms
             error = TimedOut(f"{batch} were not delivered within delivery.timeout.ms={limit_ms} ({age_ms:.0f} ms): {where}")
             self.fail(batch, error, maybe_written=batch.attempts > 0)  # attempts with a clear answer are counted too, to be safe
             self._looked_at(queue)
 
-    def _why_waiting(self, queue: PartitionQueue) -> str:
+    def why_waiting(self, batch: Batch) -> str:
+        """Why a batch is not delivered yet."""
+        if batch.in_flight:
+            return f"a request for them is still unanswered ({self._network.trouble()})"
+        queue = batch.queue
+        if batch.last_error is not None:
+            return f"last problem: {batch.last_error}"
         if queue.node_id < 0:
             return "the partition has no leader"
         if self._identity.idempotent and self._identity.state is not IdentityState.READY:

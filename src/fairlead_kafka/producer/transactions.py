@@ -20,7 +20,7 @@ from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError, ProducerFenced, TimedOut, TransactionFailed, UnsupportedVersion, UsageError
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.core.backoff import Backoff
-from fairlead_kafka.core.connections import NEVER_NS
+from fairlead_kafka.core.connection import NEVER_NS
 from fairlead_kafka.core.machine import Dice
 from fairlead_kafka.core.network import Network
 from fairlead_kafka.core.prepared import PreparedTransaction

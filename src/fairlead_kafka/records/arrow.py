@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,8 @@ _ACCEPTED = {
     "timestamp": "timestamp of any unit, with a time zone or without (then UTC)",
     "partition": "an integer type; null or -1 leaves the choice to the partitioner",
 }
+_PANDAS_INDEX = re.compile(r"__index_level_\d+__")
+"""What pandas calls an index without a name, which it makes a column of. It is left out."""
 _MS_PER_S = 1000
 _UNITS_PER_MS = {"ms": 1, "us": 1_000, "ns": 1_000_000}
 
@@ -57,6 +60,8 @@ def columns_from_arrow(table: pa.Table | pa.RecordBatch) -> list[tuple[RecordCol
 def _check_names(schema: pa.Schema) -> None:
     names = schema.names
     for name in names:
+        if _PANDAS_INDEX.fullmatch(name):
+            continue  # of a frame that was filtered or sorted: rows of before, which no record has
         if name not in _ACCEPTED:
             raise InvalidRecord(f"column {name!r} is unknown; a table of records has the columns {', '.join(_ACCEPTED)}")
         if names.count(name) > 1:

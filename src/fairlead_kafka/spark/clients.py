@@ -11,7 +11,8 @@ of every library that was loaded, 50 ms and more, and finds next to nothing; so 
 from __future__ import annotations
 
 import gc
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 from pyspark import TaskContext
 
@@ -23,16 +24,22 @@ READ_SETTINGS: Mapping[str, str] = {"max.partition.fetch.bytes": str(8 * MIB), "
 WRITE_SETTINGS: Mapping[str, str] = {"batch.size": str(256 * KIB)}
 
 
-def task_consumer(client: Mapping[str, str]) -> Consumer:
-    """A consumer for the task of a read, in a process that Spark keeps for tasks."""
+@contextmanager
+def task_consumer(client: Mapping[str, str]) -> Iterator[Consumer]:
+    """A consumer for the task of a read, in a process that Spark keeps for tasks. NoBrokerReached, soon, if none can be."""
     _settle()
-    return Consumer({**READ_SETTINGS, **client})
+    with Consumer({**READ_SETTINGS, **client}) as consumer:
+        consumer.connect()
+        yield consumer
 
 
-def task_producer(client: Mapping[str, str]) -> Producer:
-    """A producer for the task of a write, in a process that Spark keeps for tasks."""
+@contextmanager
+def task_producer(client: Mapping[str, str]) -> Iterator[Producer]:
+    """A producer for the task of a write, in a process that Spark keeps for tasks. NoBrokerReached, soon, if none can be."""
     _settle()
-    return Producer({**WRITE_SETTINGS, **client})
+    with Producer({**WRITE_SETTINGS, **client}) as producer:
+        producer.connect()
+        yield producer
 
 
 def _settle() -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from fairlead_kafka.base.config_client import CLIENT_CONFIGS
-from fairlead_kafka.base.errors import BrokerError, ConfigError, ConnectionFailed, ItemsFailed, TimedOut
+from fairlead_kafka.base.errors import BrokerError, ConfigError, ConnectionFailed, ItemsFailed, NoBrokerReached, TimedOut
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.client import Admin, Consumer
 from fairlead_kafka.spark.offsets import OffsetsByPartition
@@ -97,6 +97,8 @@ class Survey:
         for attempt in range(self._options.offset_attempts):
             try:
                 return ask()
+            except NoBrokerReached:
+                raise  # nothing has ever answered there: to ask again would only take longer
             except (BrokerError, ConnectionFailed, TimedOut) as error:
                 if attempt == self._options.offset_attempts - 1:
                     raise

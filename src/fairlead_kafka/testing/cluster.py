@@ -14,6 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from fairlead_kafka.base.checked import checked
 from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.config_broker import BROKER_CONFIGS
 from fairlead_kafka.base.errors import BrokerError, ConfigError, UsageError
@@ -29,6 +30,7 @@ from fairlead_kafka.testing.in_thread import BrokerInThread
 _PORTS_NAME = "cluster.json"
 
 
+@checked()
 class Cluster:
     """A cluster of `brokers` brokers, any Kafka client can use it at `bootstrap_servers`.
 

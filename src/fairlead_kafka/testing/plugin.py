@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _BROKERS = 3
 _NAME_LENGTH_MAX = 200
+_MARKED = ("partitions", "replication_factor", "configs")
 _numbers = itertools.count(1)
 
 
@@ -67,14 +68,32 @@ def kafka_bootstrap_servers(kafka_cluster: Cluster) -> str:
 @pytest.fixture
 def kafka_topic(kafka_cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[str]:
     """The name of a topic that no other test uses."""
-    marker = request.node.get_closest_marker("kafka_topic")
-    wanted = {} if marker is None else marker.kwargs
+    wanted = _wanted(request.node.get_closest_marker("kafka_topic"))
     name = f"{re.sub('[^a-zA-Z0-9-]+', '-', request.node.name)[:_NAME_LENGTH_MAX]}-{next(_numbers)}"
-    kafka_cluster.create_topic(name, **wanted)
+    from fairlead_kafka.base.errors import FairleadError
+
+    try:
+        kafka_cluster.create_topic(name, **wanted)
+    except FairleadError as error:
+        pytest.fail(f"@pytest.mark.kafka_topic({_written(wanted)}): {error}", pytrace=False)
     yield name
     kafka_cluster.restore()
     if kafka_cluster.has_topic(name):  # else the test deleted it
         kafka_cluster.delete_topic(name)
+
+
+def _wanted(marker: pytest.Mark | None) -> dict[str, Any]:
+    """What the mark asks for; fails the test, in one line, if it cannot be asked for."""
+    if marker is None:
+        return {}
+    wrong = [repr(value) for value in marker.args] + [f"{name}={value!r}" for name, value in marker.kwargs.items() if name not in _MARKED]
+    if wrong:
+        pytest.fail(f"@pytest.mark.kafka_topic takes {', '.join(f'{name}=...' for name in _MARKED)}, not {', '.join(wrong)}", pytrace=False)
+    return dict(marker.kwargs)
+
+
+def _written(wanted: dict[str, Any]) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in wanted.items())
 
 
 def _settings(config: pytest.Config) -> dict[str, Any]:

@@ -13,15 +13,19 @@ import pyarrow.compute as pc
 
 from fairlead_kafka.base.errors import ConfigError
 from fairlead_kafka.base.units import MIB
+from fairlead_kafka.cli.demo.line_formats import common_line, judge
 
 READ_BLOCK_BYTES = 4 * MIB
 """A file is read and produced in tables of about this size, so that no file is held whole."""
+_COMPRESSED = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd"}
+"""Codecs by the bytes that their files begin with."""
 GENERATED_TABLE_ROWS = 20_000
 HOST_COUNT = 1_500
 """Addresses in the generated log; a few of them make most of the requests, as in a real one."""
 BROKEN_LINE_SHARE = 0.001
 """Share of generated lines cut off in the middle, as a crashed server leaves them: they belong into quarantine."""
 
+LINES_PER_S = 20.0
 ENDING_HOST = "end-of-log"
 
 _PATHS = (
@@ -41,8 +45,8 @@ _AGENTS = ("Mozilla/5.0 (X11; Linux x86_64) Firefox/140.0", "curl/8.9.1", "Mozil
 _MONTH = "Nov/2026"
 
 
-def generated(rows: int, seed: int = 1) -> Iterator[pa.Table]:
-    """`rows` lines in the combined log format, the same for the same `seed`."""
+def generated(rows: int, seed: int = 1, lines_per_s: float = LINES_PER_S) -> Iterator[pa.Table]:
+    """`rows` lines in the combined log format, so many for each second of the log; the same for the same `seed`."""
     dice = random.Random(seed)
     hosts = [f"{dice.randrange(1, 224)}.{dice.randrange(256)}.{dice.randrange(256)}.{dice.randrange(1, 255)}" for _ in range(HOST_COUNT)]
     host_weights = list(accumulate(1 / (rank + 1) for rank in range(HOST_COUNT)))
@@ -55,7 +59,7 @@ def generated(rows: int, seed: int = 1) -> Iterator[pa.Table]:
             host = hosts[bisect(host_weights, dice.random() * host_weights[-1])]
             status = _STATUSES[bisect(status_weights, dice.random() * status_weights[-1])]
             size = "-" if status == "304" else str(int(dice.lognormvariate(8.5, 1.6)))
-            second = number // 20
+            second = int(number / lines_per_s)
             when = f"{1 + second // 86_400 % 28:02}/{_MONTH}:{second // 3600 % 24:02}:{second // 60 % 60:02}:{second % 60:02} +0000"
             path, agent = dice.choice(_PATHS), dice.choice(_AGENTS)
             line = f'{host} - - [{when}] "GET {path} HTTP/1.1" {status} {size} "-" "{agent}"'
@@ -70,28 +74,56 @@ def ending() -> pa.Table:
 
 
 def from_file(path: Path) -> Iterator[pa.Table]:
-    """The lines of a file, read in blocks; line ends are taken off, `\\r\\n` too. ConfigError if there is no line in it."""
+    """The lines of a file, each with its first field as key, in tables. ConfigError if there is no line in it, or it cannot be read."""
+    for lines in blocks_of_lines(path):
+        yield _keyed(lines)
+
+
+def access_lines(path: Path) -> Iterator[pa.Table]:
+    """The lines of an access log, JSON lines as those of the common format (`line_formats`). NotAnAccessLog for other lines."""
+    first = True
+    for block in blocks_of_lines(path):
+        lines = [common_line(line) for line in block]
+        if first:
+            judge(lines, f"INPUT={path}")
+            first = False
+        yield _keyed(lines)
+
+
+def blocks_of_lines(path: Path) -> Iterator[list[bytes]]:
+    """The lines of a file, read in blocks and inflated if it is compressed; line ends are taken off, `\\r\\n` too.
+
+    ConfigError if there is no line in it, or it cannot be read.
+    """
+    lines: list[bytes] = []
     try:
-        file = path.open("rb")
-    except OSError as error:
-        raise ConfigError(f"INPUT={path}: cannot be read ({error.strerror}); give the path of an access log, or leave INPUT out") from None
-    found = False
-    with file:
-        rest = b""
-        while block := file.read(READ_BLOCK_BYTES):
-            *lines, rest = (rest + block).split(b"\n")
-            if lines:
-                found = True
-                yield _keyed(lines)
-        if rest:
-            found = True
-            yield _keyed([rest])
-    if not found:
+        with _opened(path) as file:
+            rest = b""
+            while block := file.read(READ_BLOCK_BYTES):
+                if len(lines) > 1:
+                    yield [line.rstrip(b"\r") for line in lines[:-1]]
+                lines = (rest + block).split(b"\n")
+                rest = lines[-1]
+    except OSError as error:  # Arrow has no number for an archive that is damaged
+        reason = error.strerror or str(error)
+        raise ConfigError(f"INPUT={path}: cannot be read ({reason}); give the path of an access log, or leave INPUT out") from None
+    if lines and not lines[-1]:
+        lines.pop()  # the file ends with a line's end
+    if lines:
+        yield [line.rstrip(b"\r") for line in lines]
+    else:
         raise ConfigError(f"INPUT={path}: the file is empty; give an access log with at least one line, or leave INPUT out")
+
+
+def _opened(path: Path) -> pa.NativeFile:
+    with path.open("rb") as file:
+        start = file.read(max(map(len, _COMPRESSED)))
+    codec = next((codec for mark, codec in _COMPRESSED.items() if start.startswith(mark)), None)
+    return pa.input_stream(str(path), compression=codec)
 
 
 def _keyed(lines: list[bytes]) -> pa.Table:
     """Lines with their first field as key; a line without one has a null key, and stays."""
-    values = pa.array([line.rstrip(b"\r") for line in lines], pa.binary())
+    values = pa.array(lines, pa.binary())
     keys = pc.struct_field(pc.extract_regex(values, r"^(?P<host>\S+)"), "host")
     return pa.table({"key": keys, "value": values})

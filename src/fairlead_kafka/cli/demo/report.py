@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from rich.console import Console
-from rich.table import Table
 
 from fairlead_kafka.cli.demo.run import DemoResult
+from fairlead_kafka.cli.tables import FittingTable
 
 BAR_WIDTH = 14
 """Two bars and their figures fit a terminal of 80 columns."""
@@ -24,8 +24,8 @@ def print_report(console: Console, result: DemoResult) -> None:
     console.print(f"[bold]lost: {result.lost}[/]")
 
 
-def _table(title: str, *columns: str) -> Table:
-    table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
+def _table(title: str, *columns: str) -> FittingTable:
+    table = FittingTable(title=title)
     for number, column in enumerate(columns):
         table.add_column(column, justify="left" if number == 0 else "right")
     return table
@@ -46,7 +46,7 @@ def _print_statuses(console: Console, result: DemoResult) -> None:
 
 
 def _print_partitions(console: Console, result: DemoResult) -> None:
-    table = _table("Bytes in each partition: keys skew, the unkeyed spread evenly", "partition", *result.partitions)
+    table = _table("Bytes in each partition: keyed by host, and without keys", "partition", *result.partitions)
     for column in table.columns[1:]:
         column.justify = "left"
     largest = max((size for sizes in result.partitions.values() for size in sizes), default=1) or 1

@@ -94,12 +94,12 @@ Status = Callable[[str], None]
 def run_demo(input_path: Path | None, rows: int, status: Status) -> DemoResult:
     """Runs every step on an embedded cluster of three brokers.
 
-    Raises ConfigError for an input that cannot be read or is empty, PipelineFailed if Spark fails.
+    Raises ConfigError for an input that cannot be read or is empty, NotAnAccessLog for one of other lines, PipelineFailed if Spark fails.
     """
     result = DemoResult()
 
     def tables() -> Iterator[pa.Table]:
-        return access_log.from_file(input_path) if input_path else access_log.generated(rows)
+        return access_log.access_lines(input_path) if input_path else access_log.generated(rows)
 
     next(iter(tables()))  # A missing or empty file is said before anything starts.
     with _timed(result, "cluster", status, f"starting {BROKERS} brokers"):
@@ -115,9 +115,14 @@ def run_demo(input_path: Path | None, rows: int, status: Status) -> DemoResult:
         with _timed(result, "read_back", status, "reading everything back"):
             _read_table(project / "storage" / "tables" / PARSED, result)
             _read_back(servers, result)
-        result.flows = [flow.as_row() for flow in flows.flows]
+        result.flows = [_without_ending(flow.as_row()) for flow in flows.flows]
     result.seconds["total"] = sum(result.seconds.values())
     return result
+
+
+def _without_ending(flow: dict[str, Any]) -> dict[str, Any]:
+    """The counters of a flow but for the line that only says that the log is over: every flow reads it once."""
+    return {**flow, "rows_in": max(0, flow["rows_in"] - ENDINGS)}
 
 
 @contextmanager
@@ -226,6 +231,7 @@ def _whole_topic(consumer: fairlead_kafka.Consumer, topic: str) -> Iterator[pa.T
 
 
 def _add_sizes(table: pa.Table, sizes_bytes: list[int]) -> None:
+    table = table.filter(pc.not_equal(pc.fill_null(table["key"], b""), access_log.ENDING_HOST.encode()))
     lengths = pc.add(pc.fill_null(pc.binary_length(table["key"]), 0), pc.fill_null(pc.binary_length(table["value"]), 0))
     sums = pa.table({"partition": table["partition"], "bytes": lengths}).group_by("partition").aggregate([("bytes", "sum")])
     for partition, total in zip(sums["partition"].to_pylist(), sums["bytes_sum"].to_pylist(), strict=True):

@@ -10,6 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from fairlead_kafka.cli.tables import FittingTable
 from fairlead_kafka.cli.terminal import counted, rows_table
 
 BAR_LETTERS = 30
@@ -126,9 +127,9 @@ def _barred(rows: Sequence[Mapping[str, Any]], values: Sequence[float], largest:
     if not rows:
         return None
     table = rows_table([dict(row) for row in rows])
-    filled = Table(box=None, pad_edge=False)
+    filled = FittingTable()
     for column in table.columns:
-        filled.add_column(column.header, justify=column.justify, overflow="fold")
+        filled.add_column(column.header, justify=column.justify)
     filled.add_column("")
     for cells, value in zip(zip(*(column.cells for column in table.columns), strict=True), values, strict=True):
         filled.add_row(*cells, bar(value, largest))

@@ -10,6 +10,7 @@ from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import BrokerError, DecodeError
 from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.consumer.absent import AbsentTopics
 from fairlead_kafka.consumer.groups.assignors import Assignor
 from fairlead_kafka.consumer.groups.calls import CoordinatorCalls, Steps
 from fairlead_kafka.core.consumer_protocol import (
@@ -50,6 +51,7 @@ class Joining:
         self._calls = calls
         self._assignors = assignors
         self._instance_id = instance_id
+        self._absent = AbsentTopics(settings["allow.auto.create.topics"])
         self.member_id = ""
         self._had: tuple[TopicPartition, ...] = ()
         self._generation = NO_GENERATION
@@ -119,8 +121,16 @@ class Joining:
         """How many partitions each topic has; None for one that is not there."""
         if not topics:
             return {}
-        answer = yield from ask_metadata(sorted(topics), allow_auto_topic_creation=self._settings["allow.auto.create.topics"])
-        found = {topic.name: len(topic.partitions) for topic in answer.topics if not topic.error_code}
+        answer = yield from ask_metadata(sorted(topics))
+        found = _counts(answer)
+        missing = sorted(topics - found.keys())
+        for topic in missing:
+            self._absent.missing(topic)
+        if missing and self._absent.creates:
+            found |= _counts((yield from ask_metadata(missing, allow_auto_topic_creation=True)))
+        self._absent.keep(topics)
+        for topic, count in found.items():
+            self._absent.there(topic, count)
         return {topic: found.get(topic) for topic in sorted(topics)}
 
     def _join_message(self, topics: Sequence[str], owned: Sequence[TopicPartition]) -> Message:
@@ -184,3 +194,8 @@ def _subscriptions(members: Sequence[Any], assignor: Assignor) -> dict[str, Subs
             )
             found[one.member_id] = Subscription(())
     return found
+
+
+def _counts(answer: Message) -> dict[str, int]:
+    """How many partitions each topic of a Metadata answer has."""
+    return {topic.name: len(topic.partitions) for topic in answer.topics if not topic.error_code}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from fairlead_kafka.base.checks import holds
@@ -43,15 +43,15 @@ class Assignee(Protocol):
 
 
 class Membership:
-    """A member, or none yet, of the group `group.id`. `gate` is shared with the face."""
+    """A member, or none yet, of the group `group.id`. `gate` is shared with the face; `network` is the consumer's other one."""
 
-    def __init__(self, settings: Settings, dice: Dice, numbers: Iterator[int], gate: Gate, assignee: Assignee) -> None:
+    def __init__(self, settings: Settings, dice: Dice, network: Network, gate: Gate, assignee: Assignee) -> None:
         self._settings = settings
         self._assignee = assignee
         self._gate = gate
         self.group_id: str = settings["group.id"]
         self._instance_id: str | None = settings["group.instance.id"]
-        self._network = Network(settings, dice, max_in_flight=_IN_FLIGHT_MAX, numbers=numbers)
+        self._network = Network(settings, dice, max_in_flight=_IN_FLIGHT_MAX, beside=network)
         self._scripts = Scripts(self._network, dice, Backoff(settings["retry.backoff.ms"], settings["retry.backoff.max.ms"]))
         self._calls = CoordinatorCalls(settings, self._network.metadata, self.group_id)
         self._assignors = assignors_named(settings["partition.assignment.strategy"])

@@ -12,20 +12,28 @@ from pathlib import Path
 
 CATALOG_KEY = "spark.sql.catalogImplementation"
 WAREHOUSE_KEY = "spark.sql.warehouse.dir"
-_CATALOG_FOLDER, _TABLES_FOLDER = "_catalog", "tables"
+_CATALOG_FOLDER, _TABLES_FOLDER, _DERBY_LOG = "_catalog", "tables", "_derby.log"
+
+
+def derby_log(storage: Path | None) -> str:
+    """The option of the JVM that has Derby write its log into the storage, not into the folder that the run was started in."""
+    return "" if storage is None else f'"-Dderby.stream.error.file={storage / _DERBY_LOG}"'
 
 
 def kept_catalog(storage: Path | None, stores_tables: bool, given: Mapping[str, str]) -> dict[str, str]:
-    """Spark's settings for a catalog that outlives the run; none for a pipeline without tables, or one that says where to keep them.
+    """Spark's settings for a catalog that outlives the run; of a pipeline without tables, or one that says where to keep them, only
+    those that keep the folder clean from which it is run.
 
     `storage` None: not on this machine, so that only its user knows the catalog that goes with it.
     """
-    if storage is None or not stores_tables or CATALOG_KEY in given:
+    if storage is None:
         return {}
+    warehouse = {WAREHOUSE_KEY: (storage / _TABLES_FOLDER).as_uri()}  # else spark-warehouse, in the folder that the run was started in
+    if not stores_tables or CATALOG_KEY in given:
+        return warehouse
     catalog = storage / _CATALOG_FOLDER
-    return {
+    return warehouse | {
         CATALOG_KEY: "hive",
-        WAREHOUSE_KEY: (storage / _TABLES_FOLDER).as_uri(),
         "spark.hadoop.javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={catalog};create=true",
         # Hive would put folders of each user among the temporary files.
         "spark.hadoop.hive.exec.scratchdir": str(storage / "_scratch"),

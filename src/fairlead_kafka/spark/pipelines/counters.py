@@ -14,6 +14,8 @@ from fairlead_kafka.spark.pipelines.expectations import OBSERVED, QUARANTINED
 from fairlead_kafka.spark.pipelines.registry import BYTES, READ, ROWS, WRITTEN
 
 Offsets = dict[TopicPartition, int]
+AGGREGATION = "stateStoreSave"
+"""Spark's name of the operator that keeps the sums of open windows."""
 
 
 @dataclass
@@ -33,6 +35,10 @@ class FlowCounters:
     failed_expectations: dict[str, int] = field(default_factory=dict)
     late: int = 0
     """Rows that came after the watermark, and were left out of their window."""
+    waiting: int = 0
+    """Rows of windows that are still open: the sums so far, one for each key of each window."""
+    watermark: str | None = None
+    """Where the flow's watermark stands, in ISO 8601; None if it has none. A window is written once this has passed its end."""
     lost: int = 0
     """Offsets that the flow had yet to read when its topics had dropped them already."""
     lag: int | None = None
@@ -45,6 +51,8 @@ class FlowCounters:
 
     def add_earlier(self, earlier: FlowCounters) -> None:
         """Adds what the flow did in runs before this one."""
+        if not self.batches:  # nothing new: what waited waits still
+            self.waiting, self.watermark = earlier.waiting, earlier.watermark
         for name in ("batches", "rows_in", "quarantined", "late", "lost", "seconds"):
             setattr(self, name, getattr(self, name) + getattr(earlier, name))
         for name in ("rows_out", "bytes_in", "bytes_out"):
@@ -100,6 +108,7 @@ class Progress:
             counters.batches += 1
             counters.rows_in += max(0, progress.get("numInputRows") or 0)
             counters.seconds += (progress.get("batchDuration") or 0) / 1000
+            _add_windows(counters, progress)
             counters.late += sum(state.get("numRowsDroppedByWatermark") or 0 for state in progress.get("stateOperators") or ())
             _add_observations(counters, progress.get("observedMetrics") or {})
             for source in progress.get("sources") or ():
@@ -111,6 +120,14 @@ class Progress:
         """All flows, as rows of the report."""
         with self._lock:
             return [flow.as_row() for flow in self.flows.values()]
+
+
+def _add_windows(counters: FlowCounters, progress: Mapping[str, Any]) -> None:
+    """What an aggregation keeps after a micro-batch, and its watermark: the last one tells how it stands."""
+    kept = [state for state in progress.get("stateOperators") or () if state.get("operatorName") == AGGREGATION]
+    counters.waiting = sum(state.get("numRowsTotal") or 0 for state in kept)
+    watermark = (progress.get("eventTime") or {}).get("watermark")
+    counters.watermark = watermark if kept and watermark is not None and not watermark.startswith("1970-01-01") else None
 
 
 def _add_observations(counters: FlowCounters, observed: Mapping[str, Mapping[str, Any]]) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairlead_kafka.base.errors import FairleadError
-from fairlead_kafka.spark.pipelines.catalog import kept_catalog
+from fairlead_kafka.spark.pipelines.catalog import derby_log, kept_catalog
 from fairlead_kafka.spark.pipelines.counters import FlowCounters, Offsets, Progress, add_lag_and_loss, earliest_offsets, latest_offsets
 from fairlead_kafka.spark.pipelines.definitions import MATERIALIZED_VIEW, TABLE, Definitions
 from fairlead_kafka.spark.pipelines.project import Project
@@ -22,10 +22,8 @@ from fairlead_kafka.spark.pipelines.topic_rules import SERVERS, named_topics, us
 if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession
 
-LOCAL_DEFAULTS = {
-    "spark.ui.enabled": "false",
-    "spark.driver.extraJavaOptions": f'"-Dlog4j2.configurationFile={Path(__file__).with_name("log4j2.properties")}"',
-}
+JAVA_OPTIONS_KEY = "spark.driver.extraJavaOptions"
+LOG4J_OPTION = f'"-Dlog4j2.configurationFile={Path(__file__).with_name("log4j2.properties")}"'
 LISTENER_PATIENCE_S = 15.0
 """The last progress of a query comes a moment after its end."""
 _FLOW_EVENT = re.compile(r"Flow '?(?P<name>[^\s']+)'? (?:is|has) (?P<state>[A-Z]+)", re.DOTALL)
@@ -194,7 +192,9 @@ def open_runner(project: Project, definitions: Definitions, where: Where) -> Ite
     if kept and project.storage_folder is not None:
         project.storage_folder.mkdir(parents=True, exist_ok=True)
     project.configuration.update(where.config)
-    with connect_session(project.name, where.master, where.remote, {**LOCAL_DEFAULTS, **kept, **given}) as session:
+    java_options = f"{LOG4J_OPTION} {derby_log(project.storage_folder)}".strip()
+    local = {"spark.ui.enabled": "false", JAVA_OPTIONS_KEY: java_options, **kept, **given}
+    with connect_session(project.name, where.master, where.remote, local) as session:
         # A server of ours has the configuration already; Spark sets a graph's on each flow, and refuses what is no setting of SQL.
         yield Runner(session, project, definitions, project.configuration if where.remote else {})
 
@@ -224,7 +224,11 @@ def _as_plain(progress: Any) -> dict[str, Any]:
     plain |= {"name": progress.name, "numInputRows": progress.numInputRows, "batchDuration": progress.batchDuration}
     plain["observedMetrics"] = {name: row.asDict() for name, row in progress.observedMetrics.items()}
     plain["sources"] = [{"startOffset": one.startOffset, "endOffset": one.endOffset} for one in progress.sources]
-    plain["stateOperators"] = [{"numRowsDroppedByWatermark": one.numRowsDroppedByWatermark} for one in progress.stateOperators]
+    plain["eventTime"] = dict(progress.eventTime)
+    plain["stateOperators"] = [
+        {name: getattr(one, name) for name in ("operatorName", "numRowsTotal", "numRowsDroppedByWatermark")}
+        for one in progress.stateOperators
+    ]
     return plain
 
 

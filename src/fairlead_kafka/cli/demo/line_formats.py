@@ -1,0 +1,92 @@
+"""The formats of access logs that the demo knows: common, combined, and JSON lines, which are written as common lines."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Any
+
+from fairlead_kafka.base.errors import ConfigError
+
+LINE = re.compile(rb'^(\S+) \S+ \S+ \[([^\]]+)\] "((?:[^"\\]|\\.)*)" (\d{3}) (\d+|-)')
+"""The common log format, which the combined one begins with; as the demo's pipeline has it."""
+TIME_FORMAT = "%d/%b/%Y:%H:%M:%S %z"
+JUDGED_LINES_MAX = 1_000
+"""So many lines are looked at before anything starts."""
+SHOWN_MAX_LENGTH = 80
+_HOSTS = ("remote_addr", "remote_host", "client_ip", "clientip", "client", "host", "ip")
+_TIMES = ("time_local", "time_iso8601", "@timestamp", "timestamp", "time", "ts")
+_STATUSES = ("status", "status_code", "response", "code")
+_SIZES = ("body_bytes_sent", "bytes_sent", "bytes", "response_size", "size")
+_PATHS = ("request_uri", "uri", "url", "path")
+_MILLISECONDS_FROM = 1e11
+"""Seconds since 1970 reach this in the year 5138; such a number counts milliseconds."""
+
+
+class NotAnAccessLog(ConfigError):
+    """A file of other lines."""
+
+
+def common_line(line: bytes) -> bytes:
+    """A JSON line as a line of the common log format; any other line, and one that lacks something, as it is."""
+    if not line.startswith(b"{"):
+        return line
+    try:
+        entry = json.loads(line)
+        host, status = _of(entry, _HOSTS), int(_of(entry, _STATUSES))
+        when = _time(_of(entry, _TIMES)).strftime(TIME_FORMAT)
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError):
+        return line
+    request = entry.get("request") or f"{entry.get('method', 'GET')} {_of(entry, _PATHS, '/')} HTTP/1.1"
+    size = _of(entry, _SIZES, "-")
+    quoted = str(request).replace("\\", "\\\\").replace('"', '\\"')
+    return f'{host} - - [{when}] "{quoted}" {status:03} {size}'.encode()
+
+
+def judge(lines: Iterable[bytes], named: str) -> None:
+    """NotAnAccessLog if none of the first lines, as `common_line` has them, is one of an access log."""
+    judged = list(islice(lines, JUDGED_LINES_MAX))
+    if any(map(is_access_line, judged)):
+        return
+    count = f"{'the first ' if len(judged) == JUDGED_LINES_MAX else ''}{len(judged):,} line{'' if len(judged) == 1 else 's'}"
+    first = repr(next((line for line in judged if line.strip()), b"")[:SHOWN_MAX_LENGTH])[1:]
+    raise NotAnAccessLog(
+        f"{named}: 0 of {count} parse as an access log: known are the common and the combined log format, and JSON lines with host, time "
+        f"and status; the first line is {first}"
+    )
+
+
+def is_access_line(line: bytes) -> bool:
+    """True if the pipeline will parse it."""
+    found = LINE.match(line)
+    if found is None:
+        return False
+    try:
+        datetime.strptime(found[2].decode("ascii"), TIME_FORMAT)
+    except ValueError:
+        return False
+    return True
+
+
+def _of(entry: Mapping[str, Any], names: Iterable[str], default: Any = None) -> Any:
+    """The first of these fields that is there. KeyError if none is, and there is no default."""
+    for name in names:
+        if entry.get(name) not in (None, ""):
+            return entry[name]
+    if default is None:
+        raise KeyError(str(names))
+    return default
+
+
+def _time(value: Any) -> datetime:
+    """A time of ISO 8601, of the common log format, or a number of seconds or milliseconds since 1970; UTC where none is said."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return datetime.fromtimestamp(value / 1000 if value >= _MILLISECONDS_FROM else value, UTC)
+    try:
+        time = datetime.fromisoformat(str(value))
+    except ValueError:
+        time = datetime.strptime(str(value), TIME_FORMAT)
+    return time if time.tzinfo is not None else time.replace(tzinfo=UTC)

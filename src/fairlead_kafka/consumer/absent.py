@@ -1,0 +1,48 @@
+"""Says which topics that are read do not exist, for a name is misspelt more often than it is read before it is written."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.core.metadata import Metadata
+
+LOGGER = logging.getLogger("fairlead_kafka.consumer")
+
+
+class AbsentTopics:
+    """Topics that the log was told are missing: each once, until it is there."""
+
+    def __init__(self, creates: bool) -> None:
+        """`creates`: `allow.auto.create.topics`."""
+        self.creates = creates
+        self._told: set[str] = set()
+
+    def missing(self, topic: str) -> None:
+        """The cluster does not have this topic."""
+        if topic in self._told:
+            return
+        self._told.add(topic)
+        then = "the cluster is asked to create it (allow.auto.create.topics=true)" if self.creates else "nothing can be read of it"
+        LOGGER.warning("topic %r does not exist; %s: check its name", topic, then)
+
+    def there(self, topic: str, partitions: int) -> None:
+        """The cluster has it."""
+        if topic in self._told:
+            self._told.discard(topic)
+            LOGGER.warning("topic %r was created just now, with %d partition%s", topic, partitions, "" if partitions == 1 else "s")
+
+    def keep(self, topics: Iterable[str]) -> None:
+        """Forget topics that are not read any more."""
+        self._told.intersection_update(topics)
+
+    def look(self, metadata: Metadata, topics: Collection[str]) -> None:
+        """Tell of the topics that are read by what is known of them now."""
+        self.keep(topics)
+        for topic in topics:
+            known = metadata.topic(topic)
+            if known is not None and known.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                self.missing(topic)
+            elif known is not None and known.partitions:
+                self.there(topic, len(known.partitions))

@@ -1,0 +1,158 @@
+"""What is wrong with each broker, in words: the one place that log lines, time-outs and progress texts ask.
+
+An address is in trouble from its first failure until a connection to it is usable again. The log says so at once, again after
+2, 4, 8 ... 60 s while it lasts, and when it is over. What merely takes long (a connection in the making, an answer) is
+said too once it takes longer than it should, so nobody waits in silence for a broker that swallows packets.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from fairlead_kafka.base.units import NS_PER_S, ms_to_ns
+from fairlead_kafka.core.connection import NEVER_NS, Connection, State
+from fairlead_kafka.core.peers import Peer
+
+LOGGER = logging.getLogger("fairlead_kafka.network")
+CONNECTING_LONG_MS = 800.0
+"""A connection that takes longer is worth a warning: a newcomer shall have it within a second."""
+ANSWER_LONG_MS = 5_000.0
+"""An answer that takes longer is: a fetch waits half a second, and a slow disk a few."""
+REPEAT_MS, REPEAT_MAX_MS = 2_000.0, 60_000.0
+"""How long the log is silent about an address after its first line, twice as long after each further one, and at most."""
+TOLD_MAX = 10
+"""Enough to be at the longest silence; nothing is counted without a bound."""
+NO_ANSWER = "no answer so far"
+
+
+@dataclass(slots=True)
+class Trouble:
+    """An address that cannot be talked to, or has been silent for too long."""
+
+    reason: str
+    since_ns: int
+    tell_ns: int
+    """When the log may speak of it again."""
+    told: int = 0
+
+
+class Reachability:
+    """The troubles of one client's addresses; called from within its machine's step alone.
+
+    `request_timeout_ms`: `request.timeout.ms`. A broker may hold a request that is given more for the difference (Fetch, JoinGroup).
+    `quiet`: nothing is logged.
+    """
+
+    def __init__(self, client_id: str, request_timeout_ms: float, quiet: bool = False) -> None:
+        self._name = f"{client_id}: " if client_id else ""
+        self._request_timeout_ns = ms_to_ns(request_timeout_ms)
+        self._quiet = quiet
+        self._troubles: dict[str, Trouble] = {}
+        self.reached = False
+        """A connection was usable at some time."""
+
+    # What happened
+
+    def failed(self, peer: Peer, reason: str, now_ns: int, *, worked: bool) -> None:
+        """An attempt to connect failed, or (`worked`) a connection was lost. A loss alone is no warning: the next attempt will tell."""
+        trouble = self._troubles.get(peer.address)
+        if trouble is None:
+            trouble = self._troubles[peer.address] = Trouble(reason, now_ns, now_ns)
+            if worked:
+                self._say(logging.INFO, f"the connection to {peer} was lost ({reason})")
+                return
+        trouble.reason = reason
+        self._warn(trouble, now_ns, f"no connection to {peer}")
+
+    def late(self, peer: Peer, connection: Connection, now_ns: int) -> None:
+        """Nothing has come from this peer for a while: it is in trouble once that is longer than it should be."""
+        if now_ns < self.late_ns(peer, connection):
+            return
+        since_ns, reason = _awaited(connection)
+        trouble = self._troubles.setdefault(peer.address, Trouble(reason, since_ns, now_ns))
+        trouble.reason = reason
+        self._warn(trouble, now_ns, f"no {'answer from' if connection.state is State.READY else 'connection to'} {peer}")
+
+    def late_ns(self, peer: Peer, connection: Connection) -> int:
+        """When `late` has something to say; NEVER_NS if nothing is awaited."""
+        if self._quiet or (connection.state is State.READY and not connection.in_flight):
+            return NEVER_NS
+        since_ns, _ = _awaited(connection)
+        trouble = self._troubles.get(peer.address) if self._troubles else None
+        return max(since_ns + self._patience_ns(connection), 0 if trouble is None else trouble.tell_ns)
+
+    def answered(self, peer: Peer, now_ns: int) -> None:
+        """This peer is usable, or has answered."""
+        self.reached = True
+        trouble = self._troubles.pop(peer.address, None) if self._troubles else None
+        if trouble is not None and trouble.told:
+            self._say(logging.INFO, f"{peer} answers again, after {_seconds(now_ns - trouble.since_ns)}")
+
+    def keep(self, peers: Iterable[Peer]) -> None:
+        """Forget addresses that nobody uses any more."""
+        addresses = {peer.address for peer in peers}
+        for address in [address for address in self._troubles if address not in addresses]:
+            del self._troubles[address]
+
+    # What is wrong
+
+    def reason(self, peer: Peer) -> str:
+        """Why this peer cannot be talked to, as far as is known."""
+        trouble = self._troubles.get(peer.address)
+        return NO_ANSWER if trouble is None else trouble.reason
+
+    def trouble(self, peers: Iterable[Peer]) -> str:
+        """What is wrong with these peers: "could not reach any of a:9092, b:9092 (connection refused)". Empty if nothing is."""
+        by_address: dict[str, Peer] = {}
+        for peer in peers:
+            if peer.address not in by_address or peer.connected:
+                by_address[peer.address] = peer
+        unreached: dict[str, list[str]] = {}
+        silent: list[str] = []
+        for address, peer in by_address.items():
+            if peer.connected:
+                silent += [f"{peer} is silent ({self.reason(peer)})"] if address in self._troubles else []
+            elif address in self._troubles or peer.connection is not None:
+                unreached.setdefault(self.reason(peer), []).append(address)
+        told = [f"{', '.join(addresses)} ({reason})" for reason, addresses in unreached.items()]
+        if not told and not self.reached:
+            told = [f"{', '.join(by_address)} ({NO_ANSWER})"]
+        if not told:
+            return "; ".join(silent)
+        none = not any(peer.connected for peer in by_address.values())
+        return "; ".join([f"could not reach {'any of ' if none else ''}{', '.join(told)}", *silent])
+
+    # Inside
+
+    def _patience_ns(self, connection: Connection) -> int:
+        if connection.state is not State.READY:
+            return ms_to_ns(CONNECTING_LONG_MS)
+        return ms_to_ns(ANSWER_LONG_MS) + max(connection.in_flight[0].timeout_ns - self._request_timeout_ns, 0)
+
+    def _warn(self, trouble: Trouble, now_ns: int, what: str) -> None:
+        if now_ns < trouble.tell_ns:
+            return
+        lasting = f" for {_seconds(now_ns - trouble.since_ns)}" if trouble.told else ""
+        trouble.tell_ns = now_ns + ms_to_ns(min(REPEAT_MS * 2**trouble.told, REPEAT_MAX_MS))
+        trouble.told = min(trouble.told + 1, TOLD_MAX)
+        self._say(logging.WARNING, f"{what}{lasting} ({trouble.reason}); trying again")
+
+    def _say(self, level: int, text: str) -> None:
+        if not self._quiet:
+            LOGGER.log(level, "%s%s", self._name, text)
+
+
+def _awaited(connection: Connection) -> tuple[int, str]:
+    """Since when something is awaited on this connection, and what."""
+    if connection.state is State.CONNECTING:
+        return connection.used_ns, NO_ANSWER
+    if connection.state is not State.READY:
+        return connection.used_ns, "connected, but ApiVersions is not answered: is this a Kafka broker?"
+    request = connection.in_flight[0]
+    return request.deadline_ns - request.timeout_ns, f"{request.api_key.name} is not answered"
+
+
+def _seconds(duration_ns: int) -> str:
+    return f"{duration_ns / NS_PER_S:.0f} s"

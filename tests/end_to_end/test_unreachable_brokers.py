@@ -1,0 +1,191 @@
+"""Nobody waits in silence for a broker that cannot be reached: what each client says, and when, by how the broker fails."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+import fairlead_kafka
+from fairlead_kafka.base.errors import ConnectionFailed
+
+SOON_S = 1.0
+"""Within this a first word is due; a loaded machine is given as much again."""
+
+
+@contextmanager
+def refusing() -> Iterator[str]:
+    with socket.socket() as taken:  # bound and not listening: nobody else can listen there meanwhile
+        taken.bind(("127.0.0.1", 0))
+        yield f"127.0.0.1:{taken.getsockname()[1]}"
+
+
+@contextmanager
+def unresolvable() -> Iterator[str]:
+    yield "no-such-broker.invalid:9092"
+
+
+@contextmanager
+def silent() -> Iterator[str]:
+    """Accepts, and never answers."""
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen(100)
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+
+
+@contextmanager
+def unreachable() -> Iterator[str]:
+    """Takes no packet: a queue of connections that is full, from which nobody accepts."""
+    with socket.socket() as server, socket.socket() as first, socket.socket() as second:
+        server.bind(("127.0.0.1", 0))
+        server.listen(0)
+        for filler in (first, second):
+            filler.setblocking(False)
+            filler.connect_ex(server.getsockname())
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+
+
+KINDS = {
+    refusing: "connection refused",
+    unresolvable: "name not resolved",
+    silent: "ApiVersions is not answered",
+    unreachable: "no answer so far",
+}
+
+
+class Log:
+    """The lines that a client of some `client.id` has logged."""
+
+    def __init__(self, caplog: pytest.LogCaptureFixture) -> None:
+        self._caplog = caplog
+        caplog.set_level(logging.INFO, logger="fairlead_kafka")
+
+    def lines(self, start: str, level: int = logging.WARNING) -> list[str]:
+        """Those that begin so."""
+        return [record.getMessage() for record in self._caplog.records if record.levelno == level and record.getMessage().startswith(start)]
+
+    def wait(self, start: str, level: int = logging.WARNING) -> str:
+        """The first of them; fails if it does not come soon."""
+        deadline = time.monotonic() + 2 * SOON_S
+        while not self.lines(start, level):
+            assert time.monotonic() < deadline, f"nothing was said that begins with {start!r}"
+            time.sleep(0.01)
+        return self.lines(start, level)[0]
+
+
+@pytest.fixture
+def log(caplog: pytest.LogCaptureFixture) -> Log:
+    return Log(caplog)
+
+
+@pytest.fixture(params=list(KINDS), ids=lambda kind: kind.__name__)
+def broker(request: pytest.FixtureRequest) -> Iterator[tuple[str, str]]:
+    """An address, and what is wrong with it."""
+    with request.param() as address:
+        yield address, KINDS[request.param]
+
+
+def test_each_client_says_soon_what_is_wrong(broker: tuple[str, str], log: Log) -> None:
+    address, why = broker
+    config = {"bootstrap.servers": address}
+    group = {"group.id": "g", "client.id": "consumer"}
+    with (
+        fairlead_kafka.Admin({**config, "client.id": "admin"}),
+        fairlead_kafka.Consumer({**config, **group}) as consumer,
+        fairlead_kafka.Producer({**config, "client.id": "producer"}) as producer,
+    ):
+        consumer.subscribe(["orders"])
+        ack = producer.send("orders", b"1")
+        assert consumer.poll(0.1) == []
+        for client in ("admin", "consumer", "producer"):
+            assert why in log.wait(f"{client}: no connection to {address} (")
+        assert len(log.lines("consumer: no connection to")) == 1, "a consumer in a group says it once"
+        with pytest.raises(
+            fairlead_kafka.TimedOut, match=r"a record of topic 'orders' not delivered within 0.1 s: .*could not reach any of "
+        ) as late:
+            ack.result(timeout_s=0.1)
+        assert address in str(late.value)
+        assert why in str(late.value)
+        with pytest.raises(fairlead_kafka.TimedOut, match=r"flush: 1 record is .*could not reach any of ") as late:
+            producer.flush(0.1)
+        assert why in str(late.value)
+        producer.close(timeout_s=0)
+
+
+def test_a_call_without_a_time_out_fails_soon_if_no_broker_was_ever_reached(broker: tuple[str, str]) -> None:
+    address, why = broker
+    config = {"bootstrap.servers": address}
+    begun = time.monotonic()
+    with fairlead_kafka.Admin({**config, "default.api.timeout.ms": 900, "request.timeout.ms": 900}) as admin:
+        with pytest.raises(fairlead_kafka.NoBrokerReached, match="could not reach any of ") as late:
+            admin.list_topics()
+        assert why in str(late.value)
+        assert str(late.value).endswith("; check bootstrap.servers, and that a broker runs there")
+        assert isinstance(late.value, ConnectionFailed)
+    with fairlead_kafka.Consumer(config) as consumer:
+        with pytest.raises(fairlead_kafka.NoBrokerReached, match="could not reach any of "):
+            consumer.connect(timeout_s=0.3)
+        with pytest.raises(fairlead_kafka.TimedOut, match="could not reach any of "):
+            consumer.partitions_for("orders", timeout_s=0.3)
+    with fairlead_kafka.Producer({**config, "max.block.ms": 300}) as producer:
+        with pytest.raises(fairlead_kafka.NoBrokerReached):
+            producer.connect(timeout_s=0.1)
+        with pytest.raises(fairlead_kafka.NoBrokerReached):
+            producer.partitions_for("orders")
+    assert time.monotonic() - begun < 6
+
+
+def test_the_end_of_a_with_block_says_what_it_waits_for(log: Log) -> None:
+    with refusing() as address:
+        begun = time.monotonic()
+        config = {"bootstrap.servers": address, "delivery.timeout.ms": 2_000, "request.timeout.ms": 1_000, "max.block.ms": 2_000}
+        with fairlead_kafka.Producer(config) as producer:
+            producer.send("orders", b"1")
+            producer.send("orders", b"2")
+            producer.send("bills", b"3")
+        assert time.monotonic() - begun < 10
+    (line,) = log.lines("closing waits for records (")
+    assert line.startswith("closing waits for records (1 of topic 'bills', 2 of topic 'orders'), for at most 1 s more: ")
+    assert "connection refused" in line
+
+
+def test_brokers_that_die_are_told_of_and_so_is_their_coming_back(log: Log) -> None:
+    with fairlead_kafka.Cluster(brokers=1) as cluster:
+        config = {"bootstrap.servers": cluster.bootstrap_servers}
+        with fairlead_kafka.Producer({**config, "client.id": "producer"}) as producer:
+            producer.send("orders", b"1").result(10)
+            cluster.brokers[0].kill()
+            ack = producer.send("orders", b"2")
+            assert "connection refused" in log.wait("producer: no connection to ")
+            with pytest.raises(fairlead_kafka.TimedOut, match=r"could not reach any of .*connection refused"):
+                ack.result(timeout_s=0.3)
+            cluster.brokers[0].start()
+            ack.result(20)
+            log.wait("producer: ", logging.INFO)
+            assert any("answers again, after" in line for line in log.lines("producer: ", logging.INFO))
+
+
+def test_a_topic_that_does_not_exist_is_told_of_by_who_reads_it(log: Log) -> None:
+    with fairlead_kafka.Cluster(brokers=1) as cluster:
+        config = {"bootstrap.servers": cluster.bootstrap_servers, "auto.offset.reset": "earliest"}
+        with fairlead_kafka.Consumer({**config, "group.id": "g"}) as consumer:
+            consumer.subscribe(["evnets"])
+            while not consumer.assignment():
+                assert consumer.poll(0.1) == []
+        log.wait("topic 'evnets' does not exist; the cluster is asked to create it (allow.auto.create.topics=true): check its name")
+        log.wait("topic 'evnets' was created just now, with 1 partition")
+        with fairlead_kafka.Consumer(config) as consumer:
+            consumer.assign([fairlead_kafka.TopicPartition("odrers", 0)])
+            assert consumer.poll(0.5) == []
+        log.wait("topic 'odrers' does not exist; the cluster is asked to create it")
+        with fairlead_kafka.Consumer({**config, "allow.auto.create.topics": False, "group.id": "h"}) as consumer:
+            consumer.subscribe(["nohting"])
+            assert consumer.poll(0.5) == []
+        log.wait("topic 'nohting' does not exist; nothing can be read of it: check its name")
+        with fairlead_kafka.Admin({"bootstrap.servers": cluster.bootstrap_servers}) as admin:
+            assert sorted(admin.list_topics()) == ["evnets", "odrers"]

@@ -1,0 +1,76 @@
+"""No table cuts a word, however narrow the terminal: it wraps between words, or tells its rows one by one."""
+
+from __future__ import annotations
+
+import random
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+from fairlead_kafka.cli.pipeline_report import print_flows
+from fairlead_kafka.cli.tables import FittingTable
+from fairlead_kafka.cli.terminal import rows_table
+from fairlead_kafka.spark.pipelines.counters import FlowCounters
+from fairlead_kafka.spark.pipelines.running import RunResult
+
+
+def shown(what: object, width: int) -> str:
+    console = Console(width=width, file=StringIO(), highlight=False)
+    console.print(what)
+    return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]
+
+
+def words_of(table: FittingTable) -> list[str]:
+    return [word for column in table.columns for cell in column.cells for word in str(cell).split()]
+
+
+def test_a_table_that_fits_is_a_table() -> None:
+    table = FittingTable("topic", "partition", title="Topics")
+    table.add_row("orders", "0")
+    table.add_row("a-much-longer-name", "12")
+    assert [line.rstrip() for line in shown(table, 80).splitlines()] == [
+        "Topics",
+        "topic               partition",
+        "orders              0",
+        "a-much-longer-name  12",
+    ]
+
+
+def test_words_wrap_where_that_is_enough() -> None:
+    table = FittingTable("experiment", "measures")
+    table.add_row("kip794", "Latency and evenness while one broker of three is slow")
+    text = shown(table, 40)
+    assert max(map(len, text.splitlines())) <= 40
+    assert [word for word in words_of(table) if word not in text.split()] == []
+    assert text.startswith("experiment")
+
+
+def test_what_does_not_fit_is_told_row_by_row() -> None:
+    table = rows_table([{"flow": f"to_{name}", "rows_in": 102_000, "rows_out": None, "seconds": 1.5} for name in ("quarantine", "by_host")])
+    assert shown(table, 30) == ("to_quarantine\n  rows_in 102,000  seconds 1.5\nto_by_host\n  rows_in 102,000  seconds 1.5\n")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_word_is_cut_at_any_width(seed: int) -> None:
+    dice = random.Random(seed)
+    names = [f"column_{number}" for number in range(dice.randint(2, 12))]
+    table = FittingTable(*names)
+    for _ in range(dice.randint(1, 5)):
+        table.add_row(*(" ".join("x" * dice.randint(1, 14) for _ in range(dice.choice([1, 1, 1, 4]))) for _ in names))
+    for width in (40, 60, 80, 100, 140, 400):
+        text = shown(table, width)
+        assert "…" not in text
+        assert max(map(len, text.splitlines())) <= width
+        missing = [word for word in words_of(table) if word not in text.split()]
+        assert missing == [], (width, text)
+
+
+def test_the_report_of_a_pipeline_is_whole_in_80_columns() -> None:
+    flow = FlowCounters("to_quarantine", "quarantine", state="completed", rows_in=1_002_000, rows_out=11_120, bytes_in=7_000_000, lag=12)
+    console = Console(width=80, file=StringIO(), highlight=False)
+    print_flows(console, RunResult([flow, flow], 55.0))
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    assert max(map(len, text.splitlines())) <= 80
+    assert "…" not in text
+    assert "rows in 1,002,000" in text
