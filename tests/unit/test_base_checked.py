@@ -110,7 +110,7 @@ def test_what_fits_is_taken() -> None:
             lambda it: it.several(by_pair={"a": 1}),
             "several: by_pair must be a mapping from Pair to a whole number or None, not {'a': 1}",
         ),
-        (lambda it: it.topics(["a"]), "topics: topics must be a list of NewTopic, not ['a']; write [NewTopic(\"orders\", partitions=3)]"),
+        (lambda it: it.topics(["a"]), "topics: topics must be a list of NewTopic, not ['a']; write [NewTopic(\"a\", partitions=3)]"),
         (
             lambda it: Example("localhost:1"),
             'Example: config must be a mapping, not \'localhost:1\'; write Example({"bootstrap.servers": "localhost:1"})',

@@ -6,6 +6,7 @@ say (a callable's parameters, items of an iterator) is not looked at.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial, wraps
@@ -28,7 +29,10 @@ WORDS: dict[Any, str] = {
     bytes: "bytes",
     NoneType: "None",
     Any: "anything",
+    re.Pattern: "a compiled pattern",
 }
+NAME = "orders"
+"""In examples; whoever gave a name sees it instead."""
 EXAMPLES: dict[str, str] = {
     "NewTopic": 'NewTopic("orders", partitions=3)',
     "NewPartitions": "NewPartitions(6)",
@@ -36,6 +40,7 @@ EXAMPLES: dict[str, str] = {
     "ConfigResource": 'ConfigResource.topic("orders")',
     "ConfigChange": 'ConfigChange("retention.ms", "60000")',
     "OffsetAndMetadata": "OffsetAndMetadata(42)",
+    "Pattern": 're.compile("orders.*")',
     "RebalanceListener": "an object of a subclass of RebalanceListener",
 }
 """How a value of a type is written, for those that are not Python's own."""
@@ -121,10 +126,14 @@ def _accepts_many(accepts: Accepts, value: Any) -> bool:
 def _wrong(called: str, name: str, value: Any, kind: Any) -> UsageError:
     shown = repr(value)
     shown = shown if len(shown) <= SHOWN_MAX_LENGTH else f"{shown[: SHOWN_MAX_LENGTH - 3]}..."
-    hint = _config_example(called, value) if name == "config" else _example(kind)
-    if isinstance(value, str) and _named(kind) == "a list of texts":
-        hint = f'["{value}"]'
+    hint = _config_example(called, value) if name == "config" else _example(kind).replace(NAME, _name_in(value))
     return UsageError(f"{called}: {name} must be {_named(kind)}, not {shown}{f'; write {hint}' if hint else ''}")
+
+
+def _name_in(value: Any) -> str:
+    """The name that was given, if one was: the right call is shown with it."""
+    given = value[0] if isinstance(value, (list, tuple)) and value else value
+    return given if isinstance(given, str) and given.isprintable() and '"' not in given and given else NAME
 
 
 def _named(kind: Any) -> str:
@@ -136,20 +145,20 @@ def _named(kind: Any) -> str:
         return "a mapping" if inner[1] is Any else f"a mapping from {_named(inner[0])} to {_named(inner[1])}"
     if isinstance(origin, type) and issubclass(origin, Iterable) and origin is not tuple:
         return "a list of texts" if inner[0] is str else f"a list of {_named(inner[0])}"
-    return WORDS.get(kind) or getattr(kind, "__name__", None) or str(kind)
+    return WORDS.get(origin or kind) or getattr(kind, "__name__", None) or str(kind)
 
 
 def _example(kind: Any) -> str:
     """How to write a value of a kind; empty where its name says it."""
     origin, inner = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
-        return next(filter(None, map(_example, inner)), "")
+        return " or ".join(filter(None, map(_example, inner)))
     if isinstance(origin, type) and issubclass(origin, Mapping):
-        key, value = '"orders"' if inner[0] is str else _example(inner[0]), _example(inner[1])
+        key, value = f'"{NAME}"' if inner[0] is str else _example(inner[0]), _example(inner[1])
         return f"{{{key}: {value or '...'}}}" if value or (key and inner[0] is not str) else ""
     if isinstance(origin, type) and issubclass(origin, Iterable) and origin is not tuple:
         item = _example(inner[0])
-        return f"[{item}]" if item else '["orders"]' if inner[0] is str else ""
+        return f"[{item}]" if item else f'["{NAME}"]' if inner[0] is str else ""
     return EXAMPLES.get(getattr(kind, "__name__", ""), "")
 
 
