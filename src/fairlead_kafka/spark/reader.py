@@ -15,9 +15,11 @@ from fairlead_kafka.spark.planning import plan_ranges
 from fairlead_kafka.spark.reading import TaskRanges, read_task
 from fairlead_kafka.spark.survey import Survey
 from fairlead_kafka.spark.tasks import plan_tasks
+from fairlead_kafka.spark.telling import tells_errors_first
 from fairlead_kafka.spark.volume import Volume
 
 
+@tells_errors_first
 class FairleadReader(DataSourceReader):
     """Reads ranges of offsets that are fixed when the read is planned."""
 
@@ -41,6 +43,7 @@ class FairleadReader(DataSourceReader):
         return plan_ranges(survey, self._options)
 
 
+@tells_errors_first
 class FilteringReader(FairleadReader):
     """The same where Spark hands over filters; it refuses a reader that takes some where it does not (`filters.pushed_down`)."""
 

@@ -18,8 +18,10 @@ from fairlead_kafka.spark.formats import read_layout
 from fairlead_kafka.spark.option_table import VIEW_OPTIONS
 from fairlead_kafka.spark.options import ReadOptions, parse_read_options, parse_write_options, view_of
 from fairlead_kafka.spark.schema import check_read_schema, check_write_schema, source_schema
+from fairlead_kafka.spark.telling import tells_errors_first
 
 
+@tells_errors_first
 class FairleadSource(DataSource):
     """Kafka topics as a DataFrame and back, with the options and columns of Spark's own Kafka connector."""
 

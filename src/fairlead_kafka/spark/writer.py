@@ -10,6 +10,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 
 from fairlead_kafka.spark.clients import task_producer
 from fairlead_kafka.spark.options import WriteOptions
+from fairlead_kafka.spark.telling import tells_errors_first
 from fairlead_kafka.spark.writing import send_all
 
 
@@ -20,6 +21,7 @@ class TaskWritten(WriterCommitMessage):
     records: int
 
 
+@tells_errors_first
 class FairleadWriter(DataSourceArrowWriter):
     """Writes rows to Kafka. A task that fails is retried by Spark and writes its rows again: at least once."""
 
@@ -31,6 +33,7 @@ class FairleadWriter(DataSourceArrowWriter):
         return write_at_least_once(self._options, iterator)
 
 
+@tells_errors_first
 class FairleadStreamWriter(DataSourceStreamArrowWriter):
     """Writes the rows of micro-batches to Kafka. A task or a batch that Spark repeats is written again: at least once."""
 

@@ -1,62 +1,108 @@
-"""The newest batches of a broker's log, kept in memory: who reads at the tail never waits for the file.
+"""The tail of a broker's log, kept in memory: who reads what was written lately never waits for the file.
 
-Only what was appended is here, in the order in which it lies in the files; a batch that is moved is read from its file. What a failed
-write is taken back from leaves the cache with it, so that whatever comes to lie in its place later is never taken for it.
+It is what was appended to the files last, byte for byte, in blocks of a megabyte; a batch is found by where it lies. An object for each
+batch would be less to copy and more to hold: objects of every size that live for a while leave holes in the allocator's heap, and a
+broker's memory rose by 16 MB an hour. What a failed write is taken back from leaves the cache with it, so that whatever comes to lie in
+its place later is never taken for it.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from bisect import bisect_right
 
 from fairlead_kafka.base.checks import holds, same
 from fairlead_kafka.base.hooks import hook
+from fairlead_kafka.base.units import MIB
 from fairlead_kafka.broker.log.entry import ENTRY_HEADER_BYTES
 from fairlead_kafka.broker.log.index import Location
 from fairlead_kafka.core.effects import Buffer
 
-_ENTRY_OVERHEAD_BYTES = 200
-"""What one small batch costs in memory beside its bytes."""
+BLOCK_BYTES = MIB
+"""An entry lies in one block, which is as large as the entry if that is larger."""
+
+
+class _Block:
+    """Bytes `begin` to `end` of a file. Its memory is written once and given away whole: views of it may outlive it."""
+
+    __slots__ = ("begin", "data", "end", "file", "full", "view")
+
+    def __init__(self, file: int, begin: int, size_bytes: int) -> None:
+        self.file = file
+        self.begin = self.end = begin
+        self.data = memoryview(bytearray(size_bytes))
+        self.view = self.data.toreadonly()
+        self.full = False
+
+    def takes(self, file: int, position: int, size_bytes: int) -> bool:
+        """True if an entry that lies there can be put behind what is here."""
+        return not self.full and (file, position) == (self.file, self.end) and self.end - self.begin + size_bytes <= len(self.data)
 
 
 class TailCache:
-    """Entries (header and batch) by file and the batch's position there; the oldest go first when `limit_bytes` is passed."""
+    """The newest bytes of the log, `limit_bytes` of memory at most; the oldest block goes first."""
 
     def __init__(self, limit_bytes: int) -> None:
         self._limit_bytes = limit_bytes
         self._size_bytes = 0
-        # Plain bytes, not views: views would each be an object for the garbage collector to walk over.
-        self._entries: OrderedDict[tuple[int, int], bytes] = OrderedDict()
+        self._blocks: list[_Block] = []
+        self._begins: list[tuple[int, int]] = []
+        """(file, begin) of each block, ascending."""
 
     def add(self, file: int, position: int, entry: bytes) -> None:
-        """Keep an entry whose batch lies at `position`, behind all that are here."""
-        self._size_bytes += len(entry) + _ENTRY_OVERHEAD_BYTES
-        self._entries[file, position] = entry
-        while self._size_bytes > self._limit_bytes:
-            _key, oldest = self._entries.popitem(last=False)
-            self._size_bytes -= len(oldest) + _ENTRY_OVERHEAD_BYTES
+        """Keep what is appended to `file` at `position`, behind all that is here."""
+        size_bytes = len(entry)
+        if size_bytes > self._limit_bytes:
+            return
+        blocks = self._blocks
+        if not blocks or not blocks[-1].takes(file, position, size_bytes):
+            blocks.append(_Block(file, position, max(size_bytes, min(BLOCK_BYTES, self._limit_bytes))))
+            self._begins.append((file, position))
+            self._size_bytes += len(blocks[-1].data)
+            while self._size_bytes > self._limit_bytes:
+                self._size_bytes -= len(blocks.pop(0).data)
+                del self._begins[0]
+        block = blocks[-1]
+        start = block.end - block.begin
+        block.data[start : start + size_bytes] = entry
+        block.end += size_bytes
 
     @hook("log: a rewound write leaves the cache")
     def rewind(self, file: int, position: int) -> None:
         """A failed write is taken back: nothing is there any more from `position` of `file` on."""
-        while self._entries and next(reversed(self._entries)) >= (file, position):
-            _key, newest = self._entries.popitem()
-            self._size_bytes -= len(newest) + _ENTRY_OVERHEAD_BYTES
+        while self._begins and self._begins[-1] >= (file, position):
+            self._begins.pop()
+            self._size_bytes -= len(self._blocks.pop().data)
+        if self._blocks and self._blocks[-1].file == file:
+            block = self._blocks[-1]
+            block.end, block.full = min(block.end, position), True  # somebody may still look at what lay behind
 
     def get(self, location: Location) -> Buffer | None:
         """The batch, if it is still here."""
-        entry = self._entries.get(location[:2])
-        return None if entry is None else memoryview(entry)[ENTRY_HEADER_BYTES:]
+        return self._cut(location, 0)
 
-    def entry(self, location: Location) -> bytes | None:
+    def entry(self, location: Location) -> Buffer | None:
         """The batch with its entry's header, if it is still here."""
-        return self._entries.get(location[:2])
+        return self._cut(location, ENTRY_HEADER_BYTES)
+
+    def _cut(self, location: Location, header_bytes: int) -> Buffer | None:
+        file, position, size_bytes = location
+        number = bisect_right(self._begins, (file, position)) - 1
+        if number < 0:
+            return None
+        block = self._blocks[number]
+        start = position - header_bytes - block.begin
+        stop = position + size_bytes - block.begin
+        if block.file != file or start < 0 or stop > block.end - block.begin:
+            return None
+        return block.view[start:stop]
 
     def check(self) -> None:
-        """CheckFailed unless the bytes are counted right, within the limit, and entries lie in order without an overlap."""
-        same("bytes in the tail cache", self._size_bytes, sum(len(entry) + _ENTRY_OVERHEAD_BYTES for entry in self._entries.values()))
-        holds("the tail cache keeps to its limit", self._size_bytes <= max(self._limit_bytes, 0))
+        """CheckFailed unless the bytes are counted right, within the limit, and blocks lie in order without an overlap."""
+        same("bytes in the tail cache", self._size_bytes, sum(len(block.data) for block in self._blocks))
+        holds("the tail cache keeps to its limit", self._size_bytes <= self._limit_bytes)
+        same("where blocks begin", self._begins, [(block.file, block.begin) for block in self._blocks])
         end = (0, 0)
-        for (file, position), entry in self._entries.items():
-            begin = position - ENTRY_HEADER_BYTES
-            holds(f"the tail cache's entry at byte {begin} of file {file} lies behind {end}", (file, begin) >= end)
-            end = file, begin + len(entry)
+        for block in self._blocks:
+            holds(f"the tail cache's block at byte {block.begin} of file {block.file} lies behind {end}", (block.file, block.begin) >= end)
+            holds("a block holds what it has room for", 0 <= block.end - block.begin <= len(block.data))
+            end = block.file, block.end

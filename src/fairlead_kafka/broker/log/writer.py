@@ -27,6 +27,7 @@ from fairlead_kafka.base.checks import holds, same
 from fairlead_kafka.base.hooks import hook
 from fairlead_kafka.broker.files import Files
 from fairlead_kafka.broker.guard import shared
+from fairlead_kafka.broker.log.cache import TailCache
 from fairlead_kafka.broker.log.entry import NoteKind, pack_note, pack_synced
 from fairlead_kafka.broker.log.partition import Partition
 from fairlead_kafka.broker.log.segments import SegmentFiles
@@ -42,7 +43,6 @@ NOBODYS_NOTE = pack_note(bytes(16), 0, NoteKind.start_moved, 0)
 """It is about no topic, and recovery passes over it: a new file begins with it, so that there is a file."""
 _NO_LIMIT = 1 << 62
 _NOWHERE = (0, 0)
-
 _logger = logging.getLogger("fairlead_kafka.broker")
 
 Written = Callable[[bool], None]
@@ -69,20 +69,19 @@ class _Group:
 class Writer:
     """The one writer of a broker's log.
 
-    `advanced` hears of each partition of which more is written; `rewound(file, position)` of what a failure takes back, which is all
-    that lies there and behind; `later` is for mending after a failure.
+    `cache` is given all that is appended; `advanced` hears of each partition of which more is written; `later`: to mend after a failure.
     """
 
     def __init__(
         self,
         files: Files,
         segments: SegmentFiles,
+        cache: TailCache,
         advanced: Callable[[Partition], None],
-        rewound: Callable[[int, int], None],
         later: Later,
     ) -> None:
         self._files = files
-        self._rewound = rewound
+        self._cache = cache
         self._segments = segments
         self._advanced = advanced
         self._later = later
@@ -139,11 +138,12 @@ class Writer:
         segments, group = self._segments, self._open
         if segments.active_size_bytes + len(entry) > file_limit_bytes and segments.active_size_bytes:
             segments.opened(segments.active + 1, 0)
-        position = segments.appended(len(entry))
-        if not group.parts or group.parts[-1][0] != segments.active:
-            group.parts.append((segments.active, [], position))
+        file, position = segments.active, segments.appended(len(entry))
+        if not group.parts or group.parts[-1][0] != file:
+            group.parts.append((file, [], position))
         group.parts[-1][1].append(entry)
-        return segments.active, position
+        self._cache.add(file, position, entry)
+        return file, position
 
     @shared("the writer of the log")
     def truncated(self, partition: Partition, end_offset: int) -> None:
@@ -324,7 +324,7 @@ class Writer:
         begun = next(((file, position) for group in lost for file, _buffers, position in group.parts), None)
         if begun is not None:
             self._doomed += self._segments.rewind(*begun)
-            self._rewound(*begun)
+            self._cache.rewind(*begun)
 
     def _mend(self) -> None:
         """Cut off what lost groups left in the files, and see whether the disk takes a sync, and some bytes."""

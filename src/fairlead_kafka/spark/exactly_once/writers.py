@@ -15,6 +15,7 @@ from fairlead_kafka.spark.exactly_once.parts import TaskPrepared, Writing, parts
 from fairlead_kafka.spark.exactly_once.settings import Guarantee
 from fairlead_kafka.spark.exactly_once.task import TaskStep, prepare
 from fairlead_kafka.spark.options import WriteOptions
+from fairlead_kafka.spark.telling import tells_errors_first
 
 _QUERY_ID = "sql.streaming.queryId"
 _BATCH_ID = "streaming.sql.batchId"
@@ -52,6 +53,7 @@ class _Writer:
             LOGGER.warning("%s: its transactions could not be aborted now: %s", writing, error)
 
 
+@tells_errors_first
 class ExactlyOnceStreamWriter(_Writer, DataSourceStreamArrowWriter):
     """Writes each micro-batch in transactions, one for each task, which the driver commits together."""
 
@@ -70,6 +72,7 @@ class ExactlyOnceStreamWriter(_Writer, DataSourceStreamArrowWriter):
         self._abort(messages)
 
 
+@tells_errors_first
 class ExactlyOnceWriter(_Writer, DataSourceArrowWriter):
     """Writes a DataFrame in transactions, one for each task, which the driver commits together."""
 

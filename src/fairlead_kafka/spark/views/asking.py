@@ -16,8 +16,10 @@ from fairlead_kafka.base.config_client import CLIENT_CONFIGS
 from fairlead_kafka.base.errors import ConfigError
 from fairlead_kafka.client import Admin
 from fairlead_kafka.spark.options import ReadOptions
+from fairlead_kafka.spark.telling import tells_errors_first
 
 
+@tells_errors_first
 class AskingReader(DataSourceReader):
     """Reads `rows` in a single task. Raises what the admin client raises."""
 

@@ -28,6 +28,7 @@ from fairlead_kafka.spark.options import ReadOptions
 from fairlead_kafka.spark.reader import FairleadReader
 from fairlead_kafka.spark.reading import TaskRanges, surviving
 from fairlead_kafka.spark.schema import conform
+from fairlead_kafka.spark.telling import tells_errors_first
 
 _COLUMNS: dict[str, DataType] = {
     "topic": StringType(),
@@ -54,6 +55,7 @@ BATCHES_SCHEMA = StructType([StructField(name, kind) for name, kind in _COLUMNS.
 `compression-rate-avg` (1.0: nothing gained)."""
 
 
+@tells_errors_first
 class BatchesReader(FairleadReader):
     """Planned as records are; its tasks give headers of batches."""
 

@@ -1,0 +1,56 @@
+"""What Spark prints of an error: our sentence within the first lines, and below it the frames that led there.
+
+Spark sends the text of a traceback to the driver, frames first, so that a user scrolls past thirty of them to learn what is wrong. An
+error of ours is raised anew here, where Spark called, and its frames become a note, which Python prints behind the message.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterator
+from functools import wraps
+from inspect import CO_GENERATOR
+from types import FunctionType
+from typing import Any, TypeVar
+
+from fairlead_kafka.base.errors import FairleadError
+
+C = TypeVar("C", bound=type)
+
+
+def tells_errors_first(cls: C) -> C:
+    """A class decorator for what Spark calls: its public methods raise our errors as `told`."""
+    for name, method in list(vars(cls).items()):
+        if isinstance(method, FunctionType) and not name.startswith("_"):
+            setattr(cls, name, (_generating if method.__code__.co_flags & CO_GENERATOR else _calling)(method))
+    return cls
+
+
+def told(error: FairleadError) -> FairleadError:
+    """The error without its traceback, which is a note on it: once, wherever it passes."""
+    if not getattr(error, "__notes__", None):
+        frames = "".join(traceback.format_tb(error.__traceback__))
+        error.add_note(f"\nIt was raised here:\n{frames.rstrip()}")
+    return error.with_traceback(None)
+
+
+def _calling(method: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(method)
+    def telling(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return method(*args, **kwargs)
+        except FairleadError as error:
+            raise told(error) from error.__cause__
+
+    return telling
+
+
+def _generating(method: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
+    @wraps(method)
+    def telling(*args: Any, **kwargs: Any) -> Iterator[Any]:
+        try:
+            yield from method(*args, **kwargs)
+        except FairleadError as error:
+            raise told(error) from error.__cause__
+
+    return telling
