@@ -52,7 +52,7 @@ def print_flows(to: Console, result: RunResult) -> None:
     for flow in result.flows:
         for name, count in flow.failed_expectations.items():
             if count:
-                to.print(f"{flow.flow}: {count:,} rows fail “{name}”", markup=False)
+                to.print(f"{flow.flow}: {count:,} {'row fails' if count == 1 else 'rows fail'} “{name}”", markup=False)
         if flow.waiting:
             to.print(f"{flow.flow}: {_open_windows(flow)}", markup=False, soft_wrap=True)
     to.print(f"{'failed' if result.failure else 'completed'} in {result.seconds:.1f} s; lost: {result.lost}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -60,11 +61,21 @@ def spark_session(app_name: str = "fairlead", master: str | None = None, config:
     builder = SparkSession.builder.appName(app_name)
     if master:
         builder = builder.master(master)
-    for key, value in {**SESSION_DEFAULTS, **(config or {})}.items():
+    of_new = {} if SparkSession.getActiveSession() is not None else local_defaults(master)
+    for key, value in {**SESSION_DEFAULTS, **of_new, **(config or {})}.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     fill_worker_variables(session)
     return session
+
+
+def local_defaults(master: str | None) -> dict[str, str]:
+    """On a local master a shuffle has a partition for each of its threads: 200 tasks, Spark's default, are for a cluster."""
+    threads = re.fullmatch(r"local(?:\[(\*|\d+)(?:,.*)?\])?", master or "")
+    if threads is None:
+        return {}
+    count = os.cpu_count() or 1 if threads[1] == "*" else int(threads[1] or 1)
+    return {"spark.sql.shuffle.partitions": str(max(count, 1))}
 
 
 def fill_worker_variables(session: SparkSession) -> None:

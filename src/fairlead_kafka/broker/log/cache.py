@@ -2,13 +2,15 @@
 
 It is what was appended to the files last, byte for byte, in blocks of a megabyte; a batch is found by where it lies. An object for each
 batch would be less to copy and more to hold: objects of every size that live for a while leave holes in the allocator's heap, and a
-broker's memory rose by 16 MB an hour. What a failed write is taken back from leaves the cache with it, so that whatever comes to lie in
-its place later is never taken for it.
+broker's memory rose by 16 MB an hour. Blocks are pages of the system's, or they would leave such holes themselves. What a failed
+write is taken back from leaves the cache with it, so that whatever comes to lie in its place later is never taken for it.
 """
 
 from __future__ import annotations
 
+import mmap
 from bisect import bisect_right
+from typing import Any
 
 from fairlead_kafka.base.checks import holds, same
 from fairlead_kafka.base.hooks import hook
@@ -19,6 +21,8 @@ from fairlead_kafka.core.effects import Buffer
 
 BLOCK_BYTES = MIB
 """An entry lies in one block, which is as large as the entry if that is larger."""
+_PRIVATE: dict[str, Any] = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_ANONYMOUS") else {}
+"""Pages of the system's own, not of the allocator's heap, and no other process's."""
 
 
 class _Block:
@@ -29,7 +33,7 @@ class _Block:
     def __init__(self, file: int, begin: int, size_bytes: int) -> None:
         self.file = file
         self.begin = self.end = begin
-        self.data = memoryview(bytearray(size_bytes))
+        self.data = memoryview(mmap.mmap(-1, size_bytes, **_PRIVATE))
         self.view = self.data.toreadonly()
         self.full = False
 
