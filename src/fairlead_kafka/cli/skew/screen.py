@@ -13,7 +13,7 @@ from rich.text import Text
 from fairlead_kafka.cli.tables import FittingTable
 from fairlead_kafka.cli.terminal import counted, rows_table
 
-BAR_LETTERS = 30
+BAR_LETTERS = 20
 PARTITIONS_SHOWN = 64
 """More are cut: the largest of them are shown, and the others are in the report as JSON."""
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
