@@ -291,4 +291,5 @@ def _false_fetch(changed: Message, tape: Tape) -> None:
             elif how == 3:
                 row.aborted_transactions = [Message(producer_id=tape.below(3), first_offset=tape.below(9)) for _ in range(tape.below(4))]
             row.high_watermark = tape.pick((row.high_watermark, row.high_watermark, 0, -1, 2**63 - 1))
-            row.log_start_offset = tape.pick((row.log_start_offset, row.log_start_offset, 2**62, -1))
+            told_start = getattr(row, "log_start_offset", -1)  # versions before 5 have none, and leave out what they have not
+            row.log_start_offset = tape.pick((told_start, told_start, 2**62, -1))

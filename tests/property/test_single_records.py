@@ -48,7 +48,7 @@ class Side:
         self.wakes = 0
         self.pool = MemoryPool(TOTAL_BYTES)
         self.intake = Intake(self.pool, 100_000, Ack)
-        self.intake.attach(self._woken, lambda: 7, lambda: 1_000, lambda: None, lambda what: None, lambda topic: iter(()))
+        self.intake.attach(self._woken, lambda: 7, lambda: 1_000, lambda: None, lambda what: None, lambda topic, within_s: iter(()))
         self.send = self.intake.offering(lambda size, record: ("no room", size, record))
         self.taken: list[Handover] = []
 

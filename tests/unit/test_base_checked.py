@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
+from unittest.mock import AsyncMock, Mock, create_autospec
 
 import numpy as np
 import pytest
@@ -45,8 +47,37 @@ def parameters() -> list[tuple[type, str, str]]:
 @pytest.mark.parametrize(("face", "method", "parameter"), parameters(), ids=lambda part: getattr(part, "__name__", part))
 def test_every_parameter_of_every_public_method_says_what_it_takes(face: type, method: str, parameter: str) -> None:
     called = face.__name__ if method == "__init__" else method
-    with pytest.raises(UsageError, match=rf"^{called}: {parameter} must be .*, not <tests.unit.test_base_checked.Nothing object"):
-        getattr(face, method)(None, **{parameter: Nothing()})
+    with pytest.raises(UsageError, match=rf"^{called}: {parameter} must be .*, not (<tests.unit.test_base_checked.)?Nothing"):
+        run(getattr(face, method)(None, **{parameter: Nothing()}))
+
+
+def run(made: object) -> None:
+    """Whatever a call gives: an awaitable is awaited, an asynchronous generator begun."""
+    if inspect.iscoroutine(made):
+        asyncio.run(made)
+    elif inspect.isasyncgen(made):
+        asyncio.run(anext(made))  # type: ignore[arg-type]
+
+
+def test_methods_stay_of_their_kind_so_that_mocks_can_be_awaited() -> None:
+    assert inspect.iscoroutinefunction(fairlead_kafka.AsyncConsumer.poll)
+    assert inspect.isasyncgenfunction(fairlead_kafka.AsyncConsumer.read_range)
+    assert not inspect.iscoroutinefunction(fairlead_kafka.Consumer.poll)
+    assert isinstance(create_autospec(fairlead_kafka.AsyncConsumer).poll, AsyncMock) or inspect.iscoroutinefunction(
+        create_autospec(fairlead_kafka.AsyncConsumer).poll
+    )
+
+
+def test_a_listener_may_be_anything_that_has_its_methods() -> None:
+    consumer = fairlead_kafka.Consumer({"bootstrap.servers": "127.0.0.1:1", "group.id": "g"})
+    consumer.subscribe(["orders"], Mock())
+    consumer.close()
+
+
+def test_a_config_is_not_shown() -> None:
+    with pytest.raises(UsageError) as wrong:
+        Example([("sasl.password", "secret")])  # type: ignore[arg-type]
+    assert "secret" not in str(wrong.value)
 
 
 class Pair(NamedTuple):

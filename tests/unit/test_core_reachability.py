@@ -8,6 +8,9 @@ import pytest
 
 from fairlead_kafka.base.errors import NoBrokerReached, UsageError
 from fairlead_kafka.base.units import NS_PER_S
+from fairlead_kafka.core import Network
+from fairlead_kafka.core.connection import Connection
+from fairlead_kafka.core.network import REQUESTS_QUEUED_MAX
 from fairlead_kafka.core.reachability import LOGGER, REPEAT_MAX_MS
 from fairlead_kafka.wire import ApiKey
 from tests.support.fake_broker import Client, FakeBroker, Scene, list_offsets_request
@@ -75,7 +78,7 @@ def test_a_request_without_answer_is_told_of_after_five_seconds_and_its_answer_t
     scene.host.advance(4 * SECOND_MS)
     assert said(caplog) == []
     scene.host.advance(2 * SECOND_MS)
-    assert said(caplog) == ["WARNING no answer from broker 0 at broker:9092 (LIST_OFFSETS is not answered); trying again"]
+    assert said(caplog) == ["WARNING no answer from broker 0 at broker:9092 (LIST_OFFSETS is not answered)"]
     assert scene.network.trouble() == "broker 0 at broker:9092 is silent (LIST_OFFSETS is not answered)"
 
 
@@ -150,9 +153,71 @@ def test_who_waits_at_a_close_is_told_too() -> None:
     assert isinstance(told[0], UsageError)
 
 
-def test_the_two_networks_of_a_machine_say_it_once(caplog: pytest.LogCaptureFixture) -> None:
-    from fairlead_kafka.core import Network
+def test_a_broker_that_answers_slowly_is_not_called_silent(caplog: pytest.LogCaptureFixture) -> None:
+    broker = FakeBroker()
+    scene = Scene(Client(), broker)
+    scene.until_ready()
+    broker.silent = True
+    scene.send(4)
+    for _ in range(9):  # answers come, each long after its request
+        scene.host.advance(3 * SECOND_MS)
+        peer = scene.network._peers.by_id[0]
+        assert peer.connection is not None
+        peer.connection.heard_ns = scene.host.now_ns()
+    assert said(caplog) == []
 
+
+def test_what_comes_back_soon_goes_on_where_it_was(caplog: pytest.LogCaptureFixture) -> None:
+    broker = FakeBroker()
+    scene = Scene(Client(), broker)
+    scene.until_ready()
+    reachability, peer = scene.network._connections.reachability, scene.network._peers.by_id[0]
+    now_ns, lines = scene.host.now_ns(), list[str]()
+    for _ in range(60):  # a minute of failing and answering by turns
+        now_ns += NS_PER_S
+        reachability.failed(peer, "connection refused", now_ns, worked=False)
+        reachability.answered(peer, now_ns + NS_PER_S // 2)
+        lines += said(caplog)
+    assert 8 <= len(lines) <= 14
+    assert sum(line.startswith("WARNING") for line in lines) == len(lines) // 2
+    now_ns += 70 * NS_PER_S
+    reachability.failed(peer, "connection refused", now_ns, worked=False)
+    assert len(said(caplog)) == 1
+
+
+def test_another_connection_to_the_same_address_does_not_end_a_silence(caplog: pytest.LogCaptureFixture) -> None:
+    broker = FakeBroker()
+    scene = Scene(Client(), broker)
+    scene.until_ready()
+    broker.silent = True
+    scene.send(1)
+    scene.host.advance(6 * SECOND_MS)
+    assert len(said(caplog)) == 1
+    peer = scene.network._peers.by_id[0]
+    assert peer.connection is not None
+    other = Connection(peer.connection.number + 1, "the same", "", 0, 0)
+    scene.network._connections.reachability.answered(peer, scene.host.now_ns(), other)
+    assert said(caplog) == []
+    scene.network._connections.reachability.answered(peer, scene.host.now_ns(), peer.connection)
+    assert len(said(caplog)) == 1
+
+
+def test_too_many_who_wait_are_refused_and_nobody_else_is_harmed() -> None:
+    scene = Scene(Client(bootstrap_servers="nowhere:9092"))
+    told: list[Exception | None] = []
+    count = REQUESTS_QUEUED_MAX + 1
+
+    def ask(network: Network) -> None:
+        for _ in range(count):
+            network.await_connection(scene.host.now_ns() + NS_PER_S, lambda _, error: told.append(error))
+
+    scene.do(ask)
+    scene.host.run_until(lambda: len(told) == count)
+    assert [type(error) for error in told].count(UsageError) == 1
+    assert [type(error) for error in told].count(NoBrokerReached) == count - 1
+
+
+def test_the_two_networks_of_a_machine_say_it_once(caplog: pytest.LogCaptureFixture) -> None:
     client = Client(bootstrap_servers="nowhere:9092")
     beside = Network(client.settings, client.dice, max_in_flight=1, beside=client.network)
     scene = Scene(client)

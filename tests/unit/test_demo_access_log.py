@@ -5,7 +5,9 @@ from __future__ import annotations
 import bz2
 import gzip
 import json
+import os
 import re
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -163,6 +165,25 @@ def test_a_json_line_becomes_one_of_the_common_format(entry: dict[str, Any], lin
 )
 def test_a_json_line_that_lacks_something_stays_as_it_is(line: bytes) -> None:
     assert line_formats.common_line(line) == line
+
+
+@pytest.mark.parametrize("line", [b'{"host": "h", "ts": 0, "status": 200, "request": "GET /\\ud800"}', b'{"a":' * 100_000])
+def test_a_json_line_that_cannot_be_written_or_read_stays_as_it_is(line: bytes) -> None:
+    assert line_formats.common_line(line) == line
+
+
+def test_a_json_line_behind_a_mark_and_with_nulls_is_known() -> None:
+    line = b'\xef\xbb\xbf {"host": "h", "ts": 1793491200, "status": 200, "method": null}'
+    assert line_formats.common_line(line) == b'h - - [01/Nov/2026:00:00:00 +0000] "GET / HTTP/1.1" 200 -'
+
+
+def test_a_pipe_will_do(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    writer = threading.Thread(target=lambda: path.write_bytes(gzip.compress(COMMON * 1000)))
+    writer.start()
+    assert len(_rows(access_log.access_lines(path))) == 1000
+    writer.join()
 
 
 def test_the_pattern_is_that_of_the_pipeline() -> None:

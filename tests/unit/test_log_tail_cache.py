@@ -15,6 +15,7 @@ from fairlead_kafka.broker.log.index import Location
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cache_module, "BLOCK_BYTES", 1_000)
+    monkeypatch.setattr(cache_module, "COPIED_BYTES", 200)
 
 
 def batch_at(position: int, entry: bytes) -> Location:
@@ -75,6 +76,26 @@ def test_what_somebody_looks_at_stays_as_it_was() -> None:
     assert seen == entry[ENTRY_HEADER_BYTES:]
     assert isinstance(seen, memoryview)
     assert seen.readonly
+
+
+def test_a_small_batch_is_a_copy_and_keeps_no_block() -> None:
+    tail = TailCache(2_000)
+    small = entry_of(ENTRY_HEADER_BYTES + 50, b"a")
+    tail.add(1, 0, small)
+    assert isinstance(tail.get(batch_at(0, small)), bytes)
+
+
+def test_pages_are_used_again_unless_somebody_looks_at_them() -> None:
+    tail = TailCache(2_000)
+    kept, position = [], 0
+    for number in range(40):
+        entry = entry_of(900, b"%c" % (65 + number % 26))
+        tail.add(1, position, entry)
+        if number % 3 == 0:
+            kept.append((tail.get(batch_at(position, entry)), entry[ENTRY_HEADER_BYTES:]))
+        position += 900
+        tail.check()
+    assert all(held == wanted for held, wanted in kept)
 
 
 def test_any_history_leaves_what_the_file_holds() -> None:

@@ -80,6 +80,7 @@ class AdminMachine:
         """The host will not step this machine any more: fail what its face waits for."""
         self._closed = True
         self._scripts.close(error)
+        self._network.close(error)
         for event in [*self._stepping, *self._events]:
             if isinstance(event, Submitted):
                 self._resolve(event.operation, error=error)

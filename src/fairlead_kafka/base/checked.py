@@ -33,6 +33,8 @@ WORDS: dict[Any, str] = {
 }
 NAME = "orders"
 """In examples; whoever gave a name sees it instead."""
+CO_COROUTINE, CO_ASYNC_GENERATOR = 0x80, 0x200
+"""Flags of code (`inspect`, which takes as long to load as the rest of this)."""
 EXAMPLES: dict[str, str] = {
     "NewTopic": 'NewTopic("orders", partitions=3)',
     "NewPartitions": "NewPartitions(6)",
@@ -63,8 +65,7 @@ def _checking(method: FunctionType, called: str) -> Callable[..., Any]:
     parameters = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
     checks: dict[str, Accepts] | None = None
 
-    @wraps(method)
-    def checking(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def check(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         nonlocal checks
         if checks is None:
             checks = {name: _accepts(_resolved(method, name)) for name in parameters}
@@ -72,6 +73,33 @@ def _checking(method: FunctionType, called: str) -> Callable[..., Any]:
             accepts = checks.get(name)
             if accepts is not None and not accepts(value):
                 raise _wrong(called, name, value, _resolved(method, name))
+
+    # Of the method's own kind, for whoever asks what it is: a mock of a class gives what can be awaited for what can.
+    if code.co_flags & CO_COROUTINE:
+
+        @wraps(method)
+        async def awaiting(self: Any, *args: Any, **kwargs: Any) -> Any:
+            check(args, kwargs)
+            return await method(self, *args, **kwargs)
+
+        return awaiting
+    if code.co_flags & CO_ASYNC_GENERATOR:
+
+        @wraps(method)
+        async def iterating(self: Any, *args: Any, **kwargs: Any) -> Any:
+            check(args, kwargs)
+            items = method(self, *args, **kwargs)
+            try:
+                async for item in items:
+                    yield item
+            finally:
+                await items.aclose()
+
+        return iterating
+
+    @wraps(method)
+    def checking(self: Any, *args: Any, **kwargs: Any) -> Any:
+        check(args, kwargs)
         return method(self, *args, **kwargs)
 
     return checking
@@ -113,7 +141,17 @@ def _accepts(kind: Any) -> Accepts:
         return lambda value: isinstance(value, Real) and not isinstance(value, bool)
     if isinstance(kind, type) and issubclass(kind, tuple):
         return lambda value: isinstance(value, tuple)  # a plain tuple of the same fields will do
-    return (lambda value: isinstance(value, kind)) if isinstance(kind, type) else (lambda value: True)
+    if not isinstance(kind, type):
+        return lambda value: True
+    wanted = _interface(kind)
+    return lambda value: isinstance(value, kind) or (bool(wanted) and all(hasattr(value, name) for name in wanted))
+
+
+def _interface(kind: type) -> list[str]:
+    """The methods of a class that has nothing else, such as a listener: whatever has them all will do."""
+    public = {name: value for name, value in vars(kind).items() if not name.startswith("_")}
+    own = public and all(isinstance(value, FunctionType) for value in public.values()) and not hasattr(kind, "__dataclass_fields__")
+    return list(public) if own and "__init__" not in vars(kind) else []
 
 
 def _accepts_many(accepts: Accepts, value: Any) -> bool:
@@ -124,7 +162,7 @@ def _accepts_many(accepts: Accepts, value: Any) -> bool:
 
 
 def _wrong(called: str, name: str, value: Any, kind: Any) -> UsageError:
-    shown = repr(value)
+    shown = repr(value) if name != "config" or isinstance(value, str) else type(value).__name__  # it may hold a password
     shown = shown if len(shown) <= SHOWN_MAX_LENGTH else f"{shown[: SHOWN_MAX_LENGTH - 3]}..."
     hint = _config_example(called, value) if name == "config" else _example(kind).replace(NAME, _name_in(value))
     return UsageError(f"{called}: {name} must be {_named(kind)}, not {shown}{f'; write {hint}' if hint else ''}")

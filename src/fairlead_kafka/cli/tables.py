@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.measure import Measurement
 from rich.table import Table
@@ -40,7 +41,7 @@ class FittingTable(Table):
         """Of each column: its longest word at least, and its longest cell where there is room; None if words would have to be cut."""
         unbounded = options.update(max_width=_UNBOUNDED_WIDTH)
         measured = [
-            [Measurement.get(console, unbounded, Text.from_markup(cell)) for cell in (str(column.header), *map(str, column.cells))]
+            [Measurement.get(console, unbounded, _text(cell)) for cell in (str(column.header), *map(str, column.cells))]
             for column in self.columns
         ]
         least = [max(cell.minimum for cell in cells) for cells in measured]
@@ -60,13 +61,18 @@ class FittingTable(Table):
                 continue
             pair = f"[dim]{name}[/] {value}" if name else value
             longer = f"{line}{_BETWEEN}{pair}" if line else f"{_INDENT}{pair}"
-            if line and len(_plain(longer)) > width:
-                yield Text.from_markup(line)
+            if line and cell_len(_plain(longer)) > width:
+                yield _text(line)
                 longer = f"{_INDENT}{pair}"
             line = longer
         if line:
-            yield Text.from_markup(line)
+            yield _text(line)
 
 
 def _plain(markup: str) -> str:
-    return Text.from_markup(markup).plain
+    return _text(markup).plain
+
+
+def _text(markup: str) -> Text:
+    """As markup, but for emoji: a cell may be a name such as `x:key:y`."""
+    return Text.from_markup(markup, emoji=False)

@@ -152,7 +152,7 @@ class AdminCalls:
         self, group_id: str, offsets: Mapping[TopicPartition, int | OffsetAndMetadata], timeout_s: float | None
     ) -> Steps[dict[TopicPartition, None]]:
         """Set committed offsets."""
-        wanted = {of: OffsetAndMetadata(one) if isinstance(one, int) else one for of, one in offsets.items()}
+        wanted = {of: one if isinstance(one, OffsetAndMetadata) else OffsetAndMetadata(int(one)) for of, one in offsets.items()}
         negative = [str(of) for of, one in wanted.items() if one.offset < 0]
         if negative:
             raise UsageError(f"alter_group_offsets: offsets begin at 0, and {', '.join(negative)} would get a negative one")

@@ -137,7 +137,7 @@ class GroupSteps(ABC):
         if offsets is None:
             wanted = {of: position.to_commit() for of, position in (yield from self._positions()).items()}
         else:
-            wanted = {of: OffsetAndMetadata(one) if isinstance(one, int) else one for of, one in offsets.items()}
+            wanted = {of: one if isinstance(one, OffsetAndMetadata) else OffsetAndMetadata(int(one)) for of, one in offsets.items()}
         if wanted:
             yield from self._ask(lambda completion: Commit(completion, deadline_ns, wanted))
             self._last_committed.update((of, one.offset) for of, one in wanted.items())

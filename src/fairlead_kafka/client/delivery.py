@@ -50,7 +50,7 @@ class Owner(Protocol):
     def check_waiting(self) -> None:
         """UsageError where a wait for a result would never end."""
 
-    def why(self, topic: str) -> Steps[str]:
+    def why(self, topic: str, within_s: float) -> Steps[str]:
         """Why records of a topic are not delivered yet, as the end of a sentence; empty if that cannot be told."""
 
 

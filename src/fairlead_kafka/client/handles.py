@@ -27,7 +27,9 @@ def _wait(delivery: Delivery, row: int, timeout_s: float | None, what: str) -> G
         delivery.owner.check_waiting()
     try:
         yield Wait(completion, timeout_s, lambda: None)
-        why = (yield from delivery.owner.why(delivery.topic)) if timeout_s and delivery.owner is not None and not completion.done() else ""
+        why = ""
+        if timeout_s and delivery.owner is not None and not completion.done():
+            why = yield from delivery.owner.why(delivery.topic, timeout_s)
         if not completion.done():
             raise TimedOut(f"{what} of topic {delivery.topic!r} not delivered within {timeout_s} s{why}")
     finally:

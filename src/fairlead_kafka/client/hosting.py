@@ -97,7 +97,7 @@ def connect(hosted: Hosted[Any], settings: Settings, timeout_s: float | None) ->
 
     None stands for `bootstrap.connection.timeout.ms`.
     """
-    if timeout_s is not None and timeout_s < 0:
+    if timeout_s is not None and not timeout_s >= 0:
         raise UsageError(f"timeout_s is {timeout_s}; it must not be negative")
     if not hosted.reached:
         seconds = settings[FIRST_CONNECTION] / 1000 if timeout_s is None else min(timeout_s, LONGEST_S)

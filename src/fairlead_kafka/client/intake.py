@@ -108,7 +108,7 @@ class Intake(Generic[H]):
         self._wake: Callable[[], None] = lambda: None
         self._refused: Callable[[], None] = lambda: None
         self._outside: Callable[[str], None] = lambda what: None
-        self._why: Callable[[str], Steps[str]] = _not_known
+        self._why: Callable[[str, float], Steps[str]] = _not_known
         self._forked: UsageError | None = None
         _intakes.add(self)
 
@@ -119,7 +119,7 @@ class Intake(Generic[H]):
         now_ms: Callable[[], int],
         refused: Callable[[], None],
         outside: Callable[[str], None],
-        why: Callable[[str], Steps[str]],
+        why: Callable[[str, float], Steps[str]],
     ) -> None:
         """Before the first record: how to wake the machine, its clocks, who counts records refused, what `check_waiting` and `why` ask."""
         self._wake, self._now_ns, self._now_ms, self._refused, self._outside = wake, now_ns, now_ms, refused, outside
@@ -139,9 +139,9 @@ class Intake(Generic[H]):
         self.check_process()
         self._outside("a wait for a result")
 
-    def why(self, topic: str) -> Steps[str]:
+    def why(self, topic: str, within_s: float) -> Steps[str]:
         """See `delivery.Owner`."""
-        return self._why(topic)
+        return self._why(topic, within_s)
 
     def offering(self, no_room: Callable[[int, Record], Any]) -> Callable[..., Any]:
         """The function that takes a single record, with the parameters of `Producer.send`: it checks the record, reserves what it takes,
@@ -294,7 +294,7 @@ class Intake(Generic[H]):
         return buffer, wake
 
 
-def _not_known(_topic: str) -> Steps[str]:
+def _not_known(_topic: str, _within_s: float) -> Steps[str]:
     return ""
     yield  # a generator
 

@@ -142,7 +142,7 @@ class ProducerCore(Generic[H]):
             completion = self._flushed("flush")
             yield Wait(completion, timeout_s, lambda: None)
             if not completion.done():
-                why = yield from why_waiting(self._hosted, None)
+                why = yield from why_waiting(self._hosted, None, timeout_s or 0)
                 left = self._left()
                 are = "record is" if left == 1 else "records are"
                 raise TimedOut(f"flush: {left} {are} neither delivered nor failed yet, and on the way{why}")

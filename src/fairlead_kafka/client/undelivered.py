@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import ceil
+
 from fairlead_kafka.base.errors import UsageError
 from fairlead_kafka.client.delivery import LOGGER
 from fairlead_kafka.client.hosting import Hosted, Steps, Wait
@@ -9,29 +11,29 @@ from fairlead_kafka.producer import ProducerMachine, TellUndelivered, Undelivere
 from fairlead_kafka.runtime import Completion
 
 EXPLAIN_S = 0.5
-"""How long the machine may take to say what it waits for: it answers within a step."""
+"""How long the machine may take to say what it waits for, at most: it answers within a step, unless a callback holds its thread."""
 
 
-def why_waiting(hosted: Hosted[ProducerMachine], topic: str | None) -> Steps[str]:
-    """Why records of a topic, or of any, are not delivered yet, as the end of a sentence; empty if that cannot be told."""
-    undelivered = yield from _ask(hosted, topic)
+def why_waiting(hosted: Hosted[ProducerMachine], topic: str | None, within_s: float) -> Steps[str]:
+    """Why records of a topic, or of any, are not delivered yet, as the end of a sentence; empty if that is not told within `within_s`."""
+    undelivered = yield from _ask(hosted, topic, min(within_s, EXPLAIN_S))
     return f": {undelivered.why}" if undelivered is not None and undelivered.why else ""
 
 
 def tell_waiting(hosted: Hosted[ProducerMachine], level: int, remaining_s: float) -> Steps[None]:
     """Have the log say what a close waits for, and for how long it may."""
-    undelivered = yield from _ask(hosted, None)
+    undelivered = yield from _ask(hosted, None, EXPLAIN_S)
     if undelivered is not None and undelivered.counts:
         counts = ", ".join(f"{count} of topic {topic!r}" for topic, count in sorted(undelivered.counts.items()))
-        LOGGER.log(level, "closing waits for records (%s), for at most %.0f s more: %s", counts, remaining_s, undelivered.why)
+        LOGGER.log(level, "closing waits for records (%s), for at most %d s more: %s", counts, ceil(remaining_s), undelivered.why)
 
 
-def _ask(hosted: Hosted[ProducerMachine], topic: str | None) -> Steps[Undelivered | None]:
+def _ask(hosted: Hosted[ProducerMachine], topic: str | None, within_s: float) -> Steps[Undelivered | None]:
     """None if the machine cannot tell: it has ended."""
     completion = Completion()
     try:
         hosted.submit(TellUndelivered(completion, topic))
-        told: Undelivered | None = yield Wait(completion, EXPLAIN_S, lambda: None)
+        told: Undelivered | None = yield Wait(completion, within_s, lambda: None)
     except UsageError:
         return None
     return told

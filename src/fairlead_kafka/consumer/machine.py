@@ -135,6 +135,7 @@ class ConsumerMachine:
         for operation in [*submitted, *self._takes, *self._askers]:
             self.answer(operation, error=error)
         self._scripts.close(error)
+        self._network.close(error)
         if self._group is not None:
             self._group.close(error)
         effects, self._effects = self._effects, []

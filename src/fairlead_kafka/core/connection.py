@@ -103,6 +103,8 @@ class Connection:
     setup_deadline_ns: int
     used_ns: int
     """When something was last sent or received."""
+    heard_ns: int = field(default=0, kw_only=True)
+    """When something was last received; 0: nothing yet."""
     state: State = State.CONNECTING
     in_flight: deque[InFlight] = field(default_factory=deque)
     offered: dict[int, tuple[int, int]] = field(default_factory=dict)

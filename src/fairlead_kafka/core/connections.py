@@ -175,7 +175,7 @@ class Connections:
             self.lose(peer, Trigger.LOST, event.reason)
 
     def _received(self, peer: Peer, connection: Connection, data: bytes) -> None:
-        connection.used_ns = self.now_ns
+        connection.used_ns = connection.heard_ns = self.now_ns
         try:
             frames = connection.frames(data)
         except DecodeError as error:
@@ -184,7 +184,7 @@ class Connections:
         if self._traffic is not None:
             self._traffic.read_bytes(peer.node_id, len(data), len(frames))
         if frames and connection.state is State.READY:
-            self.reachability.answered(peer, self.now_ns)
+            self.reachability.answered(peer, self.now_ns, connection)
         for frame in frames:
             try:
                 if connection.state is State.NEGOTIATING:
@@ -250,7 +250,7 @@ class Connections:
         for peer in self.peers.sync(nodes):
             self.end(peer, ConnectionFailed(f"the connection to {peer} was closed: the broker moved or left the cluster"))
         self._by_number = {peer.connection.number: peer for peer in self.peers.by_id.values() if peer.connection is not None}
-        self.reachability.keep(self.peers.by_id.values())
+        self.reachability.forget_old(self.now_ns)
 
     def end_all(self, error: Exception) -> None:
         """Close every connection."""

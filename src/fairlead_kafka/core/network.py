@@ -200,18 +200,21 @@ class Network:
         self._dirty = True
 
     def await_connection(self, deadline_ns: int, done: Callable[[None, Exception | None], object]) -> None:
-        """Call `done` in a later `advance`: with None once a broker was ever reached, NoBrokerReached at `deadline_ns`."""
-        if len(self._awaiting) >= REQUESTS_QUEUED_MAX:
-            raise UsageError(f"{REQUESTS_QUEUED_MAX} calls are waiting for a first connection already")
-        self._awaiting.append((deadline_ns, done))
-        self._nudge = True
+        """Call `done`, as a rule in a later `advance`: with None once a broker was ever reached, NoBrokerReached at `deadline_ns`."""
+        if self._closed:
+            done(None, UsageError("this client is closed"))
+        elif len(self._awaiting) >= REQUESTS_QUEUED_MAX:
+            done(None, UsageError(f"{REQUESTS_QUEUED_MAX} calls are waiting for a first connection already"))
+        else:
+            self._awaiting.append((deadline_ns, done))
+            self._nudge = True
 
-    def close(self) -> None:
-        """Close all connections and fail everything under way with UsageError. Nothing can be asked afterwards."""
+    def close(self, error: Exception | None = None) -> None:
+        """Close all connections and fail everything under way, with `error` or UsageError. Nothing can be asked afterwards."""
         if self._closed:
             return
         self._closed = True
-        error = UsageError("closed before the answer came")
+        error = error or UsageError("closed before the answer came")
         self._connections.end_all(error)
         finished, self._connections.finished = self._connections.finished, []
         for on_done, own_error in finished:

@@ -1,8 +1,9 @@
 """What is wrong with each broker, in words: the one place that log lines, time-outs and progress texts ask.
 
 An address is in trouble from its first failure until a connection to it is usable again. The log says so at once, again after
-2, 4, 8 ... 60 s while it lasts, and when it is over. What merely takes long (a connection in the making, an answer) is
-said too once it takes longer than it should, so nobody waits in silence for a broker that swallows packets.
+2, 4, 8 ... 60 s while it lasts, and when it is over; what comes back within a minute goes on where it was. What merely takes long (a
+connection in the making, an answer) is said too once it takes longer than it should, so nobody waits in silence for a broker that
+swallows packets.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ ANSWER_LONG_MS = 5_000.0
 """An answer that takes longer is: a fetch waits half a second, and a slow disk a few."""
 REPEAT_MS, REPEAT_MAX_MS = 2_000.0, 60_000.0
 """How long the log is silent about an address after its first line, twice as long after each further one, and at most."""
+REMEMBERED_MAX = 1_000
+"""Addresses; more are looked through for old ones."""
 TOLD_MAX = 10
 """Enough to be at the longest silence; nothing is counted without a bound."""
 NO_ANSWER = "no answer so far"
@@ -36,6 +39,12 @@ class Trouble:
     tell_ns: int
     """When the log may speak of it again."""
     told: int = 0
+    connection: int | None = None
+    """The number of the connection that is silent, of several to this address; None: there is none."""
+    over_ns: int | None = None
+    """When it ended. It is remembered for a while."""
+    worth_an_end: bool = False
+    """The log was told of it since it began, last time."""
 
 
 class Reachability:
@@ -57,23 +66,25 @@ class Reachability:
 
     def failed(self, peer: Peer, reason: str, now_ns: int, *, worked: bool) -> None:
         """An attempt to connect failed, or (`worked`) a connection was lost. A loss alone is no warning: the next attempt will tell."""
-        trouble = self._troubles.get(peer.address)
-        if trouble is None:
-            trouble = self._troubles[peer.address] = Trouble(reason, now_ns, now_ns)
-            if worked:
-                self._say(logging.INFO, f"the connection to {peer} was lost ({reason})")
-                return
-        trouble.reason = reason
-        self._warn(trouble, now_ns, f"no connection to {peer}")
+        known = self._in_trouble(peer.address)
+        trouble = self._begin(peer, reason, now_ns, now_ns)
+        trouble.connection = None
+        if worked and not known:
+            self._say(logging.INFO, f"the connection to {peer} was lost ({reason})")
+        else:
+            self._warn(trouble, now_ns, f"no connection to {peer}", "; trying again")
 
     def late(self, peer: Peer, connection: Connection, now_ns: int) -> None:
         """Nothing has come from this peer for a while: it is in trouble once that is longer than it should be."""
         if now_ns < self.late_ns(peer, connection):
             return
         since_ns, reason = _awaited(connection)
-        trouble = self._troubles.setdefault(peer.address, Trouble(reason, since_ns, now_ns))
-        trouble.reason = reason
-        self._warn(trouble, now_ns, f"no {'answer from' if connection.state is State.READY else 'connection to'} {peer}")
+        trouble = self._begin(peer, reason, since_ns, now_ns)
+        trouble.connection = connection.number
+        if connection.state is State.READY:
+            self._warn(trouble, now_ns, f"no answer from {peer}", "")
+        else:
+            self._warn(trouble, now_ns, f"no connection to {peer}", "; trying again")
 
     def late_ns(self, peer: Peer, connection: Connection) -> int:
         """When `late` has something to say; NEVER_NS if nothing is awaited."""
@@ -83,25 +94,30 @@ class Reachability:
         trouble = self._troubles.get(peer.address) if self._troubles else None
         return max(since_ns + self._patience_ns(connection), 0 if trouble is None else trouble.tell_ns)
 
-    def answered(self, peer: Peer, now_ns: int) -> None:
-        """This peer is usable, or has answered."""
+    def answered(self, peer: Peer, now_ns: int, connection: Connection | None = None) -> None:
+        """This peer is usable, or (`connection`) has answered there."""
         self.reached = True
-        trouble = self._troubles.pop(peer.address, None) if self._troubles else None
-        if trouble is not None and trouble.told:
+        trouble = self._troubles.get(peer.address) if self._troubles else None
+        if trouble is None or trouble.over_ns is not None:
+            return
+        if connection is not None and trouble.connection not in (None, connection.number):
+            return  # another connection to it is the silent one
+        trouble.over_ns = now_ns
+        if trouble.worth_an_end:
+            trouble.worth_an_end = False
             self._say(logging.INFO, f"{peer} answers again, after {_seconds(now_ns - trouble.since_ns)}")
 
-    def keep(self, peers: Iterable[Peer]) -> None:
-        """Forget addresses that nobody uses any more."""
-        addresses = {peer.address for peer in peers}
-        for address in [address for address in self._troubles if address not in addresses]:
-            del self._troubles[address]
+    def forget_old(self, now_ns: int) -> None:
+        """Of very many addresses, forget those of which nothing was heard for long."""
+        if len(self._troubles) > REMEMBERED_MAX:
+            old_ns = now_ns - 2 * ms_to_ns(REPEAT_MAX_MS)
+            self._troubles = {address: each for address, each in self._troubles.items() if max(each.tell_ns, each.over_ns or 0) > old_ns}
 
     # What is wrong
 
     def reason(self, peer: Peer) -> str:
         """Why this peer cannot be talked to, as far as is known."""
-        trouble = self._troubles.get(peer.address)
-        return NO_ANSWER if trouble is None else trouble.reason
+        return self._troubles[peer.address].reason if self._in_trouble(peer.address) else NO_ANSWER
 
     def trouble(self, peers: Iterable[Peer]) -> str:
         """What is wrong with these peers: "could not reach any of a:9092, b:9092 (connection refused)". Empty if nothing is."""
@@ -113,8 +129,8 @@ class Reachability:
         silent: list[str] = []
         for address, peer in by_address.items():
             if peer.connected:
-                silent += [f"{peer} is silent ({self.reason(peer)})"] if address in self._troubles else []
-            elif address in self._troubles or peer.connection is not None:
+                silent += [f"{peer} is silent ({self.reason(peer)})"] if self._in_trouble(address) else []
+            elif self._in_trouble(address) or peer.connection is not None:
                 unreached.setdefault(self.reason(peer), []).append(address)
         told = [f"{', '.join(addresses)} ({reason})" for reason, addresses in unreached.items()]
         if not told and not self.reached:
@@ -126,18 +142,33 @@ class Reachability:
 
     # Inside
 
+    def _in_trouble(self, address: str) -> bool:
+        trouble = self._troubles.get(address)
+        return trouble is not None and trouble.over_ns is None
+
+    def _begin(self, peer: Peer, reason: str, since_ns: int, now_ns: int) -> Trouble:
+        """The trouble of an address: the one there is, or one that was over a moment ago and comes back, or a new one."""
+        trouble = self._troubles.get(peer.address)
+        if trouble is None or (trouble.over_ns is not None and now_ns - trouble.over_ns > ms_to_ns(REPEAT_MAX_MS)):
+            trouble = self._troubles[peer.address] = Trouble(reason, since_ns, now_ns)
+        elif trouble.over_ns is not None:
+            trouble.since_ns, trouble.over_ns = since_ns, None
+        trouble.reason = reason
+        return trouble
+
     def _patience_ns(self, connection: Connection) -> int:
         if connection.state is not State.READY:
             return ms_to_ns(CONNECTING_LONG_MS)
         return ms_to_ns(ANSWER_LONG_MS) + max(connection.in_flight[0].timeout_ns - self._request_timeout_ns, 0)
 
-    def _warn(self, trouble: Trouble, now_ns: int, what: str) -> None:
+    def _warn(self, trouble: Trouble, now_ns: int, what: str, then: str) -> None:
         if now_ns < trouble.tell_ns:
             return
-        lasting = f" for {_seconds(now_ns - trouble.since_ns)}" if trouble.told else ""
+        lasting = f" for {_seconds(now_ns - trouble.since_ns)}" if trouble.worth_an_end else ""
+        trouble.worth_an_end = True
         trouble.tell_ns = now_ns + ms_to_ns(min(REPEAT_MS * 2**trouble.told, REPEAT_MAX_MS))
         trouble.told = min(trouble.told + 1, TOLD_MAX)
-        self._say(logging.WARNING, f"{what}{lasting} ({trouble.reason}); trying again")
+        self._say(logging.WARNING, f"{what}{lasting} ({trouble.reason}){then}")
 
     def _say(self, level: int, text: str) -> None:
         if not self._quiet:
@@ -151,7 +182,7 @@ def _awaited(connection: Connection) -> tuple[int, str]:
     if connection.state is not State.READY:
         return connection.used_ns, "connected, but ApiVersions is not answered: is this a Kafka broker?"
     request = connection.in_flight[0]
-    return request.deadline_ns - request.timeout_ns, f"{request.api_key.name} is not answered"
+    return max(request.deadline_ns - request.timeout_ns, connection.heard_ns), f"{request.api_key.name} is not answered"
 
 
 def _seconds(duration_ns: int) -> str:

@@ -49,7 +49,7 @@ class Cluster:
     def __init__(
         self,
         brokers: int = 3,
-        data_dir: str | Path | None = None,
+        data_dir: str | os.PathLike[str] | None = None,
         config: Mapping[str, Any] | None = None,
         port: int = 0,
         host: str = "127.0.0.1",
@@ -125,9 +125,7 @@ class Cluster:
             raise UsageError(f"there is no broker {node_id}; this cluster has 0 to {len(self._brokers) - 1}")
         return self._brokers[node_id]
 
-    def create_topic(
-        self, name: str, partitions: int = -1, replication_factor: int = -1, configs: Mapping[str, str | None] | None = None
-    ) -> None:
+    def create_topic(self, name: str, partitions: int = -1, replication_factor: int = -1, configs: Mapping[str, Any] | None = None) -> None:
         """Create a topic without a client; -1: as `num.partitions` and `default.replication.factor` have it. BrokerError: it cannot be."""
         self._decide_one(CreateTopics([NewTopic(name, partitions, replication_factor, None, dict(configs or {}))]))
 

@@ -14,28 +14,41 @@ from typing import Any
 
 from fairlead_kafka.base.checks import holds, same
 from fairlead_kafka.base.hooks import hook
-from fairlead_kafka.base.units import MIB
+from fairlead_kafka.base.units import KIB, MIB
 from fairlead_kafka.broker.log.entry import ENTRY_HEADER_BYTES
 from fairlead_kafka.broker.log.index import Location
 from fairlead_kafka.core.effects import Buffer
 
 BLOCK_BYTES = MIB
 """An entry lies in one block, which is as large as the entry if that is larger."""
+COPIED_BYTES = 16 * KIB
+"""A smaller batch is given as a copy: a view of it would keep its whole block for as long as somebody reads slowly."""
 _PRIVATE: dict[str, Any] = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_ANONYMOUS") else {}
 """Pages of the system's own, not of the allocator's heap, and no other process's."""
 
 
 class _Block:
-    """Bytes `begin` to `end` of a file. Its memory is written once and given away whole: views of it may outlive it."""
+    """Bytes `begin` to `end` of a file. What is written is never changed while somebody looks at it: views of it may outlive the block."""
 
-    __slots__ = ("begin", "data", "end", "file", "full", "view")
+    __slots__ = ("begin", "data", "end", "file", "full", "pages", "view")
 
-    def __init__(self, file: int, begin: int, size_bytes: int) -> None:
+    def __init__(self, file: int, begin: int, pages: mmap.mmap) -> None:
         self.file = file
         self.begin = self.end = begin
-        self.data = memoryview(mmap.mmap(-1, size_bytes, **_PRIVATE))
+        self.pages = pages
+        self.data = memoryview(pages)
         self.view = self.data.toreadonly()
         self.full = False
+
+    def give_up(self) -> mmap.mmap | None:
+        """The pages, to be used again, if nobody looks at them any more."""
+        self.view.release()
+        self.data.release()
+        try:
+            self.pages.resize(len(self.pages))  # refused while there is a view
+        except (BufferError, SystemError, ValueError, OSError):
+            return None
+        return self.pages
 
     def takes(self, file: int, position: int, size_bytes: int) -> bool:
         """True if an entry that lies there can be put behind what is here."""
@@ -51,6 +64,8 @@ class TailCache:
         self._blocks: list[_Block] = []
         self._begins: list[tuple[int, int]] = []
         """(file, begin) of each block, ascending."""
+        self._spare: mmap.mmap | None = None
+        """Pages of the block that went last: those of a new one are not in memory yet, and cost seven times as much to fill."""
 
     def add(self, file: int, position: int, entry: bytes) -> None:
         """Keep what is appended to `file` at `position`, behind all that is here."""
@@ -59,23 +74,31 @@ class TailCache:
             return
         blocks = self._blocks
         if not blocks or not blocks[-1].takes(file, position, size_bytes):
-            blocks.append(_Block(file, position, max(size_bytes, min(BLOCK_BYTES, self._limit_bytes))))
+            room_bytes = max(size_bytes, min(BLOCK_BYTES, self._limit_bytes))
+            self._make_room(room_bytes)
+            pages, self._spare = self._spare, None
+            if pages is None or len(pages) != room_bytes:
+                pages = mmap.mmap(-1, room_bytes, **_PRIVATE)
+            blocks.append(_Block(file, position, pages))
             self._begins.append((file, position))
-            self._size_bytes += len(blocks[-1].data)
-            while self._size_bytes > self._limit_bytes:
-                self._size_bytes -= len(blocks.pop(0).data)
-                del self._begins[0]
+            self._size_bytes += room_bytes
         block = blocks[-1]
         start = block.end - block.begin
         block.data[start : start + size_bytes] = entry
         block.end += size_bytes
+
+    def _make_room(self, room_bytes: int) -> None:
+        while self._blocks and self._size_bytes + room_bytes > self._limit_bytes:
+            self._size_bytes -= len(self._blocks[0].pages)
+            self._spare = self._blocks.pop(0).give_up()
+            del self._begins[0]
 
     @hook("log: a rewound write leaves the cache")
     def rewind(self, file: int, position: int) -> None:
         """A failed write is taken back: nothing is there any more from `position` of `file` on."""
         while self._begins and self._begins[-1] >= (file, position):
             self._begins.pop()
-            self._size_bytes -= len(self._blocks.pop().data)
+            self._size_bytes -= len(self._blocks.pop().pages)
         if self._blocks and self._blocks[-1].file == file:
             block = self._blocks[-1]
             block.end, block.full = min(block.end, position), True  # somebody may still look at what lay behind
@@ -98,11 +121,13 @@ class TailCache:
         stop = position + size_bytes - block.begin
         if block.file != file or start < 0 or stop > block.end - block.begin:
             return None
+        if size_bytes < COPIED_BYTES:
+            return bytes(block.view[start:stop])
         return block.view[start:stop]
 
     def check(self) -> None:
         """CheckFailed unless the bytes are counted right, within the limit, and blocks lie in order without an overlap."""
-        same("bytes in the tail cache", self._size_bytes, sum(len(block.data) for block in self._blocks))
+        same("bytes in the tail cache", self._size_bytes, sum(len(block.pages) for block in self._blocks))
         holds("the tail cache keeps to its limit", self._size_bytes <= self._limit_bytes)
         same("where blocks begin", self._begins, [(block.file, block.begin) for block in self._blocks])
         end = (0, 0)

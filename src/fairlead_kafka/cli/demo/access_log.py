@@ -7,6 +7,7 @@ from bisect import bisect
 from collections.abc import Iterator
 from itertools import accumulate
 from pathlib import Path
+from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -115,11 +116,12 @@ def blocks_of_lines(path: Path) -> Iterator[list[bytes]]:
         raise ConfigError(f"INPUT={path}: the file is empty; give an access log with at least one line, or leave INPUT out")
 
 
-def _opened(path: Path) -> pa.NativeFile:
-    with path.open("rb") as file:
-        start = file.read(max(map(len, _COMPRESSED)))
+def _opened(path: Path) -> BinaryIO | pa.NativeFile:
+    """The file, inflated if it is compressed; read once from its beginning, so that a pipe will do."""
+    file = path.open("rb")
+    start = file.peek(max(map(len, _COMPRESSED)))
     codec = next((codec for mark, codec in _COMPRESSED.items() if start.startswith(mark)), None)
-    return pa.input_stream(str(path), compression=codec)
+    return file if codec is None else pa.CompressedInputStream(pa.PythonFile(file, mode="r"), codec)
 
 
 def _keyed(lines: list[bytes]) -> pa.Table:

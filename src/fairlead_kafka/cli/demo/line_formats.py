@@ -32,18 +32,18 @@ class NotAnAccessLog(ConfigError):
 
 def common_line(line: bytes) -> bytes:
     """A JSON line as a line of the common log format; any other line, and one that lacks something, as it is."""
-    if not line.startswith(b"{"):
+    text = line.lstrip(b"\xef\xbb\xbf \t")
+    if not text.startswith(b"{"):
         return line
     try:
-        entry = json.loads(line)
+        entry = json.loads(text)
         host, status = _of(entry, _HOSTS), int(_of(entry, _STATUSES))
         when = _time(_of(entry, _TIMES)).strftime(TIME_FORMAT)
-    except (ValueError, TypeError, KeyError, AttributeError, OverflowError):
+        request = _of(entry, ("request",), "") or f"{_of(entry, ('method',), 'GET')} {_of(entry, _PATHS, '/')} HTTP/1.1"
+        quoted = str(request).replace("\\", "\\\\").replace('"', '\\"')
+        return f'{host} - - [{when}] "{quoted}" {status:03} {_of(entry, _SIZES, "-")}'.encode()
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         return line
-    request = entry.get("request") or f"{entry.get('method', 'GET')} {_of(entry, _PATHS, '/')} HTTP/1.1"
-    size = _of(entry, _SIZES, "-")
-    quoted = str(request).replace("\\", "\\\\").replace('"', '\\"')
-    return f'{host} - - [{when}] "{quoted}" {status:03} {size}'.encode()
 
 
 def judge(lines: Iterable[bytes], named: str) -> None:

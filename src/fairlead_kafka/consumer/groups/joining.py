@@ -123,7 +123,7 @@ class Joining:
             return {}
         answer = yield from ask_metadata(sorted(topics))
         found = _counts(answer)
-        missing = sorted(topics - found.keys())
+        missing = sorted(topic.name for topic in answer.topics if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         for topic in missing:
             self._absent.missing(topic)
         if missing and self._absent.creates:
