@@ -30,6 +30,15 @@ def said(caplog: pytest.LogCaptureFixture) -> list[str]:
     return lines
 
 
+def ready_and_then_silent() -> tuple[FakeBroker, Scene]:
+    """A client whose broker has answered, and will not any more."""
+    broker = FakeBroker()
+    scene = Scene(Client(), broker)
+    scene.until_ready()
+    broker.silent = True
+    return broker, scene
+
+
 def test_a_broker_that_refuses_is_told_of_at_once_and_then_less_and_less_often(caplog: pytest.LogCaptureFixture) -> None:
     scene = Scene(Client(bootstrap_servers="nowhere:9092"))
     scene.host.advance(100)
@@ -69,11 +78,8 @@ def test_what_accepts_and_does_not_answer_is_told_of_within_a_second(caplog: pyt
     assert "ApiVersions is not answered" in scene.network.trouble()
 
 
-def test_a_request_without_answer_is_told_of_after_five_seconds_and_its_answer_too(caplog: pytest.LogCaptureFixture) -> None:
-    broker = FakeBroker()
-    scene = Scene(Client(), broker)
-    scene.until_ready()
-    broker.silent = True
+def test_a_request_without_answer_is_told_of_after_five_seconds(caplog: pytest.LogCaptureFixture) -> None:
+    _, scene = ready_and_then_silent()
     scene.send(1)
     scene.host.advance(4 * SECOND_MS)
     assert said(caplog) == []
@@ -83,10 +89,7 @@ def test_a_request_without_answer_is_told_of_after_five_seconds_and_its_answer_t
 
 
 def test_a_request_that_the_broker_may_hold_is_given_that_time(caplog: pytest.LogCaptureFixture) -> None:
-    broker = FakeBroker()
-    scene = Scene(Client(), broker)
-    scene.until_ready()
-    broker.silent = True
+    _, scene = ready_and_then_silent()
     scene.send(1, timeout_ms=90 * SECOND_MS)  # request.timeout.ms is 30 s
     scene.host.advance(64 * SECOND_MS)
     assert said(caplog) == []
@@ -154,10 +157,7 @@ def test_who_waits_at_a_close_is_told_too() -> None:
 
 
 def test_a_broker_that_answers_slowly_is_not_called_silent(caplog: pytest.LogCaptureFixture) -> None:
-    broker = FakeBroker()
-    scene = Scene(Client(), broker)
-    scene.until_ready()
-    broker.silent = True
+    _, scene = ready_and_then_silent()
     scene.send(4)
     for _ in range(9):  # answers come, each long after its request
         scene.host.advance(3 * SECOND_MS)
@@ -186,10 +186,7 @@ def test_what_comes_back_soon_goes_on_where_it_was(caplog: pytest.LogCaptureFixt
 
 
 def test_another_connection_to_the_same_address_does_not_end_a_silence(caplog: pytest.LogCaptureFixture) -> None:
-    broker = FakeBroker()
-    scene = Scene(Client(), broker)
-    scene.until_ready()
-    broker.silent = True
+    _, scene = ready_and_then_silent()
     scene.send(1)
     scene.host.advance(6 * SECOND_MS)
     assert len(said(caplog)) == 1

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+import pandas
 import pyarrow as pa
 import pytest
 
@@ -113,7 +114,6 @@ def test_what_is_nearly_a_table_is_refused_with_what_to_do(rig: Rig, table: Any,
 
 
 def test_the_index_of_a_pandas_frame_is_left_out(rig: Rig) -> None:
-    pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"value": [b"a", b"b", b"c"], "key": [b"1", b"2", b"3"]})
     filtered = frame[frame.key != b"2"]
     sender = rig.producer()

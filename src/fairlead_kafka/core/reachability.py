@@ -24,7 +24,7 @@ ANSWER_LONG_MS = 5_000.0
 REPEAT_MS, REPEAT_MAX_MS = 2_000.0, 60_000.0
 """How long the log is silent about an address after its first line, twice as long after each further one, and at most."""
 REMEMBERED_MAX = 1_000
-"""Addresses; more are looked through for old ones."""
+"""Of more addresses, those of which nothing was heard for two minutes are forgotten; in use are as many as the cluster has."""
 TOLD_MAX = 10
 """Enough to be at the longest silence; nothing is counted without a bound."""
 NO_ANSWER = "no answer so far"
@@ -42,9 +42,9 @@ class Trouble:
     connection: int | None = None
     """The number of the connection that is silent, of several to this address; None: there is none."""
     over_ns: int | None = None
-    """When it ended. It is remembered for a while."""
+    """When the address answered again; None: it is in trouble. What comes back within a minute is the same trouble."""
     worth_an_end: bool = False
-    """The log was told of it since it began, last time."""
+    """The log has spoken of it since it last began, so its end is worth a line too."""
 
 
 class Reachability:
