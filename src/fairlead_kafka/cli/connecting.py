@@ -26,6 +26,7 @@ TOPIC_S = 3.0
 @contextmanager
 def open_admin(config: Mapping[str, Any]) -> Iterator[Admin]:
     """An admin client of a cluster that answers. ConnectionFailed if it does not."""
+    NETWORK_LOG.disabled = True  # a client connects as soon as it is made; `_reach` says what there is to say
     with client.Admin(config) as admin:
         _reach(admin, config)
         yield admin
@@ -34,6 +35,7 @@ def open_admin(config: Mapping[str, Any]) -> Iterator[Admin]:
 @contextmanager
 def open_consumer(config: Mapping[str, Any]) -> Iterator[Consumer]:
     """A consumer of a cluster that answers. It creates no topics: who asks for a missing one has most often misspelt it."""
+    NETWORK_LOG.disabled = True
     with client.Consumer({"allow.auto.create.topics": "false", **config}) as consumer:
         _reach(consumer, config)
         yield consumer
@@ -42,6 +44,7 @@ def open_consumer(config: Mapping[str, Any]) -> Iterator[Consumer]:
 @contextmanager
 def open_producer(config: Mapping[str, Any]) -> Iterator[Producer]:
     """A producer to a cluster that answers. It delivers all it was given at the end, but after Ctrl-C gives up what is not sent."""
+    NETWORK_LOG.disabled = True
     producer = client.Producer(config)
     try:
         _reach(producer, config)
