@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from fairlead_kafka.base.errors import (
+        AuthenticationFailed,
         BatchRefused,
         BrokerError,
         BufferExhausted,
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "fairlead_kafka.base.errors": (
+        "AuthenticationFailed",
         "BatchRefused",
         "BrokerError",
         "BufferExhausted",
@@ -109,6 +111,7 @@ __all__ = [
     "AsyncAdmin",
     "AsyncConsumer",
     "AsyncProducer",
+    "AuthenticationFailed",
     "BatchRefused",
     "BrokerError",
     "BufferExhausted",

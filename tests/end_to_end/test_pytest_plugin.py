@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -60,7 +61,9 @@ def run_pytest(folder: Path, tests: str, *options: str, settings: str = "") -> s
     (folder / "test_theirs.py").write_text(tests)
     (folder / "pytest.ini").write_text(f"[pytest]\n{settings}")
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", *options]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=500)
+    # What this run of pytest was told is not meant for that one.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"}
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=500, env=environment)
 
 
 def test_a_project_of_somebody_else_sets_it_up_in_its_configuration(tmp_path: Path) -> None:

@@ -137,7 +137,7 @@ def lying_world(tape: Tape) -> Iterator[World]:
         log = stack.enter_context(ErrorLog())
         world = World(tape)
 
-        def open_host(make: Callable[[Any], Any], name: str = "") -> _Hosted:
+        def open_host(make: Callable[[Any], Any], _settings: object, name: str = "") -> _Hosted:
             return _Hosted(world, make(random.Random(1)))
 
         def result(completion: Completion, timeout_s: float | None = None) -> Any:

@@ -42,7 +42,7 @@ def drive_faces(monkeypatch: Any, host: VirtualHost) -> None:
             raise completion.error()  # type: ignore[misc]
         return completion._value
 
-    def open_host(make: Callable[[Any], Any], name: str = "") -> VirtualHosted:
+    def open_host(make: Callable[[Any], Any], _settings: object, name: str = "") -> VirtualHosted:
         return VirtualHosted(host, checked(make(random.Random(1))))
 
     monkeypatch.setattr(Completion, "result", result)

@@ -11,8 +11,9 @@ from fairlead_kafka.base.config_client import CLIENT_CONFIGS
 from fairlead_kafka.base.errors import FairleadError
 from fairlead_kafka.core import Network
 from fairlead_kafka.core.effects import Close, Effect, Listen, Write
-from fairlead_kafka.core.events import Accepted, Connected, Disconnected, Event, Listening, Received, Submitted
+from fairlead_kafka.core.events import Accepted, ConnectionEvent, Disconnected, Event, Listening, Received, Submitted
 from fairlead_kafka.runtime import VirtualHost
+from fairlead_kafka.runtime.transport import Transport
 from fairlead_kafka.wire import ApiKey, FrameReader, Message, Request, decode_request, encode_response
 
 OFFERED = {ApiKey.PRODUCE: (3, 9), ApiKey.METADATA: (4, 12), ApiKey.API_VERSIONS: (0, 3), ApiKey.LIST_OFFSETS: (1, 7)}
@@ -152,7 +153,7 @@ class Client:
         if self._advance_first:
             self.network.advance(now_ns, wall_ms)
         for event in queued:
-            if isinstance(event, Connected | Disconnected | Received):
+            if isinstance(event, ConnectionEvent):
                 self.network.handle(event, now_ns, wall_ms)
             elif isinstance(event, Submitted):
                 event.operation(self.network)
@@ -167,13 +168,13 @@ class Client:
 class Scene:
     """A virtual host with a client and brokers on it."""
 
-    def __init__(self, client: Client, *brokers: FakeBroker, **host: Any) -> None:
+    def __init__(self, client: Client, *brokers: FakeBroker, transport: Transport | None = None, **host: Any) -> None:
         self.host = VirtualHost(**host)
         self.brokers = [(broker, self.host.add(broker)) for broker in brokers]
         self.client = client
         self.network = client.network
         self.host.advance(0)
-        self.handle = self.host.add(client)
+        self.handle = self.host.add(client, transport)
 
     def do(self, operation: Callable[[Network], object]) -> None:
         """Run something inside the client's next step."""

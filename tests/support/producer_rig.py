@@ -48,7 +48,7 @@ class Rig:
         monkeypatch.setattr(producer_module, "_cores", WeakSet())  # none of them is looked for at the end of the interpreter
         monkeypatch.setattr(hosting.Completion, "result", self._patched(hosting.Completion.result))
 
-    def _open_host(self, machine_factory: Callable[[Any], Any], name: str = "") -> VirtualHosted:
+    def _open_host(self, machine_factory: Callable[[Any], Any], _settings: object, name: str = "") -> VirtualHosted:
         return VirtualHosted(self.host, checked(machine_factory(random.Random(self.seed))))
 
     def _patched(self, original: Any) -> Any:

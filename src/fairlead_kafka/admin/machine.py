@@ -13,7 +13,7 @@ from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import UsageError
 from fairlead_kafka.core.backoff import Backoff
 from fairlead_kafka.core.effects import Effect, Resolve
-from fairlead_kafka.core.events import Connected, Disconnected, Event, Received, Submitted
+from fairlead_kafka.core.events import ConnectionEvent, Event, Submitted
 from fairlead_kafka.core.machine import Dice
 from fairlead_kafka.core.metadata import Metadata
 from fairlead_kafka.core.network import AwaitConnection, Network
@@ -63,9 +63,12 @@ class AdminMachine:
         for event in self._stepping:
             if isinstance(event, Submitted):
                 self._submitted(event.operation, now_ns)
-            elif isinstance(event, (Connected, Disconnected, Received)):
+            elif isinstance(event, ConnectionEvent):
                 self._network.handle(event, now_ns, wall_ms)
         self._network.advance(now_ns, wall_ms)
+        for node_id, error in self._network.take_refusals():
+            if node_id is None:
+                self._scripts.refuse(error)
         self._scripts.advance(now_ns)
         self._effects.extend(self._network.take_effects())
         effects, self._effects = self._effects, []

@@ -7,6 +7,7 @@ is said at once.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -15,6 +16,9 @@ from typing import Any
 from fairlead_kafka.base.errors import ConfigError
 from fairlead_kafka.base.limits import STRING_MAX_BYTES
 from fairlead_kafka.base.nearest import nearest
+from fairlead_kafka.base.secret import HIDDEN, Secret
+
+LOGGER = logging.getLogger("fairlead_kafka.config")
 
 INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1
@@ -23,7 +27,10 @@ _SHOWN_MAX = 200
 
 
 class ConfigType(Enum):
-    """Kafka's config types (`ConfigDef.Type`); ANY is for values that only Python can hold, such as a callable."""
+    """Kafka's config types (`ConfigDef.Type`); ANY is for values that only Python can hold, such as a callable.
+
+    A PASSWORD is parsed to a `Secret`.
+    """
 
     BOOLEAN = "boolean"
     INT = "int"
@@ -31,6 +38,7 @@ class ConfigType(Enum):
     DOUBLE = "double"
     STRING = "string"
     LIST = "list"
+    PASSWORD = "password"
     ANY = "any"
 
 
@@ -96,6 +104,10 @@ class ConfigKey:
     required: bool = False
     dynamic: bool = False
     """Can be changed while the broker runs (brokers and topics only)."""
+    upper: bool = False
+    """A text in any case, kept in capitals."""
+    aliases: tuple[str, ...] = ()
+    """Other clients' names for the same, with the same values."""
 
     def parse(self, value: Any) -> Any:
         """The value as its type, from that type or from text. ConfigError if it does not fit."""
@@ -106,20 +118,21 @@ class ConfigKey:
         try:
             parsed = _PARSERS[self.type](value)
         except (TypeError, ValueError):
-            raise ConfigError(f"{self.name}: expected {self.type.value}, got {value!r}") from None
+            raise ConfigError(f"{self.name}: expected {self.type.value}, got {self._shown(value)}") from None
+        if self.upper:
+            parsed = parsed.upper()
         wrong = self.validator(parsed) if self.validator else None
         if wrong:
-            raise ConfigError(f"{self.name}: {wrong}, got {_shown(value)}")
+            raise ConfigError(f"{self.name}: {wrong}, got {self._shown(value)}")
         return parsed
 
     def allowed(self) -> str:
         """The allowed values in words, for the documentation; empty if any value of the type will do."""
         return (self.validator.__doc__ or "").split("\n")[0] if self.validator and self.validator is not not_empty else ""
 
-
-def _shown(value: Any) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= _SHOWN_MAX else f"{shown[:_SHOWN_MAX]}…"
+    def _shown(self, value: Any) -> str:
+        shown = HIDDEN if self.type is ConfigType.PASSWORD else repr(value)
+        return shown if len(shown) <= _SHOWN_MAX else f"{shown[:_SHOWN_MAX]}…"
 
 
 def _parse_boolean(value: Any) -> bool:
@@ -161,6 +174,10 @@ def _parse_list(value: Any) -> tuple[str, ...]:
     return tuple(text for text in (_parse_string(item) for item in items) if text)
 
 
+def _parse_password(value: Any) -> Secret:
+    return value if isinstance(value, Secret) else Secret(_parse_string(value))
+
+
 _PARSERS: dict[ConfigType, Callable[[Any], Any]] = {
     ConfigType.BOOLEAN: _parse_boolean,
     ConfigType.INT: _parse_integer(32),
@@ -168,6 +185,7 @@ _PARSERS: dict[ConfigType, Callable[[Any], Any]] = {
     ConfigType.DOUBLE: _parse_double,
     ConfigType.STRING: _parse_string,
     ConfigType.LIST: _parse_list,
+    ConfigType.PASSWORD: _parse_password,
     ConfigType.ANY: lambda value: value,
 }
 
@@ -193,10 +211,16 @@ class Settings(Mapping[str, Any]):
 class ConfigTable:
     """All keys of one side, by name."""
 
-    def __init__(self, keys: Iterable[ConfigKey], unsupported: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, keys: Iterable[ConfigKey], unsupported: Mapping[str, str] | None = None, ignored: Mapping[str, str] | None = None
+    ) -> None:
         self.keys = {key.name: key for key in keys}
+        self.aliases = {alias: key.name for key in self.keys.values() for alias in key.aliases}
         self.unsupported = dict(unsupported or {})
         """Keys of Kafka that are known and refused, with the reason: a prefix if it ends in a dot."""
+        self.ignored = dict(ignored or {})
+        """Keys of other clients that are taken and mean nothing here, with what becomes of them: said in the log, once."""
+        self._warned: set[str] = set()
         self._scopes: dict[str, list[ConfigKey]] = {}
 
     def scope(self, scope: str) -> list[ConfigKey]:
@@ -209,10 +233,15 @@ class ConfigTable:
         """Settings for `scope`. Raises one ConfigError that says everything that is wrong."""
         keys = {key.name: key for key in self.scope(scope)}
         values = {key.name: key.default for key in keys.values()}
-        wrong = [f"{key.name}: required, and not given" for key in keys.values() if key.required and given.get(key.name) is None]
-        for name, value in given.items():
+        wrong: list[str] = []
+        names = self._by_name(given, wrong)
+        wrong += [f"{key.name}: required, and not given" for key in keys.values() if key.required and names.get(key.name) is None]
+        for name, value in names.items():
             if name not in keys:
-                wrong.append(self._unknown(scope, str(name), keys))
+                if name in self.ignored:
+                    self._warn_once(name)
+                else:
+                    wrong.append(self._unknown(scope, str(name), keys))
                 continue
             if value is None and keys[name].required:
                 continue
@@ -222,7 +251,24 @@ class ConfigTable:
                 wrong.append(str(error))
         if wrong:
             raise ConfigError(f"{scope} config: " + "; ".join(wrong))
-        return Settings(values, frozenset(given))
+        return Settings(values, frozenset(names))
+
+    def _by_name(self, given: Mapping[str, Any], wrong: list[str]) -> dict[str, Any]:
+        """`given` by our names. Adds to `wrong` what was given by two names."""
+        names: dict[str, Any] = {}
+        said: dict[str, str] = {}
+        for name, value in given.items():
+            own = self.aliases.get(name, name)
+            if own in names:
+                wrong.append(f"{name}: {said[own]} says the same and was given too; leave one of them out")
+            names[own] = value
+            said[own] = name
+        return names
+
+    def _warn_once(self, name: str) -> None:
+        if name not in self._warned:
+            self._warned.add(name)
+            LOGGER.warning("%s means nothing here and is left out: %s", name, self.ignored[name])
 
     def _unknown(self, scope: str, name: str, keys: Mapping[str, ConfigKey]) -> str:
         dotted = name.replace("_", ".")
@@ -231,5 +277,5 @@ class ConfigTable:
                 return f"{name}: not supported ({reason})"
         if name in self.keys:
             return f"{name}: belongs to {' and '.join(self.keys[name].scopes)}, not to {scope}"
-        near = nearest(dotted, keys)
+        near = nearest(dotted, [*keys, *self.aliases])
         return f"{name}: unknown" + (f"; did you mean {near}?" if near else "; `docs/configuration.md` lists them all")

@@ -15,6 +15,8 @@ from fairlead_kafka.base.config import (
     not_empty,
     one_of,
 )
+from fairlead_kafka.base.config_ignored import IGNORED
+from fairlead_kafka.base.config_security import SECURITY_KEYS
 
 _T = ConfigType
 _ALL = ("producer", "consumer", "admin")
@@ -41,7 +43,6 @@ _KEYS = (
         at_least(0),
     ),
     ConfigKey("client.id", _T.STRING, "", "A name that brokers put into their logs.", _ALL, name_or_none),
-    ConfigKey("security.protocol", _T.STRING, "PLAINTEXT", "How to talk to brokers; only PLAINTEXT so far.", _ALL, one_of("PLAINTEXT")),
     ConfigKey("request.timeout.ms", _T.INT, 30_000, "How long to wait for the answer to one request.", _ALL, at_least(0)),
     ConfigKey(
         "metadata.max.age.ms", _T.LONG, 300_000, "How old metadata may be before it is asked for again without a reason.", _ALL, at_least(0)
@@ -303,13 +304,17 @@ _GROUP_KEYS = (
     ConfigKey("auto.commit.interval.ms", _T.INT, 5_000, "How often.", _CONSUMER, at_least(0)),
 )
 
-_SECURITY = "only PLAINTEXT connections so far"
+_LIBRDKAFKA = "it belongs to librdkafka's way of storing offsets; commit what was processed, or leave it to enable.auto.commit"
+_JAVA_CLASS = "plug-in classes are Java's; give a callable or its dotted path as sasl.oauthbearer.token.provider"
 
 CLIENT_CONFIGS = ConfigTable(
-    (*_KEYS, *_GROUP_KEYS),
+    (*_KEYS, *_GROUP_KEYS, *SECURITY_KEYS),
     {
-        "sasl.": _SECURITY,
-        "ssl.": _SECURITY,
+        "enable.auto.offset.store": _LIBRDKAFKA,
+        "ssl.engine.": "TLS is Python's ssl; keys and certificates come from files or as text",
+        "ssl.crl.location": "revocation lists are not read; have the authority issue certificates of a short life",
+        "sasl.oauthbearer.jwt.": _JAVA_CLASS,
+        "sasl.oauthbearer.assertion.": "tokens are asked for with id and secret; else there is sasl.oauthbearer.token.provider",
         "group.remote.assignor": "groups use the classic protocol, in which members share among themselves: partition.assignment.strategy",
         "key.serializer": "keys and values are bytes; serialize before sending",
         "value.serializer": "keys and values are bytes; serialize before sending",
@@ -318,4 +323,5 @@ CLIENT_CONFIGS = ConfigTable(
         "metrics.recording.level": "everything is recorded",
         "metric.reporters": "read `metrics()`, or export it with fairlead_kafka.PrometheusCollector",
     },
+    IGNORED,
 )

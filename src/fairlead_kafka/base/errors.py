@@ -10,6 +10,7 @@ FairleadError
 ├── TimedOut               no answer within the time allowed (also a TimeoutError)
 │   └── BufferExhausted    no room in buffer.memory within max.block.ms
 ├── ConnectionFailed       no broker could be reached, or the connection broke (also a ConnectionError)
+├── AuthenticationFailed   a broker, or a certificate, or a log-in is not accepted; trying the same again does not help
 ├── UnsupportedVersion     the broker and this client share no version of an API
 ├── TransactionFailed      the transaction can only be aborted, or was; `.__cause__` says why
 └── BrokerError            a broker answered with an error code; `.code`, `.name`, `.retriable`
@@ -86,6 +87,15 @@ class NoBrokerReached(ConnectionFailed):
 
     HINT = "; check bootstrap.servers, and that a broker runs there"
     """How its message ends."""
+
+
+class AuthenticationFailed(FairleadError):
+    """One end of a connection does not accept who the other one is: a certificate, a password, a token, a mechanism.
+
+    Final for the call that it is raised from. The client goes on trying at its reconnect back-off, so that what is mended (a
+    certificate renewed on disk, a user added) works without a restart. (Kafka's SslAuthenticationException and
+    SaslAuthenticationException.)
+    """
 
 
 class UnsupportedVersion(FairleadError):

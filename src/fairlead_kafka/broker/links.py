@@ -16,10 +16,10 @@ from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fairlead_kafka.base.errors import ConnectionFailed
+from fairlead_kafka.base.errors import AuthenticationFailed, ConnectionFailed
 from fairlead_kafka.core.connection import NEVER_NS
 from fairlead_kafka.core.connections import Connections
-from fairlead_kafka.core.events import Connected, Disconnected, Received
+from fairlead_kafka.core.events import ConnectionEvent
 from fairlead_kafka.core.peers import Peer
 from fairlead_kafka.core.reachability import Reachability
 from fairlead_kafka.wire import ApiKey, Message, PrivateApi
@@ -82,7 +82,7 @@ class Links:
         """
         self._lanes[lane].ask(node_id, _Asked(api_key, version, message, self._broker.guard.bind(done), timeout_ms))
 
-    def handle(self, event: Connected | Disconnected | Received) -> None:
+    def handle(self, event: ConnectionEvent) -> None:
         """Take an event of one of these connections."""
         for lane in self._lanes.values():
             lane.handle(event)
@@ -133,7 +133,7 @@ class _Lane:
             return
         self._asked.setdefault(node_id, []).append(asked)
 
-    def handle(self, event: Connected | Disconnected | Received) -> None:
+    def handle(self, event: ConnectionEvent) -> None:
         self.connections.tick(self._broker.now_ns)
         self.connections.handle(event)
 
@@ -169,7 +169,7 @@ class _Lane:
         if not self._asked.get(node_id):
             self._asked.pop(node_id, None)
 
-    def _lost(self, peer: Peer) -> None:
+    def _lost(self, peer: Peer, _refusal: AuthenticationFailed | None) -> None:
         self._fail(peer.node_id, ConnectionFailed(f"{peer} cannot be reached ({self.connections.reachability.reason(peer)})"))
 
     def _fail(self, node_id: int, error: Exception) -> None:

@@ -48,7 +48,7 @@ class AdminCalls:
     def __init__(self, config: Mapping[str, Any]) -> None:
         self.settings = CLIENT_CONFIGS.parse("admin", config)
         self.closed = False
-        self._hosted = open_host(lambda dice: AdminMachine(self.settings, dice), "fairlead-admin")
+        self._hosted = open_host(lambda dice: AdminMachine(self.settings, dice), self.settings, "fairlead-admin")
 
     def create_topics(self, topics: Iterable[NewTopic], validate_only: bool, timeout_s: float | None) -> Steps[dict[str, uuid.UUID]]:
         """Create topics."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import TimedOut, UsageError
@@ -17,6 +17,9 @@ from fairlead_kafka.base.units import s_to_ns
 from fairlead_kafka.core import AwaitConnection
 from fairlead_kafka.core.machine import Dice, Machine
 from fairlead_kafka.runtime import Completion, SelectorHost, system_dice, wrap_async
+
+if TYPE_CHECKING:
+    from fairlead_kafka.runtime.transport import Transport
 
 FIRST_CONNECTION = "bootstrap.connection.timeout.ms"
 LONGEST_S = 10.0**6
@@ -28,13 +31,13 @@ T = TypeVar("T")
 class Hosted(Generic[M]):
     """A machine on a host of its own. `submit` may be called from any thread; `close` ends the thread."""
 
-    def __init__(self, machine: M, name: str) -> None:
+    def __init__(self, machine: M, name: str, transport: Transport | None = None) -> None:
         self.machine = machine
         self.reached = False
         """A broker was reached, as far as this side has asked."""
         self._host = SelectorHost(name)
         self._host.start()
-        self._handle = self._host.add(machine)
+        self._handle = self._host.add(machine, transport)
 
     def submit(self, operation: object) -> None:
         """Deliver `events.Submitted(operation)` to the machine and wake its thread."""
@@ -63,9 +66,14 @@ class Hosted(Generic[M]):
         self._host.close(5.0 if timeout_s is None else timeout_s)
 
 
-def open_host(machine_factory: Callable[[Dice], M], name: str = "fairlead") -> Hosted[M]:
-    """Make a machine, given the system's dice, and run it on a new host."""
-    return Hosted(machine_factory(system_dice()), name)
+def open_host(machine_factory: Callable[[Dice], M], settings: Settings, name: str = "fairlead") -> Hosted[M]:
+    """Make a machine, given the system's dice, and run it on a new host, secured as `settings` say. ConfigError if that cannot work."""
+    transport: Transport | None = None
+    if settings["security.protocol"] != "PLAINTEXT":
+        from fairlead_kafka.security import client_transport  # most programs never need it
+
+        transport = client_transport(settings)
+    return Hosted(machine_factory(system_dice()), name, transport)
 
 
 @dataclass(slots=True)

@@ -57,7 +57,7 @@ class ProducerCore(Generic[H]):
         self._given_up: dict[str, int] = {}
         self.client_id: str = settings["client.id"]
         self.interceptors = producer_interceptors(settings["interceptor.classes"], config)
-        self._hosted = open_host(lambda dice: ProducerMachine(settings, dice, self._intake, self._memory), "fairlead-producer")
+        self._hosted = open_host(lambda dice: ProducerMachine(settings, dice, self._intake, self._memory), settings, "fairlead-producer")
         for warning in self._hosted.machine.settings.warnings:
             LOGGER.warning(warning)
         self._meter = ProducerMeter(self._hosted.machine.recorder.sampling)

@@ -13,6 +13,7 @@ from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import BrokerError, FairleadError, UsageError
 from fairlead_kafka.base.ids import NO_LEADER_EPOCH, NO_OFFSET, TopicPartition
 from fairlead_kafka.consumer.absent import AbsentTopics
+from fairlead_kafka.consumer.counters import counters
 from fairlead_kafka.consumer.fetcher import Fetcher
 from fairlead_kafka.consumer.groups import Gate, GroupDesk, Membership
 from fairlead_kafka.consumer.operations import (
@@ -35,7 +36,7 @@ from fairlead_kafka.consumer.placing import Placing
 from fairlead_kafka.consumer.topics import describe_topics
 from fairlead_kafka.core.backoff import Backoff
 from fairlead_kafka.core.effects import Effect, Resolve
-from fairlead_kafka.core.events import Connected, Disconnected, Event, Received, Submitted
+from fairlead_kafka.core.events import ConnectionEvent, Event, Submitted
 from fairlead_kafka.core.group_offsets import Position
 from fairlead_kafka.core.machine import Dice
 from fairlead_kafka.core.network import AwaitConnection, Network
@@ -104,11 +105,12 @@ class ConsumerMachine:
         for event in self._stepping:
             if isinstance(event, Submitted):
                 self._submitted(event.operation)
-            elif isinstance(event, (Connected, Disconnected, Received)):
+            elif isinstance(event, ConnectionEvent):
                 for talker in self._talkers:
                     talker.handle(event, now_ns, wall_ms)
         for talker in self._talkers:
             talker.advance(now_ns, wall_ms)
+        self._tell_refusals()
         self._watch_metadata()
         self._place()
         self._scripts.advance(now_ns)
@@ -142,19 +144,8 @@ class ConsumerMachine:
         return [effect for effect in effects if isinstance(effect, Resolve)]
 
     def metrics(self) -> dict[str, Any]:
-        """Counters since the start, and what waits now; `lag`: {partition: records behind the end that was seen last, as may be read}."""
-        lags = {
-            partition: max(0, self._partitions[partition].readable_end - position.offset)
-            for partition, position in self.positions().items()
-            if self._partitions[partition].readable_end != NO_OFFSET
-        }
-        return {
-            "fetch_requests": self._fetcher.requests,
-            "fetched_bytes": self._fetcher.fetched_bytes,
-            "undelivered_bytes": self._fetcher.waiting.size_bytes(),
-            "assigned_partitions": len(self._partitions),
-            "lag": lags,
-        }
+        """See `consumer.counters`."""
+        return counters(self._fetcher, self._partitions, self.positions())
 
     def check(self) -> None:
         """What is kept twice agrees, between two steps; CheckFailed if not. For tests and the simulator."""
@@ -358,6 +349,16 @@ class ConsumerMachine:
         self._failed = [state for state in self._partitions.values() if state.error is not None]
 
     # Answers
+
+    def _tell_refusals(self) -> None:
+        """Fail what waits, if a broker does not accept this client: whoever polls again sees what the next attempt brings."""
+        for node_id, error in self._network.take_refusals() + ([] if self._group is None else self._group.take_refusals()):
+            for operation in [*self._takes, *self._askers]:
+                self.answer(operation, error=error)
+            self._takes.clear()
+            self._askers.clear()
+            if node_id is None:
+                self._scripts.refuse(error)
 
     def _answer_takes(self) -> None:
         error = None if self._group is None else self._group.error

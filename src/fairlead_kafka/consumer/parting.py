@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.consumer.fetch_session import FINAL_EPOCH
 from fairlead_kafka.core.effects import Effect
-from fairlead_kafka.core.events import Connected, Disconnected, Received
+from fairlead_kafka.core.events import ConnectionEvent
 from fairlead_kafka.core.network import Network
 from fairlead_kafka.wire import ApiKey, Message
 
@@ -46,7 +46,7 @@ class Parting:
     def _answered(self, _response: Message | None, _error: Exception | None) -> None:
         self._open -= 1
 
-    def handle(self, event: Connected | Disconnected | Received, now_ns: int, wall_ms: int) -> None:
+    def handle(self, event: ConnectionEvent, now_ns: int, wall_ms: int) -> None:
         """An event of a connection, ours or not."""
         self._network.handle(event, now_ns, wall_ms)
 

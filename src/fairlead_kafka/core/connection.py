@@ -17,6 +17,7 @@ from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError, DecodeError, UsageError
 from fairlead_kafka.base.limits import FRAME_SIZE_MAX_BYTES
 from fairlead_kafka.core.effects import Buffer
+from fairlead_kafka.core.login import Login
 from fairlead_kafka.wire import (
     ApiKey,
     FrameReader,
@@ -41,7 +42,10 @@ class State(Enum):
 
     CONNECTING = "connecting"
     NEGOTIATING = "negotiating"
+    AUTHENTICATING = "authenticating"
     READY = "ready"
+    REAUTHENTICATING = "reauthenticating"
+    """The session is about to end, and a new one is being asked for; what was asked before is still answered (KIP-368)."""
     CLOSED = "closed"
 
 
@@ -51,31 +55,31 @@ class Trigger(Enum):
     CONNECTED = "connected"
     FALLBACK = "fallback"
     NEGOTIATED = "negotiated"
+    LOGIN = "login"
+    AUTHENTICATED = "authenticated"
     LOST = "lost"
     """The peer went away, or the connection could not be made."""
     EXPIRED = "expired"
     """Set-up or a request took too long."""
     BROKEN = "broken"
     """The peer sent what the protocol does not allow."""
+    REFUSED = "refused"
+    """One end does not accept the other."""
     ENDED = "ended"
     """We have no more use for it: idle, address changed, client closed."""
 
 
+_ENDS = (Trigger.LOST, Trigger.EXPIRED, Trigger.BROKEN, Trigger.REFUSED, Trigger.ENDED)
+_LIVING = (State.CONNECTING, State.NEGOTIATING, State.AUTHENTICATING, State.READY, State.REAUTHENTICATING)
 TRANSITIONS: dict[tuple[State, Trigger], State] = {
     (State.CONNECTING, Trigger.CONNECTED): State.NEGOTIATING,
-    (State.CONNECTING, Trigger.LOST): State.CLOSED,
-    (State.CONNECTING, Trigger.EXPIRED): State.CLOSED,
-    (State.CONNECTING, Trigger.ENDED): State.CLOSED,
     (State.NEGOTIATING, Trigger.FALLBACK): State.NEGOTIATING,
     (State.NEGOTIATING, Trigger.NEGOTIATED): State.READY,
-    (State.NEGOTIATING, Trigger.LOST): State.CLOSED,
-    (State.NEGOTIATING, Trigger.EXPIRED): State.CLOSED,
-    (State.NEGOTIATING, Trigger.BROKEN): State.CLOSED,
-    (State.NEGOTIATING, Trigger.ENDED): State.CLOSED,
-    (State.READY, Trigger.LOST): State.CLOSED,
-    (State.READY, Trigger.EXPIRED): State.CLOSED,
-    (State.READY, Trigger.BROKEN): State.CLOSED,
-    (State.READY, Trigger.ENDED): State.CLOSED,
+    (State.NEGOTIATING, Trigger.LOGIN): State.AUTHENTICATING,
+    (State.AUTHENTICATING, Trigger.AUTHENTICATED): State.READY,
+    (State.READY, Trigger.LOGIN): State.REAUTHENTICATING,
+    (State.REAUTHENTICATING, Trigger.AUTHENTICATED): State.READY,
+    **{(state, end): State.CLOSED for state in _LIVING for end in _ENDS if (state, end) != (State.CONNECTING, Trigger.BROKEN)},
 }
 """The whole life of a connection; a pair that is not here is a defect of this client."""
 
@@ -106,6 +110,10 @@ class Connection:
     heard_ns: int = field(default=0, kw_only=True)
     """When something was last received; 0: nothing yet."""
     state: State = State.CONNECTING
+    answered: bool = False
+    """A request was answered since versions were."""
+    login: Login | None = None
+    """The log-in under way, or the last one; None on connections without."""
     in_flight: deque[InFlight] = field(default_factory=deque)
     offered: dict[int, tuple[int, int]] = field(default_factory=dict)
     """What the broker serves: API key → lowest and highest version."""
@@ -155,6 +163,7 @@ class Connection:
         request = self._due(frame)
         response = decode_response(request.api_key, request.version, frame)
         self.in_flight.popleft()
+        self.answered = True
         if not self.in_flight:
             self.expiry_ns = None
         return request, response
@@ -168,7 +177,7 @@ class Connection:
         return self.encode(request, Message(client_software_name="fairlead", client_software_version=software))
 
     def hear_versions(self, frame: memoryview) -> bool:
-        """Take the answer of `ask_versions`. True: ready. False: ask again, now with a version the broker has.
+        """Take the answer of `ask_versions`. True: versions are known. False: ask again, now with a version the broker has.
 
         DecodeError as in `answer`; BrokerError if the broker refuses.
         """
@@ -186,7 +195,6 @@ class Connection:
         if response.error_code != ErrorCode.NONE:
             raise BrokerError(response.error_code, f"{self.peer} refused ApiVersions version {request.version}")
         self.offered = {entry.api_key: (entry.min_version, entry.max_version) for entry in response.api_keys}
-        self.fire(Trigger.NEGOTIATED)
         return True
 
     def expired(self, now_ns: int) -> InFlight | None:

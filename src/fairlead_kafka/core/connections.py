@@ -7,37 +7,32 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Protocol
+from typing import Any
 
-from fairlead_kafka.base.errors import BrokerError, ConnectionFailed, DecodeError, TimedOut, UnsupportedVersion, UsageError
+from fairlead_kafka.base.errors import (
+    AuthenticationFailed,
+    BrokerError,
+    ConnectionFailed,
+    DecodeError,
+    TimedOut,
+    UnsupportedVersion,
+    UsageError,
+)
 from fairlead_kafka.base.ids import Node
 from fairlead_kafka.base.units import ms_to_ns, ns_to_ms
 from fairlead_kafka.core.backoff import Backoff
 from fairlead_kafka.core.connection import NEVER_NS, Connection, InFlight, OnDone, State, Trigger
 from fairlead_kafka.core.effects import Buffer, Close, Connect, Effect, Write
-from fairlead_kafka.core.events import Connected, Disconnected, Received
+from fairlead_kafka.core.events import Authenticated, Connected, ConnectionEvent, Disconnected, Received
+from fairlead_kafka.core.login import NO_LOGIN_HINT, TLS_ALERT, UNHEARD_MAX, login_mechanism
+from fairlead_kafka.core.logins import Logins
 from fairlead_kafka.core.machine import Dice
 from fairlead_kafka.core.peers import Peer, Peers
 from fairlead_kafka.core.reachability import ANSWER_LONG_MS, CONNECTING_LONG_MS, Reachability
+from fairlead_kafka.core.traffic import Traffic
 from fairlead_kafka.wire import ApiKey, Message, PrivateApi
 
 _ANSWER_LONG_NS = ms_to_ns(ANSWER_LONG_MS)
-
-
-class Traffic(Protocol):
-    """Who counts what goes over the connections. A bootstrap server has a negative node id of its own."""
-
-    def wrote(self, node_id: int, size_bytes: int) -> None:
-        """A request was written."""
-
-    def read_bytes(self, node_id: int, size_bytes: int, answers: int) -> None:
-        """Bytes came, and completed so many answers."""
-
-    def connected(self, node_id: int) -> None:
-        """A connection was made."""
-
-    def disconnected(self, node_id: int) -> None:
-        """A connection that had been made ended."""
 
 
 class Connections:
@@ -52,7 +47,7 @@ class Connections:
         settings: Mapping[str, Any],
         dice: Dice,
         max_in_flight: int,
-        on_lost: Callable[[Peer], None],
+        on_lost: Callable[[Peer, AuthenticationFailed | None], None],
         traffic: Traffic | None = None,
         numbers: Iterator[int] | None = None,
         negotiates: bool = True,
@@ -80,6 +75,8 @@ class Connections:
         self._idle_ns = NEVER_NS if idle_ms < 0 else ms_to_ns(idle_ms)
         self._by_number: dict[int, Peer] = {}
         self._negotiates = negotiates
+        self._mechanism = login_mechanism(settings)
+        self._logins = Logins(self, dice)
         self.numbers = itertools.count(1) if numbers is None else numbers
         self._fresh: list[InFlight] = []
 
@@ -154,7 +151,7 @@ class Connections:
 
     # Events
 
-    def handle(self, event: Connected | Disconnected | Received) -> None:
+    def handle(self, event: ConnectionEvent) -> None:
         """Take one event; events of connections that are closed already are late, and ignored."""
         peer = self._by_number.get(event.connection)
         if peer is None or peer.connection is None:
@@ -171,15 +168,31 @@ class Connections:
             else:
                 peer.connection.fire(Trigger.NEGOTIATED)
                 self._usable(peer)
+        elif type(event) is Authenticated:
+            self._logins.told(peer.connection, event)
         elif type(event) is Disconnected:
-            self.lose(peer, Trigger.LOST, event.reason)
+            self._disconnected(peer, peer.connection, event)
+
+    def _disconnected(self, peer: Peer, connection: Connection, event: Disconnected) -> None:
+        unheard = peer.connected and connection.in_flight and not connection.answered and self._mechanism is None
+        peer.unheard = peer.unheard + 1 if unheard else 0
+        reason, refusal = event.reason, event.error
+        if unheard:
+            reason += NO_LOGIN_HINT
+            if peer.unheard >= UNHEARD_MAX:
+                refusal = AuthenticationFailed(f"the connection to {peer} was {reason}")
+        self.lose(peer, Trigger.LOST, reason, refusal=refusal)
 
     def _received(self, peer: Peer, connection: Connection, data: bytes) -> None:
         connection.used_ns = connection.heard_ns = self.now_ns
         try:
             frames = connection.frames(data)
         except DecodeError as error:
-            self.lose(peer, Trigger.BROKEN, str(error), error)
+            if connection.state is State.NEGOTIATING and data.startswith(TLS_ALERT):
+                refusal = AuthenticationFailed(f"{peer} speaks TLS at this port: set security.protocol to SSL or SASL_SSL")
+                self.lose(peer, Trigger.REFUSED, str(refusal), refusal=refusal)
+            else:
+                self.lose(peer, Trigger.BROKEN, str(error), error)
             return
         if self._traffic is not None:
             self._traffic.read_bytes(peer.node_id, len(data), len(frames))
@@ -189,7 +202,7 @@ class Connections:
             try:
                 if connection.state is State.NEGOTIATING:
                     if connection.hear_versions(frame):
-                        self._usable(peer)
+                        self._negotiated(peer, connection)
                     else:
                         self._ask_versions(connection)
                     continue
@@ -203,6 +216,33 @@ class Connections:
             request.on_done(response, None)
             if connection.state is State.CLOSED:
                 return  # the callback closed it
+
+    def _negotiated(self, peer: Peer, connection: Connection) -> None:
+        if self._mechanism is None:
+            connection.fire(Trigger.NEGOTIATED)
+            self._usable(peer)
+        else:
+            self._logins.begin(connection, self._mechanism)
+
+    # What a log-in needs (`core.logins.Asker`)
+
+    def ask_now(self, connection: Connection, api_key: ApiKey, message: Message, on_done: OnDone) -> None:
+        """Send a request of the connection's own, whatever its state. UnsupportedVersion if the broker has no such API."""
+        version = connection.version(api_key)
+        timeout_ns = ms_to_ns(self._request_timeout_ms)
+        request = InFlight(0, api_key, version, on_done, timeout_ns, self.now_ns + timeout_ns)
+        self._write(connection, connection.encode(request, message))
+        self.next_ns = min(self.next_ns, request.deadline_ns)
+
+    def refused(self, connection: Connection, refusal: Exception) -> None:
+        """A log-in failed."""
+        self.lose(self._by_number[connection.number], Trigger.REFUSED, str(refusal), refusal=refusal)
+
+    def authenticated(self, connection: Connection, renew_ns: int | None) -> None:
+        """A log-in is complete, until `renew_ns`."""
+        if renew_ns is not None:
+            self.next_ns = min(self.next_ns, renew_ns)
+        self._usable(self._by_number[connection.number])
 
     def _usable(self, peer: Peer) -> None:
         peer.failures, self.changed = 0, True
@@ -226,8 +266,11 @@ class Connections:
 
     # Ends
 
-    def lose(self, peer: Peer, trigger: Trigger, reason: str, blame: Exception | None = None) -> None:
-        """A connection failed: back off, and fail what was in flight (the oldest request with `blame`, if given)."""
+    def lose(self, peer: Peer, trigger: Trigger, reason: str, blame: Exception | None = None, refusal: Exception | None = None) -> None:
+        """A connection failed: back off, and fail what was in flight (the oldest request with `blame`, if given).
+
+        `refusal`: what the log-in or the TLS handshake failed with; final for callers if it is AuthenticationFailed.
+        """
         worked = peer.connected
         connection = self._detach(peer, trigger)
         self.reachability.failed(peer, reason, self.now_ns, worked=worked)
@@ -235,7 +278,7 @@ class Connections:
         peer.failures += 1
         self.next_ns = min(self.next_ns, peer.blocked_until_ns)
         self.changed = True
-        self._on_lost(peer)
+        self._on_lost(peer, refusal if isinstance(refusal, AuthenticationFailed) else None)
         self._fail(connection, ConnectionFailed(f"the connection to {peer} was lost ({reason})"), blame)
 
     def end(self, peer: Peer, error: Exception) -> None:
@@ -308,6 +351,11 @@ class Connections:
             self.lose(peer, Trigger.EXPIRED, reason, TimedOut(f"{peer}: {reason}"))
         elif connection.state is State.READY and not connection.in_flight and self._idle_until_ns(connection) <= self.now_ns:
             self.end(peer, ConnectionFailed(f"the connection to {peer} was closed (idle)"))
+        elif connection.state is State.READY and connection.login is not None and connection.login.due(self.now_ns):
+            if connection.used_ns > connection.login.done_ns:
+                self._logins.begin(connection, connection.login.mechanism)
+            else:
+                self.end(peer, ConnectionFailed(f"the connection to {peer} was closed (its session ended unused)"))
 
     def _idle_until_ns(self, connection: Connection) -> int:
         return connection.used_ns + self._idle_ns
@@ -323,6 +371,8 @@ class Connections:
             if connection is None:
                 continue
             next_ns = min(next_ns, self.reachability.late_ns(peer, connection))
+            if connection.login is not None and connection.state is State.READY and connection.login.renew_ns is not None:
+                next_ns = min(next_ns, connection.login.renew_ns)
             if connection.state is State.CONNECTING:
                 next_ns = min(next_ns, connection.setup_deadline_ns)
             elif connection.expiry_ns is not None:

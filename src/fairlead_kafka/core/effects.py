@@ -54,6 +54,16 @@ class AwaitSent(NamedTuple):
     position: int
 
 
+class Authenticate(NamedTuple):
+    """Ask for the next message of the log-in on a connection (SASL). `challenge` is what the peer said; None: begin.
+
+    The host answers by `events.Authenticated`. It keeps what is secret, and may ask others (a token end point, a Kerberos server).
+    """
+
+    connection: int
+    challenge: bytes | None = None
+
+
 class Listen(NamedTuple):
     """Accept connections at host:port; port 0 takes any free one. Answered by `events.Listening`."""
 
@@ -145,4 +155,4 @@ class FileList(NamedTuple):
 
 
 FileEffect = FileAppend | FileReplace | FileRead | FileSync | FileTruncate | FileDelete | FileList
-Effect = Connect | Write | Close | Hold | AwaitSent | Listen | StopListening | HoldListener | Resolve | Call | FileEffect
+Effect = Connect | Write | Close | Hold | AwaitSent | Authenticate | Listen | StopListening | HoldListener | Resolve | Call | FileEffect

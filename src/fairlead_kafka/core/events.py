@@ -20,10 +20,25 @@ class Accepted(NamedTuple):
 
 
 class Disconnected(NamedTuple):
-    """A connection ended, or could not be made. Not sent for a connection that the machine closed itself."""
+    """A connection ended, or could not be made. Not sent for a connection that the machine closed itself.
+
+    `error`: AuthenticationFailed if it was ended because one end does not accept the other.
+    """
 
     connection: int
     reason: str
+    error: Exception | None = None
+
+
+class Authenticated(NamedTuple):
+    """The answer to `effects.Authenticate`: what to send next; None: nothing, this end is satisfied.
+
+    `error`: AuthenticationFailed, or ConnectionFailed for what may pass (a token end point that is down).
+    """
+
+    connection: int
+    message: bytes | None
+    error: Exception | None = None
 
 
 class Received(NamedTuple):
@@ -63,4 +78,6 @@ class FileDone(NamedTuple):
     error: OSError | None = None
 
 
-Event = Connected | Accepted | Disconnected | Received | Sent | Listening | Submitted | FileDone
+ConnectionEvent = Connected | Disconnected | Received | Authenticated
+"""What a client machine passes on to its `Network`s."""
+Event = Connected | Accepted | Disconnected | Authenticated | Received | Sent | Listening | Submitted | FileDone

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from fairlead_kafka.base.errors import ConnectionFailed, NoBrokerReached, TimedOut, UsageError
+from fairlead_kafka.base.errors import AuthenticationFailed, ConnectionFailed, NoBrokerReached, TimedOut, UsageError
 from fairlead_kafka.core.connection import NEVER_NS, OnDone
-from fairlead_kafka.core.connections import Connections, Traffic
+from fairlead_kafka.core.connections import Connections
 from fairlead_kafka.core.effects import Effect
-from fairlead_kafka.core.events import Connected, Disconnected, Received
+from fairlead_kafka.core.events import ConnectionEvent
 from fairlead_kafka.core.machine import Dice
 from fairlead_kafka.core.metadata import Metadata
 from fairlead_kafka.core.peers import BOOTSTRAP_FIRST, Peer
+from fairlead_kafka.core.queued import Queued
+from fairlead_kafka.core.traffic import Traffic
 from fairlead_kafka.wire import ApiKey, Message
 
 CONTROLLER = -2
 """As `node_id` of `Network.request`: the controller that the metadata names."""
 REQUESTS_QUEUED_MAX = 10_000
 """More requests than this waiting for a broker mean that their owner does not look at what it has asked already."""
+REFUSALS_KEPT = 15
+"""Failed log-ins that an owner who does not take them is kept: nothing grows without a bound."""
 
 
 class AwaitConnection(NamedTuple):
@@ -27,29 +30,6 @@ class AwaitConnection(NamedTuple):
 
     completion: Any
     deadline_ns: int
-
-
-@dataclass(slots=True, eq=False)
-class _Queued:
-    """A request of `Network.request`: waiting for its node, then for its answer."""
-
-    api_key: ApiKey
-    message: Message
-    on_done: OnDone
-    node_id: int | None
-    deadline_ns: int
-    timeout_ms: float | None
-    version: int | None
-    fails_fast: bool
-    failing: bool = False
-    sent_to: Peer | None = None
-    done: bool = False
-
-    def finish(self, response: Message | None, error: Exception | None) -> None:
-        """Call back, unless that was done: an answer may come after the deadline."""
-        if not self.done:
-            self.done = True
-            self.on_done(response, error)
 
 
 class Network:
@@ -81,13 +61,14 @@ class Network:
         self._peers_by_id = self._peers.by_id
         self._metadata_version = self.metadata.version
         self._wanted: list[int] = []
-        self._queue: list[_Queued] = []
+        self._queue: list[Queued] = []
         self._awaiting: list[tuple[int, Callable[[None, Exception | None], object]]] = []
         self._next_ns = 0  # as of the last plan: deadlines of the queue, and metadata
         self._dirty = True  # something was asked for, or became possible, since the last look
         self._nudge = False  # `advance` changed what the owner may already have looked at in this step
         self._hungry = False  # metadata is due and no peer could take the request
         self._closed = False
+        self._refusals: list[tuple[int | None, AuthenticationFailed]] = []
 
     # What the owner may ask
 
@@ -122,6 +103,11 @@ class Network:
         problem = self.metadata.last_error if any(peer.connected for peer in self._peers_by_id.values()) else None
         reached = self._connections.reachability.trouble(self._peers.tried())
         return "; ".join(filter(None, [str(problem or ""), reached])) or "all brokers that were asked have answered"
+
+    def take_refusals(self) -> list[tuple[int | None, AuthenticationFailed]]:
+        """Failed log-ins since the last call: of one node, or (None) while nobody was connected, of this client."""
+        refusals, self._refusals = self._refusals, []
+        return refusals
 
     @property
     def reached(self) -> bool:
@@ -196,7 +182,7 @@ class Network:
             raise UsageError(f"{api_key.name}: this client is closed")
         if len(self._queue) >= REQUESTS_QUEUED_MAX:
             raise UsageError(f"{api_key.name}: {REQUESTS_QUEUED_MAX} requests are waiting for a broker already")
-        self._queue.append(_Queued(api_key, message, on_done, node_id, deadline_ns, timeout_ms, version, fails_fast))
+        self._queue.append(Queued(api_key, message, on_done, node_id, deadline_ns, timeout_ms, version, fails_fast))
         self._dirty = True
 
     def await_connection(self, deadline_ns: int, done: Callable[[None, Exception | None], object]) -> None:
@@ -228,7 +214,7 @@ class Network:
 
     # The owner's step
 
-    def handle(self, event: Connected | Disconnected | Received, now_ns: int, wall_ms: int) -> None:
+    def handle(self, event: ConnectionEvent, now_ns: int, wall_ms: int) -> None:
         """Take one event of a connection of ours; answers run their callbacks here. Late events of closed ones are ignored.
 
         `wall_ms` is there for symmetry with `Machine.step`: nothing here depends on the time of day.
@@ -282,9 +268,24 @@ class Network:
             else:
                 self._awaiting.append((deadline_ns, done))
 
-    def _on_lost(self, peer: Peer) -> None:
+    def _on_lost(self, peer: Peer, refusal: AuthenticationFailed | None) -> None:
         if peer.node_id > BOOTSTRAP_FIRST:
             self.metadata.request_update()
+        if refusal is not None:
+            self._on_refused(peer, refusal)
+
+    def _on_refused(self, peer: Peer, error: AuthenticationFailed) -> None:
+        """Fail at once what waits for this peer, or for anybody if nobody else is connected: waiting longer does not mend it."""
+        alone = not any(each.connected for each in self._peers_by_id.values())
+        del self._refusals[:-REFUSALS_KEPT]
+        self._refusals.append((None if alone else peer.node_id, error))
+        for queued in self._queue:
+            if queued.sent_to is None and not queued.done and (alone or queued.node_id == peer.node_id):
+                queued.failing = True
+                self._connections.finished.append((queued.finish, error))
+        if alone:
+            awaiting, self._awaiting = self._awaiting, []
+            self._connections.finished += [(_awaiter(done), error) for _, done in awaiting]
 
     def _dispatch(self) -> None:
         """Do what can be done now and plan the rest. Runs no callbacks."""
@@ -335,7 +336,7 @@ class Network:
             self.metadata.failed(self._connections.now_ns, error)
         self._dirty = True
 
-    def _target(self, queued: _Queued) -> Peer | None:
+    def _target(self, queued: Queued) -> Peer | None:
         """The peer to send to if it is ready; otherwise None, and what can be done about it is begun."""
         if queued.node_id is None:
             return self._least_loaded()
@@ -347,7 +348,7 @@ class Network:
         self._connections.connect(peer)
         return peer if peer.ready(self._max_in_flight) else None
 
-    def _place(self, queued: _Queued) -> None:
+    def _place(self, queued: Queued) -> None:
         peer = self._target(queued)
         if peer is None or peer.connection is None:
             if queued.fails_fast and self._out_of_reach(queued):
@@ -357,7 +358,7 @@ class Network:
         queued.sent_to = peer
         self._connections.send(peer.connection, queued.api_key, queued.message, queued.finish, queued.timeout_ms, True, queued.version)
 
-    def _out_of_reach(self, queued: _Queued) -> bool:
+    def _out_of_reach(self, queued: Queued) -> bool:
         peer = None if queued.node_id is None else self._peers_by_id.get(queued.node_id)
         return queued.node_id is not None and (peer is None or peer.blocked_until_ns is not None)
 
@@ -367,7 +368,7 @@ class Network:
             if queued.deadline_ns <= now_ns and not queued.done:
                 queued.finish(None, TimedOut(self._lateness(queued)))
 
-    def _lateness(self, queued: _Queued) -> str:
+    def _lateness(self, queued: Queued) -> str:
         """What to tell about a request whose deadline passed."""
         name = queued.api_key.name
         if queued.sent_to is not None:
@@ -382,3 +383,10 @@ class Network:
         if peer.connected:
             return f"{name}: {peer} was busy with {self.in_flight(node_id)} requests"
         return f"{name}: could not reach {peer} ({self._connections.reachability.reason(peer)})"
+
+
+def _awaiter(done: Callable[[None, Exception | None], object]) -> OnDone:
+    def on_done(_response: Message | None, error: Exception | None) -> None:
+        done(None, error)
+
+    return on_done

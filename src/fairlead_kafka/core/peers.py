@@ -30,6 +30,8 @@ class Peer:
     """Failures in a row since it was last ready: drives the reconnect back-off."""
     slow_setups: int = 0
     """Set-up time-outs in a row: each allows the next attempt more time (KIP-601)."""
+    unheard: int = 0
+    """Connections in a row that ended at the first request, without an answer."""
     blocked_until_ns: int | None = None
     throttled_until_ns: int | None = None
     tried_ns: int = -1
@@ -41,8 +43,8 @@ class Peer:
 
     @property
     def connected(self) -> bool:
-        """True if requests can be sent as far as the connection goes."""
-        return self.connection is not None and self.connection.state is State.READY
+        """True if requests can be sent as far as the connection goes, now or once its session was renewed."""
+        return self.connection is not None and self.connection.state in (State.READY, State.REAUTHENTICATING)
 
     @property
     def connectable(self) -> bool:

@@ -179,6 +179,8 @@ def _awaited(connection: Connection) -> tuple[int, str]:
     """Since when something is awaited on this connection, and what."""
     if connection.state is State.CONNECTING:
         return connection.used_ns, NO_ANSWER
+    if connection.state in (State.AUTHENTICATING, State.REAUTHENTICATING):
+        return connection.used_ns, "connected, but the log-in is not answered"
     if connection.state is not State.READY:
         return connection.used_ns, "connected, but ApiVersions is not answered: is this a Kafka broker?"
     request = connection.in_flight[0]

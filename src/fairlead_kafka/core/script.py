@@ -20,9 +20,10 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 from fairlead_kafka.base.codes import ErrorCode
-from fairlead_kafka.base.errors import BrokerError, TimedOut, UsageError
+from fairlead_kafka.base.errors import AuthenticationFailed, BrokerError, TimedOut, UsageError
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.core.backoff import Backoff
+from fairlead_kafka.core.connection import NEVER_NS
 from fairlead_kafka.core.machine import Dice
 from fairlead_kafka.core.network import Network
 from fairlead_kafka.wire import ApiKey, Message
@@ -56,6 +57,9 @@ class Pause(NamedTuple):
     refresh: bool = False
     wait_ms: float | None = None
 
+
+_FINAL = (UsageError, AuthenticationFailed)
+"""Asking again would bring the same; but for scripts without a deadline, which nobody waits for: they go on once a log-in works again."""
 
 Answer: TypeAlias = Message | Exception
 Script: TypeAlias = Generator[Sequence[Ask] | Pause, list[Answer], Any]
@@ -131,6 +135,14 @@ class Scripts:
         times += [run.resume_ns for run in self._runs if run.resume_ns is not None and run.metadata_version != version]
         return min(times, default=None)
 
+    def refuse(self, error: AuthenticationFailed) -> None:
+        """This client is not accepted: fail everything that somebody waits for, in the next `advance`."""
+        for run in self._runs:
+            if run.deadline_ns < NEVER_NS and run.unanswered == 0 and not run.finished and run not in self._ready:
+                run.resume_ns = run.metadata_version = None
+                run.answers = [error]
+                self._ready.append(run)
+
     def close(self, error: Exception) -> None:
         """Fail everything under way with `error`."""
         for run in self._runs:
@@ -143,10 +155,11 @@ class Scripts:
     def _continue(self, run: _Run, now_ns: int) -> None:
         if run.finished:
             return
-        unsendable = next((answer for answer in run.answers if isinstance(answer, UsageError)), None)
-        if unsendable is not None:  # no broker's word and no network's: asking again would bring the same
+        final = _FINAL if run.deadline_ns < NEVER_NS else UsageError
+        hopeless = next((answer for answer in run.answers if isinstance(answer, final)), None)
+        if hopeless is not None:
             run.script.close()
-            self._finish(run, None, unsendable)
+            self._finish(run, None, hopeless)
             return
         try:
             step = run.script.send(run.answers or None)  # type: ignore[arg-type]  # None starts a generator

@@ -11,7 +11,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -60,13 +60,25 @@ class ApacheKafka:
     """KRaft brokers 0 and on at 127.0.0.1, the last of them the controller too, data in a temporary folder; a context manager.
 
     `advertise(node_id, port)` names the port at which clients are told to find a broker that listens on `port`: a proxy's, say.
+    `listeners`: further ones, name → security protocol; `servers(name)` are their addresses. `users`: name → password, for SCRAM.
     Further arguments are broker configs, with `_` for `.`. Raises Unavailable.
     """
 
-    def __init__(self, heap: str = "1g", brokers: int = 1, advertise: Callable[[int, int], int] | None = None, **properties: Any) -> None:
+    def __init__(
+        self,
+        heap: str = "1g",
+        brokers: int = 1,
+        advertise: Callable[[int, int], int] | None = None,
+        listeners: Mapping[str, str] | None = None,
+        users: Mapping[str, str] | None = None,
+        **properties: Any,
+    ) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="fairlead-apache-kafka-"))
         self._heap = heap
         self._ports = [_free_port() for _ in range(brokers)]
+        self._listeners = dict(listeners or {})
+        self._users = dict(users or {})
+        self._further_ports = [{name: _free_port() for name in self._listeners} for _ in range(brokers)]
         self._processes: list[subprocess.Popen[bytes] | None] = [None] * brokers
         advertised = [port if advertise is None else advertise(node_id, port) for node_id, port in enumerate(self._ports)]
         self.bootstrap_servers = ",".join(f"127.0.0.1:{port}" for port in advertised)
@@ -81,6 +93,10 @@ class ApacheKafka:
         except BaseException:
             self.close()
             raise
+
+    def servers(self, listener: str) -> str:
+        """`bootstrap.servers` of a further listener, by the name localhost."""
+        return ",".join(f"localhost:{ports[listener]}" for ports in self._further_ports)
 
     def kill(self, node_id: int) -> None:
         """`kill -9` a broker. Nothing if it does not run."""
@@ -128,12 +144,19 @@ class ApacheKafka:
         formatting = []
         for node_id, port in enumerate(self._ports):
             leads = node_id == controller_id
+            further = self._further_ports[node_id]
+            own = [f"{name}://127.0.0.1:{further[name]}" for name in further]
+            told = [f"{name}://localhost:{further[name]}" for name in further]
+            protocols = {"PLAINTEXT": "PLAINTEXT", "CONTROLLER": "PLAINTEXT", **self._listeners}
             settings = {
                 "process.roles": "broker,controller" if leads else "broker",
                 "node.id": node_id,
                 "controller.quorum.voters": f"{controller_id}@127.0.0.1:{controller_port}",
-                "listeners": f"PLAINTEXT://127.0.0.1:{port}" + (f",CONTROLLER://127.0.0.1:{controller_port}" if leads else ""),
-                "advertised.listeners": f"PLAINTEXT://127.0.0.1:{advertised[node_id]}",
+                "listeners": ",".join(
+                    [f"PLAINTEXT://127.0.0.1:{port}", *([f"CONTROLLER://127.0.0.1:{controller_port}"] if leads else []), *own]
+                ),
+                "advertised.listeners": ",".join([f"PLAINTEXT://127.0.0.1:{advertised[node_id]}", *told]),
+                "listener.security.protocol.map": ",".join(f"{name}:{protocol}" for name, protocol in protocols.items()),
                 "controller.listener.names": "CONTROLLER",
                 "log.dirs": self._folder / f"data-{node_id}",
                 "offsets.topic.replication.factor": 1,
@@ -144,7 +167,13 @@ class ApacheKafka:
             }
             self._config(node_id).write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
             with self._log(node_id).open("wb") as log:
-                command = java_command("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(self._config(node_id)))
+                users = [
+                    word
+                    for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512")
+                    for user, password in self._users.items()
+                    for word in ("--add-scram", f"{mechanism}=[name={user},password={password}]")
+                ]
+                command = java_command("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(self._config(node_id)), *users)
                 formatting.append(subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT))
         for node_id, process in enumerate(formatting):
             if process.wait() != 0:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from fairlead_kafka.base.codes import ErrorCode, policy
-from fairlead_kafka.base.errors import BrokerError, FairleadError, UnsupportedVersion, UsageError
+from fairlead_kafka.base.errors import AuthenticationFailed, BrokerError, FairleadError, UnsupportedVersion, UsageError
 from fairlead_kafka.base.hooks import hook
 from fairlead_kafka.base.ids import Node, TopicPartition
 from fairlead_kafka.core.coordinator_lookup import KeyType
@@ -145,7 +145,7 @@ class Coordinators:
             if node_id is None:
                 node_id = yield from self._find(key_type, key)
             answer = (yield [Ask(api_key, message, node_id, fails_fast=True)])[0]
-            if isinstance(answer, UnsupportedVersion):
+            if isinstance(answer, (UnsupportedVersion, AuthenticationFailed)):
                 raise Refused(Reaction.FATAL, answer)
             wait_ms = None
             if isinstance(answer, Exception):
@@ -170,7 +170,7 @@ class Coordinators:
         message = Message(key=key, key_type=int(key_type), coordinator_keys=[key])
         while True:
             answer = (yield [Ask(ApiKey.FIND_COORDINATOR, message)])[0]
-            if isinstance(answer, UnsupportedVersion):
+            if isinstance(answer, (UnsupportedVersion, AuthenticationFailed)):
                 raise Refused(Reaction.FATAL, answer)
             if isinstance(answer, Exception):
                 self.problem = answer

@@ -9,13 +9,13 @@ from math import nan
 
 from fairlead_kafka.base.codes import ErrorCode, policy
 from fairlead_kafka.base.config import Settings
-from fairlead_kafka.base.errors import BrokerError, TimedOut, UnsupportedVersion, UsageError
+from fairlead_kafka.base.errors import AuthenticationFailed, BrokerError, TimedOut, UnsupportedVersion, UsageError
 from fairlead_kafka.base.hooks import hook
 from fairlead_kafka.base.ids import NO_SEQUENCE
 from fairlead_kafka.base.units import NS_PER_S, ms_to_ns
 from fairlead_kafka.core.backoff import Backoff
 from fairlead_kafka.core.effects import Effect
-from fairlead_kafka.core.events import Connected, Disconnected, Event, Received, Submitted
+from fairlead_kafka.core.events import ConnectionEvent, Event, Submitted
 from fairlead_kafka.core.machine import Dice, MemoryPool
 from fairlead_kafka.core.network import AwaitConnection, Network
 from fairlead_kafka.producer.accumulator import Accumulator
@@ -125,7 +125,7 @@ class ProducerMachine:
             event = self._events.popleft()
             if isinstance(event, Submitted):
                 operations.append(event.operation)
-            elif isinstance(event, (Connected, Disconnected, Received)):
+            elif isinstance(event, ConnectionEvent):
                 self._network.handle(event, now_ns, wall_ms)
         self._schedule.hurry = self._hurries()
         # Operations come after the take: a flush covers what was handed over before it was asked for.
@@ -136,6 +136,8 @@ class ProducerMachine:
             return [*self._network.take_effects(), *self._ledger.take_effects()]
         self._network.advance(now_ns, wall_ms)
         self._follow_metadata(now_ns)
+        for node_id, error in self._network.take_refusals():
+            self._refused(node_id, error)
         self._keep_identity(now_ns)
         self._sender.expire(self._accumulator.expire(now_ns, self._network.trouble), now_ns)
         self._keep_transaction(now_ns)
@@ -266,6 +268,17 @@ class ProducerMachine:
             unsent = batch.base_sequence == NO_SEQUENCE or batch.queue.sequences.rewrite
             if all_of_them or (unsent and not batch.in_flight):
                 self._give_up(batch, error)
+
+    def _refused(self, node_id: int | None, error: AuthenticationFailed) -> None:
+        """A broker, or (None) every one that was asked, does not accept this client: waiting longer delivers nothing."""
+        for batch in self._accumulator.batches():
+            if node_id is None or batch.queue.node_id == node_id:
+                self._sender.refuse(batch, error)
+        if node_id is None:
+            self._accumulator.fail_unbound(error)
+            for _, question in self._questions:
+                self._ledger.resolve(question.completion, error=error)
+            self._questions = []
 
     @hook("producer: records failed")
     def _failed(self, error: Exception) -> None:

@@ -271,6 +271,13 @@ class Sender:
             self.fail(batch, error, maybe_written=batch.attempts > 0)  # attempts with a clear answer are counted too, to be safe
             self._looked_at(queue)
 
+    def refuse(self, batch: Batch, error: Exception) -> None:
+        """Fail a batch that its broker will not take, for it does not accept this client."""
+        if not batch.in_flight:
+            batch.queue.remove(batch)
+            self.fail(batch, error, maybe_written=batch.attempts > 0)
+            self._looked_at(batch.queue)
+
     def why_waiting(self, batch: Batch) -> str:
         """Why a batch is not delivered yet."""
         if batch.in_flight:

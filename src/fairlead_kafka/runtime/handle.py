@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from fairlead_kafka.base.errors import UsageError
 from fairlead_kafka.core.effects import Call, Resolve
 from fairlead_kafka.core.machine import Machine
+
+if TYPE_CHECKING:  # it needs ssl, which most programs never load
+    from fairlead_kafka.runtime.transport import Transport
 
 _log = logging.getLogger("fairlead_kafka.runtime")
 
@@ -16,8 +19,8 @@ _log = logging.getLogger("fairlead_kafka.runtime")
 class Host(Protocol):
     """What faces and launchers use of a host; `SelectorHost` and `VirtualHost` have it in common."""
 
-    def add(self, machine: Machine) -> Handle:
-        """Run `machine`, which is stepped at once."""
+    def add(self, machine: Machine, transport: Transport | None = None) -> Handle:
+        """Run `machine`, which is stepped at once. `transport`: how its connections are secured."""
 
     def remove(self, handle: Handle) -> None:
         """Stop running a machine, and close its connections and listeners."""
@@ -41,8 +44,10 @@ class Host(Protocol):
 class Handle:
     """A machine on a host. Opaque to its holder, but for `machine` and `error`."""
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: Machine, transport: Transport | None = None) -> None:
         self.machine = machine
+        self.transport = transport
+        """How its connections are secured; None: they are not."""
         self.error: Exception | None = None
         """What the machine raised; it is not stepped any more."""
         self.ended = False

@@ -7,17 +7,18 @@ import heapq
 import itertools
 import logging
 import os
-import selectors
 import socket
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
 
 from fairlead_kafka.base.errors import UsageError
 from fairlead_kafka.base.limits import TURN_READ_MAX_BYTES
 from fairlead_kafka.base.units import NS_PER_S, s_to_ns
 from fairlead_kafka.core.effects import (
+    Authenticate,
     AwaitSent,
     Call,
     Close,
@@ -34,13 +35,19 @@ from fairlead_kafka.core.effects import (
 from fairlead_kafka.core.events import Accepted, Event, Submitted
 from fairlead_kafka.core.machine import Machine
 from fairlead_kafka.runtime.at_exit import close_at_exit
+from fairlead_kafka.runtime.authenticating import authenticate, on_a_thread
 from fairlead_kafka.runtime.clock import monotonic_ns, wall_ms
 from fairlead_kafka.runtime.disk import Disk
 from fairlead_kafka.runtime.handle import Handle, call, crash, give_up, refuse, resolve
+from fairlead_kafka.runtime.linking import new_link
 from fairlead_kafka.runtime.listener import hold_listener, listen, stop_listening
 from fairlead_kafka.runtime.precise_selector import PreciseSelector
 from fairlead_kafka.runtime.resolver import Resolver
 from fairlead_kafka.runtime.sockets import Link
+from fairlead_kafka.runtime.waker import Waker
+
+if TYPE_CHECKING:
+    from fairlead_kafka.runtime.transport import Transport
 
 _log = logging.getLogger("fairlead_kafka.runtime")
 
@@ -70,11 +77,10 @@ class SelectorHost:
         """May still be read in this turn, from all connections."""
         self._first = 0
         self._selector = PreciseSelector()
-        self._waker, self._woken = socket.socketpair()
-        for end in (self._waker, self._woken):
-            end.setblocking(False)
-        self._selector.register(self._woken, selectors.EVENT_READ, self._on_wake)
+        self._waker = Waker(self._selector)
         self._resolver = Resolver(self._post)
+        self._aside = on_a_thread(self._post)
+        self._login = partial(authenticate, deliver=self.deliver, aside=self._aside)
         self._disk = Disk(self.deliver, self._post, lambda wait_ns, function: self.call_at(monotonic_ns() + wait_ns, function))
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._carriers: dict[type, Callable[[Handle, Any], None]] = {
@@ -84,6 +90,7 @@ class SelectorHost:
             Connect: self._connect,
             Close: self._close,
             Hold: lambda handle, effect: self._on_link(handle, effect.connection, lambda link: link.hold(effect.held)),
+            Authenticate: lambda handle, effect: self._on_link(handle, effect.connection, lambda link: self._login(handle, link, effect)),
             AwaitSent: lambda handle, effect: self._on_link(handle, effect.connection, lambda link: link.await_sent(effect.position)),
             Listen: self._listen,
             StopListening: stop_listening,
@@ -117,10 +124,10 @@ class SelectorHost:
             close_at_exit(self)
             self._thread.start()
 
-    def add(self, machine: Machine) -> Handle:
-        """Run `machine`, which is stepped at once."""
+    def add(self, machine: Machine, transport: Transport | None = None) -> Handle:
+        """Run `machine`, which is stepped at once. `transport`: how its connections are secured."""
         self._check()
-        handle = Handle(machine)
+        handle = Handle(machine, transport)
         self._post(lambda: self._add(handle))
         return handle
 
@@ -175,7 +182,7 @@ class SelectorHost:
         # One byte is enough however many wait: the loop looks through the whole inbox before it sleeps again.
         try:
             self._asleep = False
-            self._waker.send(b"\0")
+            self._waker.wake()
         except OSError:
             pass  # full, so it will wake; or closed
         except BaseException:
@@ -231,11 +238,6 @@ class SelectorHost:
         to_step, self._to_step = self._to_step, []
         for handle in to_step:
             self._step(handle)
-
-    def _on_wake(self, _mask: int) -> None:
-        with contextlib.suppress(BlockingIOError):
-            while len(self._woken.recv(4096)) == 4096:
-                pass
 
     def _empty_inbox(self) -> None:
         # What is put in meanwhile waits for the next turn, so that a busy submitter cannot keep the loop here.
@@ -327,7 +329,7 @@ class SelectorHost:
     def _connect(self, handle: Handle, effect: Connect) -> None:
         if handle.ended:
             return
-        link = handle.links[effect.connection] = Link(self, handle, effect.connection)
+        link = handle.links[effect.connection] = new_link(self, handle, effect, self._aside)
         self._resolver.resolve(effect.host, effect.port, link.connect)
 
     def _close(self, handle: Handle, effect: Close) -> None:
@@ -396,4 +398,3 @@ class SelectorHost:
         self._disk.close()
         self._selector.close()
         self._waker.close()
-        self._woken.close()

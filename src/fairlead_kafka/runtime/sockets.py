@@ -10,7 +10,7 @@ import socket
 from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import islice
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from fairlead_kafka.base.limits import RECEIVE_CHUNK_BYTES
 from fairlead_kafka.base.units import NS_PER_S
@@ -18,6 +18,9 @@ from fairlead_kafka.core.effects import Buffer
 from fairlead_kafka.core.events import Connected, Disconnected, Event, Received, Sent
 from fairlead_kafka.runtime.handle import Handle
 from fairlead_kafka.runtime.resolver import ADDRESS_ERRORS, Address, describe
+
+if TYPE_CHECKING:
+    from fairlead_kafka.runtime.transport import Authenticator
 
 READ, WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 IOV_MAX = max(16, min(os.sysconf("SC_IOV_MAX"), 1024))
@@ -58,12 +61,17 @@ class Loop(Protocol):
 class Link:
     """One connection, from the attempt to the end. Forgotten by its handle as soon as the machine cannot hear of it any more."""
 
-    def __init__(self, loop: Loop, handle: Handle, number: int) -> None:
+    def __init__(self, loop: Loop, handle: Handle, number: int, host: str = "") -> None:
+        self.host = host
+        """Whom it leads to, as was asked for."""
+        self.authenticator: Authenticator | None = None
+        """The log-in under way."""
         self._loop = loop
         self._handle = handle
         self._number = number
         self._socket: socket.socket | None = None
         self._addresses: list[Address] = []
+        self._address: Address | None = None  # the one tried last
         self._outbound: deque[Buffer] = deque()
         self._outbound_bytes = 0
         self._watched = 0
@@ -99,7 +107,7 @@ class Link:
 
     def _try_next(self, reason: str) -> None:
         while self._addresses:
-            family, address = self._addresses.pop(0)
+            family, address = self._address = self._addresses.pop(0)
             try:
                 self._open(socket.socket(family, socket.SOCK_STREAM))
                 assert self._socket is not None
@@ -126,6 +134,10 @@ class Link:
             self._shut()
             self._try_next(os.strerror(code).lower())
             return
+        self._stand()
+
+    def _stand(self) -> None:
+        """The connection can be used."""
         self._connecting = False
         self._watch(READ)
         self._loop.deliver(self._handle, Connected(self._number))
@@ -149,15 +161,11 @@ class Link:
         outbound = self._outbound
         try:
             while outbound:
-                if len(outbound) == 1:
-                    sent = sock.send(outbound[0])
-                else:
-                    sent = sock.sendmsg(outbound if len(outbound) <= IOV_MAX else list(islice(outbound, IOV_MAX)))
-                self._consume(sent)
+                self._consume(self._transmit(sock, outbound))
         except BlockingIOError:
             pass
         except OSError as error:
-            self._lose(describe(error))
+            self._fail(error)
             return
         if self._awaited_bytes is not None and self._awaited_bytes <= self._sent_bytes:
             self._awaited_bytes = None
@@ -168,6 +176,12 @@ class Link:
         mask = (0 if self._held or self._draining else READ) | (WRITE if outbound else 0)
         if mask != self._watched:
             self._watch(mask)
+
+    def _transmit(self, sock: socket.socket, outbound: deque[Buffer]) -> int:
+        """Send from the front of what waits, as much as one call takes; bytes sent."""
+        if len(outbound) == 1:
+            return sock.send(outbound[0])
+        return sock.sendmsg(outbound if len(outbound) <= IOV_MAX else list(islice(outbound, IOV_MAX)))
 
     def hold(self, held: bool) -> None:
         """Read nothing, or go on; `flush` sees to it."""
@@ -212,11 +226,11 @@ class Link:
             if loop.readable_bytes <= 0:
                 return
             try:
-                data = sock.recv(self._chunk_bytes)
+                data = self._receive(sock, self._chunk_bytes)
             except BlockingIOError:
                 return
             except OSError as error:
-                self._lose(describe(error))
+                self._fail(error)
                 return
             if not data:
                 self._lose(CLOSED_BY_PEER)
@@ -229,6 +243,10 @@ class Link:
                 self._chunk_bytes = RECEIVE_SMALL_BYTES
                 return
             self._chunk_bytes = RECEIVE_CHUNK_BYTES
+
+    def _receive(self, sock: socket.socket, limit_bytes: int) -> bytes:
+        """What has come, `limit_bytes` at most; nothing: the peer has closed."""
+        return sock.recv(limit_bytes)
 
     def _watch(self, mask: int) -> None:
         if self._socket is not None:
@@ -275,10 +293,14 @@ class Link:
         self._watch(READ)
         self._loop.call_at(self._loop.now_ns() + LINGER_NS, self._shut)
 
-    def _lose(self, reason: str) -> None:
+    def _fail(self, error: OSError) -> None:
+        """Sending or receiving failed."""
+        self._lose(describe(error))
+
+    def _lose(self, reason: str, refusal: Exception | None = None) -> None:
         self._shut()
         if self._handle.links.pop(self._number, None) is not None:
-            self._loop.deliver(self._handle, Disconnected(self._number, reason))
+            self._loop.deliver(self._handle, Disconnected(self._number, reason, refusal))
 
     def _shut(self) -> None:
         sock, self._socket = self._socket, None

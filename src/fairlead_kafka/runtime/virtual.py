@@ -5,11 +5,12 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from fairlead_kafka.base.errors import TimedOut, UsageError
 from fairlead_kafka.base.units import NS_PER_MS, NS_PER_S, ms_to_ns
 from fairlead_kafka.core.effects import (
+    Authenticate,
     AwaitSent,
     Call,
     Close,
@@ -25,10 +26,14 @@ from fairlead_kafka.core.effects import (
 )
 from fairlead_kafka.core.events import Event, Submitted
 from fairlead_kafka.core.machine import Dice, Machine
+from fairlead_kafka.runtime.authenticating import authenticate
 from fairlead_kafka.runtime.handle import Handle, call, crash, give_up, refuse, resolve
 from fairlead_kafka.runtime.virtual_disk import VirtualDisk
 from fairlead_kafka.runtime.virtual_link import Conditions, VirtualLink
 from fairlead_kafka.runtime.virtual_network import VirtualNetwork
+
+if TYPE_CHECKING:
+    from fairlead_kafka.runtime.transport import Transport
 
 START_NS = NS_PER_S
 STEPS_PER_INSTANT_MAX = 100_000
@@ -78,6 +83,7 @@ class VirtualHost:
             Write: self._write,
             Close: self._close_link,
             Hold: self._hold,
+            Authenticate: self._authenticate,
             AwaitSent: self._await_sent,
             Listen: lambda handle, effect: network.listen(handle, effect.listener, effect.host, effect.port),
             StopListening: lambda handle, effect: network.stop_listening(handle, effect.listener),
@@ -99,10 +105,10 @@ class VirtualHost:
     def start(self) -> None:
         """Nothing to start: for symmetry with `SelectorHost`."""
 
-    def add(self, machine: Machine) -> Handle:
-        """Run `machine`, which is stepped first when time next goes on."""
+    def add(self, machine: Machine, transport: Transport | None = None) -> Handle:
+        """Run `machine`, which is stepped first when time next goes on. Of `transport` only log-ins count: links are never encrypted."""
         self._check()
-        handle = Handle(machine)
+        handle = Handle(machine, transport)
         self._handles[handle] = None
         self._queue(handle)
         return handle
@@ -293,6 +299,11 @@ class VirtualHost:
         if end is not None:
             end.hold(effect.held)
 
+    def _authenticate(self, handle: Handle, effect: Authenticate) -> None:
+        end = handle.links.get(effect.connection)
+        if end is not None:
+            authenticate(handle, end, effect, self._deliver, _at_once)
+
     def _await_sent(self, handle: Handle, effect: AwaitSent) -> None:
         end = handle.links.get(effect.connection)
         if end is not None:
@@ -302,3 +313,9 @@ class VirtualHost:
         end = handle.links.get(effect.connection)
         if end is not None:
             end.close()
+
+
+def _at_once(work: Callable[[], None], done: Callable[[], None]) -> None:
+    """What takes a thread elsewhere takes no virtual time."""
+    work()
+    done()

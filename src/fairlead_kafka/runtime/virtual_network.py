@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fairlead_kafka.base.errors import UsageError
 from fairlead_kafka.base.units import KIB
@@ -12,6 +12,9 @@ from fairlead_kafka.core.events import Accepted, Connected, Disconnected, Event,
 from fairlead_kafka.core.machine import Dice
 from fairlead_kafka.runtime.handle import Handle
 from fairlead_kafka.runtime.virtual_link import Conditions, VirtualLink
+
+if TYPE_CHECKING:
+    from fairlead_kafka.runtime.transport import Authenticator
 
 FIRST_FREE_PORT = 49_152
 SOCKET_BUFFER_BYTES = 256 * KIB
@@ -27,10 +30,12 @@ class End:
 
     __slots__ = (
         "arrival_ns",
+        "authenticator",
         "awaited_bytes",
         "early",
         "handle",
         "held",
+        "host",
         "kept",
         "link",
         "network",
@@ -49,6 +54,8 @@ class End:
         self.link = link
         self.other = other
         self.open = True
+        self.host = ""
+        self.authenticator: Authenticator | None = None
         self.early: list[bytes] = []
         """Written before the connection stood."""
         self.held = False
@@ -242,6 +249,7 @@ class VirtualNetwork:
         target = self._find(host, port)
         link = self._new_link() if target is None else self.link(handle, target[0])
         end = handle.links[number] = End(self, handle, number, link)
+        end.host = host
         link.attach(end)
         toward = None if target is None else target[0]
         link.carry(toward, self.arrive, end, link.carry, toward, self._answer, end, host, port)

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from fairlead_kafka.base.checks import holds
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.config import Settings
-from fairlead_kafka.base.errors import BrokerError, ConfigError, FairleadError
+from fairlead_kafka.base.errors import AuthenticationFailed, BrokerError, ConfigError, FairleadError
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.consumer.groups.assignors import assignors_named
@@ -20,7 +20,7 @@ from fairlead_kafka.consumer.groups.states import BEATING, TRANSITIONS, MemberSi
 from fairlead_kafka.consumer.groups.watch import Watch
 from fairlead_kafka.core.backoff import Backoff
 from fairlead_kafka.core.effects import Effect
-from fairlead_kafka.core.events import Connected, Disconnected, Received
+from fairlead_kafka.core.events import ConnectionEvent
 from fairlead_kafka.core.group_offsets import NO_GENERATION, GroupMetadata, OffsetAndMetadata
 from fairlead_kafka.core.machine import Dice
 from fairlead_kafka.core.network import Network
@@ -151,7 +151,7 @@ class Membership:
 
     # --- The machine's step
 
-    def handle(self, event: Connected | Disconnected | Received, now_ns: int, wall_ms: int) -> None:
+    def handle(self, event: ConnectionEvent, now_ns: int, wall_ms: int) -> None:
         """An event of a connection, ours or not."""
         self._network.handle(event, now_ns, wall_ms)
 
@@ -181,6 +181,10 @@ class Membership:
                 times.append(self._absent_at_ns())
                 times.append(None if self._beating else self._beat_at_ns)
         return min((at_ns for at_ns in times if at_ns is not None), default=None)
+
+    def take_refusals(self) -> list[tuple[int | None, AuthenticationFailed]]:
+        """Failed log-ins since the last call; see `Network.take_refusals`."""
+        return self._network.take_refusals()
 
     def take_effects(self) -> list[Effect]:
         """The effects of this step."""

@@ -1,0 +1,29 @@
+"""What `Consumer.metrics()` tells."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fairlead_kafka.base.ids import NO_OFFSET, TopicPartition
+from fairlead_kafka.consumer.fetcher import Fetcher
+from fairlead_kafka.consumer.partition import PartitionState
+from fairlead_kafka.core.group_offsets import Position
+
+
+def counters(
+    fetcher: Fetcher, partitions: Mapping[TopicPartition, PartitionState], positions: Mapping[TopicPartition, Position]
+) -> dict[str, Any]:
+    """Counters since the start, and what waits now; `lag`: {partition: records behind the end that was seen last, as may be read}."""
+    lags = {
+        partition: max(0, partitions[partition].readable_end - position.offset)
+        for partition, position in positions.items()
+        if partitions[partition].readable_end != NO_OFFSET
+    }
+    return {
+        "fetch_requests": fetcher.requests,
+        "fetched_bytes": fetcher.fetched_bytes,
+        "undelivered_bytes": fetcher.waiting.size_bytes(),
+        "assigned_partitions": len(partitions),
+        "lag": lags,
+    }

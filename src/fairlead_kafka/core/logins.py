@@ -1,0 +1,75 @@
+"""The log-ins of all connections of a client machine: `Login`s on their way between the host and the brokers."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from fairlead_kafka.base.errors import AuthenticationFailed, UnsupportedVersion
+from fairlead_kafka.core.connection import Connection, OnDone, State, Trigger
+from fairlead_kafka.core.effects import Authenticate, Effect
+from fairlead_kafka.core.events import Authenticated
+from fairlead_kafka.core.login import Login
+from fairlead_kafka.core.machine import Dice
+from fairlead_kafka.wire import ApiKey, Message
+
+
+class Asker(Protocol):
+    """What a log-in needs of the connections."""
+
+    now_ns: int
+    effects: list[Effect]
+
+    def ask_now(self, connection: Connection, api_key: ApiKey, message: Message, on_done: OnDone) -> None:
+        """Send a request of the connection's own, whatever its state."""
+
+    def refused(self, connection: Connection, refusal: Exception) -> None:
+        """A log-in failed."""
+
+    def authenticated(self, connection: Connection, renew_ns: int | None) -> None:
+        """A log-in is complete, until `renew_ns`."""
+
+
+class Logins:
+    """Begins log-ins and carries them on."""
+
+    def __init__(self, asker: Asker, dice: Dice) -> None:
+        self._asker = asker
+        self._dice = dice
+
+    def begin(self, connection: Connection, mechanism: str) -> None:
+        """Log in on a connection that has its versions, or again on one that is ready."""
+        connection.fire(Trigger.LOGIN)
+        connection.login = Login(mechanism, connection.peer)
+        self._ask(connection, connection.login, *connection.login.first())
+
+    def told(self, connection: Connection, event: Authenticated) -> None:
+        """The host's next message."""
+        login = connection.login
+        if login is None or connection.state not in (State.AUTHENTICATING, State.REAUTHENTICATING):
+            return
+        if event.error is not None:
+            self._asker.refused(connection, event.error)
+        elif event.message is not None:
+            self._ask(connection, login, *login.next(event.message))
+        else:
+            connection.fire(Trigger.AUTHENTICATED)
+            login.done_ns = self._asker.now_ns
+            self._asker.authenticated(connection, login.renew_ns)
+
+    def _ask(self, connection: Connection, login: Login, api_key: ApiKey, message: Message) -> None:
+        def answered(response: Message | None, _error: Exception | None) -> None:
+            if response is not None and connection.login is login:
+                self._heard(connection, login, response)
+
+        try:
+            self._asker.ask_now(connection, api_key, message, answered)
+        except UnsupportedVersion as error:
+            self._asker.refused(connection, AuthenticationFailed(f"{login.peer} cannot take a log-in: {error}"))
+
+    def _heard(self, connection: Connection, login: Login, response: Message) -> None:
+        try:
+            challenge = login.heard(response, self._asker.now_ns, self._dice)
+        except AuthenticationFailed as refusal:
+            self._asker.refused(connection, refusal)
+        else:
+            self._asker.effects.append(Authenticate(connection.number, challenge))

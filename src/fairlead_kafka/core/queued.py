@@ -1,0 +1,32 @@
+"""A request that waits for its node, then for its answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fairlead_kafka.core.connection import OnDone
+from fairlead_kafka.core.peers import Peer
+from fairlead_kafka.wire import ApiKey, Message
+
+
+@dataclass(slots=True, eq=False)
+class Queued:
+    """A request of `Network.request`: waiting for its node, then for its answer."""
+
+    api_key: ApiKey
+    message: Message
+    on_done: OnDone
+    node_id: int | None
+    deadline_ns: int
+    timeout_ms: float | None
+    version: int | None
+    fails_fast: bool
+    failing: bool = False
+    sent_to: Peer | None = None
+    done: bool = False
+
+    def finish(self, response: Message | None, error: Exception | None) -> None:
+        """Call back, unless that was done: an answer may come after the deadline."""
+        if not self.done:
+            self.done = True
+            self.on_done(response, error)

@@ -1,0 +1,21 @@
+"""Who counts what goes over the connections of a client machine."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Traffic(Protocol):
+    """Who counts what goes over the connections. A bootstrap server has a negative node id of its own."""
+
+    def wrote(self, node_id: int, size_bytes: int) -> None:
+        """A request was written."""
+
+    def read_bytes(self, node_id: int, size_bytes: int, answers: int) -> None:
+        """Bytes came, and completed so many answers."""
+
+    def connected(self, node_id: int) -> None:
+        """A connection was made."""
+
+    def disconnected(self, node_id: int) -> None:
+        """A connection that had been made ended."""

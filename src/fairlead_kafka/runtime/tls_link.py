@@ -1,0 +1,166 @@
+"""A connection in TLS: the handshake, records of at most 16 KiB either way, and what a failure means."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import ssl
+from collections import deque
+
+from fairlead_kafka.base.errors import ConfigError
+from fairlead_kafka.core.effects import Buffer
+from fairlead_kafka.runtime.handle import Handle
+from fairlead_kafka.runtime.sockets import CLOSED_BY_PEER, READ, WRITE, Link, Loop
+from fairlead_kafka.runtime.transport import Aside, Tls
+
+RECORD_BYTES = 16 * 1024
+"""The most that one TLS record holds (RFC 8446, 5.1); OpenSSL gives no more for one read."""
+SEND_BYTES = 16 * RECORD_BYTES
+"""Given to OpenSSL at a time: it takes all of it or asks for the same again, so this much is counted as one step."""
+
+
+class TlsLink(Link):
+    """A `Link` whose socket is encrypted once TCP's connection stands. Its machine hears of it after the handshake."""
+
+    def __init__(self, loop: Loop, handle: Handle, number: int, tls: Tls, host: str, aside: Aside) -> None:
+        super().__init__(loop, handle, number, host)
+        self._tls, self._aside = tls, aside
+        self._handshaking = False
+        self._heard = False
+        self._sending: Buffer = b""  # what OpenSSL asked for again
+        self._asked_read = False  # it has to hear something before it can send
+
+    # Beginning
+
+    def _stand(self) -> None:
+        sock = self._socket
+        assert sock is not None
+        self._watch(0)
+        try:
+            context, name = self._tls.wrap(self.host)
+            self._socket = context.wrap_socket(sock, server_hostname=name, do_handshake_on_connect=False)
+        except (ConfigError, OSError, ValueError) as error:
+            self._lose(str(error), error if isinstance(error, ConfigError) else None)
+            return
+        self._handshaking = True
+        self._watched = 0
+        self._shake(self._socket)
+
+    def _shake(self, sock: ssl.SSLSocket) -> None:
+        try:
+            sock.do_handshake()
+        except ssl.SSLWantReadError:
+            self._watch(READ)
+        except ssl.SSLWantWriteError:
+            self._watch(WRITE)
+        except OSError as error:
+            self._explain(error)
+        else:
+            self._handshaking = False
+            super()._stand()
+
+    def _ready(self, mask: int) -> None:
+        if self._handshaking and isinstance(self._socket, ssl.SSLSocket):
+            self._shake(self._socket)
+            return
+        if self._asked_read and mask & READ:
+            self._asked_read = False
+            self.flush()
+        super()._ready(mask)
+
+    # Sending and receiving
+
+    def _transmit(self, sock: socket.socket, outbound: deque[Buffer]) -> int:
+        chunk = self._sending or _front(outbound)
+        try:
+            sent = sock.send(chunk)
+        except ssl.SSLWantWriteError:
+            self._sending = chunk
+            raise BlockingIOError from None
+        except ssl.SSLWantReadError:
+            self._sending, self._asked_read = chunk, True
+            raise BlockingIOError from None
+        self._sending = b""
+        return sent
+
+    def _receive(self, sock: socket.socket, limit_bytes: int) -> bytes:
+        pieces: list[bytes] = []
+        size_bytes = 0
+        try:
+            while size_bytes < limit_bytes:
+                piece = sock.recv(RECORD_BYTES)
+                if not piece:
+                    break
+                pieces.append(piece)
+                size_bytes += len(piece)
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            if not pieces:
+                raise BlockingIOError from None
+        except OSError:
+            if not pieces:
+                raise
+        self._heard = self._heard or size_bytes > 0
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def _read(self, sock: socket.socket) -> None:
+        super()._read(sock)
+        # What OpenSSL has taken from the socket already wakes no selector.
+        if isinstance(self._socket, ssl.SSLSocket) and not self._held and self._socket.pending():
+            self._loop.call_at(self._loop.now_ns(), lambda: self._ready(READ))
+
+    def flush(self) -> None:
+        """As `Link.flush`; and goes on reading after a hold."""
+        held_before = not self._watched & READ
+        super().flush()
+        sock = self._socket
+        if held_before and self._watched & READ and isinstance(sock, ssl.SSLSocket) and not self._handshaking and sock.pending():
+            self._loop.call_at(self._loop.now_ns(), lambda: self._ready(READ))
+
+    # Ending
+
+    def _linger(self) -> None:
+        if isinstance(self._socket, ssl.SSLSocket) and not self._lingering and not self._handshaking:
+            with contextlib.suppress(OSError, ValueError):
+                self._socket.unwrap()  # tells the peer that this is the end; its answer is not waited for
+        super()._linger()
+
+    def _fail(self, error: OSError) -> None:
+        # With TLS 1.3 a server looks at the client's certificate after the handshake is over for the client.
+        if isinstance(error, ssl.SSLError) and not self._heard:
+            self._explain(error)
+        else:
+            super()._fail(error)
+
+    def _lose(self, reason: str, refusal: Exception | None = None) -> None:
+        if reason == CLOSED_BY_PEER and self._handshaking:
+            self._explain(None)
+        else:
+            super()._lose(reason, refusal)
+
+    def _explain(self, error: OSError | None) -> None:
+        """Find out on another thread why it failed, then tell the machine."""
+        address = self._address
+        self._handshaking = False
+        self._shut()
+        told: list[tuple[str, Exception | None]] = []
+        self._aside(
+            lambda: told.append(self._tls.explain(self.host, address, error)),
+            lambda: super(TlsLink, self)._lose(*(told or [("the TLS handshake failed", None)])[0]),
+        )
+
+
+def _front(outbound: deque[Buffer]) -> Buffer:
+    """The first buffers as one, SEND_BYTES at most: a record for each small one would cost more than the copy."""
+    first = outbound[0]
+    view = memoryview(first).cast("B")
+    if view.nbytes >= RECORD_BYTES or len(outbound) == 1:
+        return view[:SEND_BYTES]
+    pieces: list[memoryview] = []
+    size_bytes = 0
+    for buffer in outbound:
+        piece = memoryview(buffer).cast("B")[: SEND_BYTES - size_bytes]
+        pieces.append(piece)
+        size_bytes += piece.nbytes
+        if size_bytes >= SEND_BYTES:
+            break
+    return b"".join(pieces)

@@ -1,0 +1,31 @@
+"""How other threads wake a loop that sleeps in its selector."""
+
+from __future__ import annotations
+
+import contextlib
+import selectors
+import socket
+
+
+class Waker:
+    """A pair of sockets: a byte into one makes the other readable."""
+
+    def __init__(self, selector: selectors.BaseSelector) -> None:
+        self._sender, self._receiver = socket.socketpair()
+        for end in (self._sender, self._receiver):
+            end.setblocking(False)
+        selector.register(self._receiver, selectors.EVENT_READ, self._drain)
+
+    def wake(self) -> None:
+        """Wake the loop; OSError if it will wake anyway, or is closed. From any thread."""
+        self._sender.send(b"\0")
+
+    def close(self) -> None:
+        """Close both ends."""
+        self._sender.close()
+        self._receiver.close()
+
+    def _drain(self, _mask: int) -> None:
+        with contextlib.suppress(BlockingIOError):
+            while len(self._receiver.recv(4096)) == 4096:
+                pass

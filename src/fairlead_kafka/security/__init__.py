@@ -1,0 +1,25 @@
+"""Security: who is at the other end of a connection, and what nobody else may read.
+
+A machine knows that its connections log in, and in which order the messages of a log-in go (`core.login`). What is in them, and what TLS
+does to the bytes, is this room's: it gives a host the `Transport` of a machine, and the host carries it out. No password, key or token
+ever reaches a machine, and none is kept longer than a log-in or a connection needs it.
+
+    transport     `client_transport(settings)`: what a client's host is given, or None for PLAINTEXT
+    tls           contexts of Python's `ssl`, made anew when a file has changed, and `failures`: why a handshake failed, in words
+    key_stores    certificates and keys out of PEM, PKCS12 and JKS (`jks`)
+    mechanisms    one log-in each: PLAIN, SCRAM, OAUTHBEARER, GSSAPI
+    tokens        one token for all connections of a client, renewed in time; `oidc` and `token_providers` are where it comes from
+    jaas          Java's `sasl.jaas.config`, read into our settings
+    references    `${env:NAME}` and `${file:PATH:KEY}`, resolved where a value is used
+
+What can go wrong. Settings that cannot work (a file that is missing, a password that does not fit, a mechanism without its user name) are
+ConfigError when the client is made. What the other end refuses is AuthenticationFailed, from each call that waits, at once. A token end
+point that is down is ConnectionFailed, tried again. Secrets are `base.secret.Secret`s: no text of ours shows one.
+
+Python's `ssl` is OpenSSL and the operating system's trust; SCRAM is `scramp`'s, PKCS12 `cryptography`'s, Kerberos `gssapi`'s. JKS is read
+here, for what reads it elsewhere is not maintained.
+"""
+
+from fairlead_kafka.security.transport import client_transport
+
+__all__ = ["client_transport"]

@@ -1,0 +1,146 @@
+"""The client's end of each log-in: a message for each challenge (RFC 4616, 5802, 7628, 4752). `Authenticator`s of `runtime.transport`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fairlead_kafka.base.errors import AuthenticationFailed, ConfigError
+from fairlead_kafka.base.secret import Secret
+from fairlead_kafka.security.tokens import Token
+
+Reveal = Callable[[], tuple[str, Secret]]
+"""User name and password, resolved at each log-in."""
+_EXTENSION_KEY = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+SECURITY_NONE = b"\x01"
+"""GSSAPI's security layers: none; encryption is TLS's affair (RFC 4752, 3.1)."""
+
+
+class Plain:
+    """PLAIN: user name and password as they are, so over TLS."""
+
+    blocking = False
+
+    def __init__(self, reveal: Reveal) -> None:
+        self._reveal = reveal
+
+    def next(self, challenge: bytes | None) -> bytes | None:
+        """See `runtime.transport.Authenticator`."""
+        if challenge is not None:
+            return None
+        user, password = self._reveal()
+        if "\0" in user or "\0" in password.reveal():
+            raise ConfigError("sasl.username and sasl.password must not hold a null character")
+        return b"\0" + user.encode() + b"\0" + password.reveal().encode()
+
+
+class Scram:
+    """SCRAM: proves that it knows the password, and that the broker does, without sending it (RFC 5802, 7677; KIP-84)."""
+
+    blocking = True  # thousands of hashes
+
+    def __init__(self, mechanism: str, reveal: Reveal) -> None:
+        self._mechanism = mechanism
+        self._reveal = reveal
+        self._client: Any = None
+        self._stage = 0
+
+    def next(self, challenge: bytes | None) -> bytes | None:
+        """See `runtime.transport.Authenticator`."""
+        from scramp import ScramClient, ScramException
+
+        self._stage += 1
+        try:
+            if challenge is None:
+                user, password = self._reveal()
+                self._client = ScramClient([self._mechanism], user, password.reveal())
+                return str(self._client.get_client_first()).encode()
+            said = challenge.decode()
+            if self._stage == 2:
+                self._client.set_server_first(said)
+                return str(self._client.get_client_final()).encode()
+            self._client.set_server_final(said)
+        except (ScramException, UnicodeError, ValueError) as error:
+            raise AuthenticationFailed(f"the broker's part of the log-in by {self._mechanism} does not fit: {error}") from None
+        return None
+
+
+class OAuthBearer:
+    """OAUTHBEARER: shows a token (RFC 7628; KIP-255, KIP-342)."""
+
+    blocking = True  # a token may have to be asked for
+
+    def __init__(self, token: Callable[[], Token], extensions: dict[str, str]) -> None:
+        self._token = token
+        self._extensions = extensions
+        self._refused = ""
+
+    def next(self, challenge: bytes | None) -> bytes | None:
+        """See `runtime.transport.Authenticator`."""
+        if challenge is None:
+            token = self._token()
+            extensions = {**self._extensions, **token.extensions}
+            for name, value in extensions.items():
+                printable = all(char >= " " or char in "\t\r\n" for char in value)
+                if not name or not set(name) <= _EXTENSION_KEY or name == "auth" or not printable:
+                    raise ConfigError(f"sasl.oauthbearer.extensions: {name!r} must be letters, not 'auth', and its value printable")
+            shown = "".join(f"\x01{name}={value}" for name, value in extensions.items())
+            return f"n,,\x01auth=Bearer {token.text.reveal()}{shown}\x01\x01".encode()
+        if challenge and not self._refused:
+            self._refused = challenge.decode("utf-8", "replace")
+            return b"\x01"  # the broker ends the log-in once it has this, and says why (RFC 7628, 3.2.3)
+        return None
+
+
+class Gssapi:
+    """GSSAPI: a Kerberos ticket (RFC 4752), by the package `gssapi`."""
+
+    blocking = True  # it may ask a Kerberos server
+
+    def __init__(self, service: str, host: str, principal: str | None, keytab: str | None) -> None:
+        self._service, self._host = service, host
+        self._principal, self._keytab = principal, keytab
+        self._context: Any = None
+        self._layer_sent = False
+
+    def next(self, challenge: bytes | None) -> bytes | None:
+        """See `runtime.transport.Authenticator`."""
+        try:
+            import gssapi
+        except ImportError:
+            raise ConfigError(
+                "sasl.mechanism GSSAPI needs the package gssapi, which Kerberos' headers are needed to build: "
+                'pip install "fairlead-kafka[kerberos]"; or set sasl.mechanism to what your brokers have'
+            ) from None
+        try:
+            return self._step(gssapi, challenge)
+        except gssapi.exceptions.GSSError as error:
+            where = f"{self._service}@{self._host}"
+            raise AuthenticationFailed(
+                f"Kerberos gave no ticket for {where}: {error}; run kinit, or name sasl.kerberos.keytab and sasl.kerberos.principal"
+            ) from error
+
+    def _step(self, gssapi: Any, challenge: bytes | None) -> bytes | None:
+        if self._context is None:
+            name = gssapi.Name(f"{self._service}@{self._host}", gssapi.NameType.hostbased_service)
+            self._context = gssapi.SecurityContext(name=name, creds=self._credentials(gssapi), usage="initiate")
+        if not self._context.complete:
+            token: bytes | None = self._context.step(challenge)
+            return token or b""
+        if self._layer_sent:
+            return None
+        # The last message says which security layers the broker has; the answer: none, and whom to log in as.
+        offered = self._context.unwrap(challenge or b"").message
+        if not offered or not offered[0] & 1:
+            raise AuthenticationFailed("the broker wants a security layer of Kerberos' own, which Kafka does not have; use SASL_SSL")
+        self._layer_sent = True
+        user = (self._principal or str(self._context.initiator_name)).encode()
+        answer: bytes = self._context.wrap(SECURITY_NONE + b"\0\0\0" + user, False).message
+        return answer
+
+    def _credentials(self, gssapi: Any) -> Any:
+        if self._keytab is None and self._principal is None:
+            return None
+        name = None if self._principal is None else gssapi.Name(self._principal, gssapi.NameType.kerberos_principal)
+        store = None if self._keytab is None else {"client_keytab": self._keytab}
+        return gssapi.Credentials(name=name, usage="initiate", store=store)
