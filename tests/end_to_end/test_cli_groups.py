@@ -117,6 +117,16 @@ def test_a_reset_that_makes_no_sense_is_refused_with_a_reason(run: Run, options:
     assert said in ran.err
 
 
+def test_a_state_that_there_is_not_is_refused_and_an_option_without_its_value_leads_to_the_right_help(run: Run) -> None:
+    ran = run("groups", "list", "--state", "Stabel")
+    assert (ran.code, ran.out) == (1, "")
+    assert "--state Stabel: is none of PreparingRebalance, " in ran.err
+    assert "did you mean Stable?" in ran.err
+    ran = run("groups", "list", "--json")
+    assert ran.code == 2
+    assert "see `fairlead groups list --help`" in ran.err
+
+
 def test_a_group_with_members_is_neither_reset_nor_deleted(run: Run, cluster: Cluster) -> None:
     config = {"bootstrap.servers": cluster.bootstrap_servers, "group.id": "busy", "client.id": "one", "heartbeat.interval.ms": 100}
     member = confluent_kafka.Consumer(config)

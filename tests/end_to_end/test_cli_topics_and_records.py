@@ -243,3 +243,24 @@ def test_no_table_is_cut_or_wrapped_where_there_is_no_terminal() -> None:
         out, _ = process.communicate(timeout=PATIENCE_S)
     assert [line.split()[0] for line in out.splitlines()] == ["experiment", *EXPERIMENTS, *TRIALS]
     assert "…" not in out
+
+
+def test_settings_come_from_a_file_or_a_profile(run_at: Run, cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("NAME_OF_CLIENT", "somebody")
+    servers = cluster.bootstrap_servers
+    refused = run_at("profile", "add", "here", "-b", servers, "-X", "sasl.password=hunter2")
+    assert (refused.code, "hunter2" in refused.err) == (1, False)
+    assert "a profile keeps no secrets; give ${env:NAME} or ${file:PATH:KEY}" in refused.err
+    assert run_at("profile", "add", "here", "-b", servers, "-X", "client.id=a", "-X", "sasl.password=${env:NAME_OF_CLIENT}").code == 0
+    assert run_at("profile", "list").out == "here\n"
+    assert run_at("profile", "show", "here").out == f"bootstrap.servers={servers}\nclient.id=a\nsasl.password=${{env:NAME_OF_CLIENT}}\n"
+    assert run_at("topics", "list", "--profile", "here").code == 0
+    assert "did you mean here?" in run_at("topics", "list", "--profile", "hree").err
+    file = tmp_path / "client.properties"
+    file.write_text(f"# as for Kafka's tools\nbootstrap.servers={servers}\nrequest.timeout.ms=0x\n")
+    assert "request.timeout.ms: expected int" in run_at("topics", "list", "--command-config", str(file)).err
+    assert run_at("topics", "list", "--command-config", str(file), "-X", "request.timeout.ms=9000").code == 0
+    assert "cannot be read (no such file or directory)" in run_at("topics", "list", "--command-config", str(tmp_path / "none")).err
+    assert run_at("profile", "delete", "here").code == 0
+    assert "there is none; `fairlead profile add here` makes it" in run_at("profile", "show", "here").err

@@ -74,6 +74,7 @@ def test_what_is_wrong_is_said_in_one_line(run_at: Run, tmp_path: Path) -> None:
         (("--port", "80000"), 2, "'--port'"),
         (("--brokers", "0"), 2, "'--brokers'"),
         (("-X", "foo=1"), 1, "broker config: foo: unknown"),
+        (("--port", "0", "--host", "192.0.2.1"), 1, "cannot listen on 192.0.2.1:0: cannot assign requested address; give another address"),
         (("--data-dir", str(tmp_path / "file")), 1, "cannot be used (File exists); name a folder"),
     ):
         ran = run_at("up", *arguments)

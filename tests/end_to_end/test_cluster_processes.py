@@ -182,6 +182,14 @@ def test_fairlead_up_with_processes_ends_clean_on_ctrl_c() -> None:
             assert found is not None
             assert len(pids) == 2
             assert create(found[1].split(","), "events") in (0, 1)
+            lines = iter(process.stdout.readline, "")
+            os.kill(pids[1], signal.SIGKILL)
+            ended = next(line for line in lines if line.startswith("broker 1 has ended"))
+            assert ended.endswith(f"To start it again: kill -USR1 {process.pid}\n")
+            process.send_signal(signal.SIGUSR1)
+            again = re.match(r"broker 1 is up again, process (\d+)", next(lines))
+            assert again is not None
+            pids[1] = int(again[1])
             process.send_signal(signal.SIGINT)
             assert (process.wait(PATIENCE_S), process.stderr.read()) == (0, "")
             assert all(gone(pid) for pid in pids)

@@ -80,8 +80,21 @@ def test_the_command_line_comes_first_and_a_mistake_is_named(tmp_path: Path) -> 
     tests = "def test_brokers(kafka_cluster):\n    assert len(kafka_cluster.brokers) == 1\n"
     ran = run_pytest(tmp_path, tests, "--kafka-brokers", "1", settings="kafka_brokers = 2\n")
     assert "1 passed" in ran.stdout, ran.stdout + ran.stderr
-    wrong = run_pytest(tmp_path, tests, "--kafka-config", "num.partitions")
-    assert "write KEY=VALUE" in wrong.stdout + wrong.stderr
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ("kafka_config = num.partitions\n", "ERROR: kafka_config: write KEY=VALUE, got 'num.partitions'"),
+        ("kafka_config = num.partitons=3\n", "ERROR: kafka_config: broker config: num.partitons: unknown; did you mean num.partitions?"),
+        ("kafka_brokers = 0\n", "ERROR: kafka_brokers: must be a number from 1 to 1000, got 0"),
+        ("kafka_brokers = two\n", "ERROR: kafka_brokers: must be a number, got 'two'"),
+        ("kafka_processes = perhaps\n", "ERROR: kafka_processes: must be true or false (invalid truth value 'perhaps')"),
+    ],
+)
+def test_a_wrong_setting_is_one_line_before_any_test_runs(tmp_path: Path, settings: str, said: str) -> None:
+    wrong = run_pytest(tmp_path, "def test_nothing(): pass\n", settings=settings)
+    assert (wrong.stdout + wrong.stderr).strip() == said
 
 
 def test_a_mark_that_cannot_be_met_is_named_in_one_line(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fairlead_kafka.base.errors import AuthenticationFailed, ConfigError, ConnectionFailed
+from fairlead_kafka.base.errors import AuthenticationFailed, ConfigError, ConnectionFailed, NoBrokerReached
 from fairlead_kafka.core import Network
 from fairlead_kafka.core.connection import State
 from fairlead_kafka.wire import ApiKey, Message, Request
@@ -224,20 +224,20 @@ def test_a_renewal_that_is_refused_ends_the_connection() -> None:
     assert str(refusal_of(scene)).endswith("refused the log-in by PLAIN: gone")
 
 
-def test_a_port_that_wants_a_log_in_is_recognized_the_second_time() -> None:
+def test_a_port_that_wants_a_log_in_is_recognized_if_it_never_answered() -> None:
     broker = FakeBroker()
-    broker.answers[ApiKey.METADATA] = broker.answers[ApiKey.LIST_OFFSETS] = lambda request: None
+    broker.answers[ApiKey.METADATA] = lambda request: None
     scene = Scene(Client(), broker, latency_ms=1)
-    refusals: list[tuple[int | None, AuthenticationFailed]] = []
-    for attempt in (1, 2):
-        assert refusals == []
+    told: list[Exception | None] = []
+    scene.do(lambda network: network.await_connection(5 * 10**9, lambda _none, error: told.append(error)))
+    for attempt in (1, 2, 3):
         scene.host.run_until(lambda attempt=attempt: len(broker.asked(ApiKey.METADATA)) == attempt)
         scene.host.submit(scene.brokers[0][1], broker.hang_up())
         broker.closed += broker.connections
-        scene.host.advance(10)
-        refusals += scene.network.take_refusals()
-    assert refusals[0][0] is None
-    assert "does this port want a log-in" in str(refusals[0][1])
+    assert scene.network.take_refusals() == [], "a broker that dies says no more"
+    scene.host.run_until(lambda: told)
+    assert isinstance(told[0], NoBrokerReached)
+    assert "closed by the peer at the first request: does this port want a log-in" in str(told[0])
 
 
 def test_a_port_that_speaks_tls_is_recognized() -> None:

@@ -176,7 +176,7 @@ def test_what_comes_back_soon_goes_on_where_it_was(caplog: pytest.LogCaptureFixt
     for _ in range(60):  # a minute of failing and answering by turns
         now_ns += NS_PER_S
         reachability.failed(peer, "connection refused", now_ns, worked=False)
-        reachability.answered(peer, now_ns + NS_PER_S // 2)
+        reachability.usable(peer, now_ns + NS_PER_S // 2)
         lines += said(caplog)
     assert 8 <= len(lines) <= 14
     assert sum(line.startswith("WARNING") for line in lines) == len(lines) // 2

@@ -48,19 +48,26 @@ Validator = Callable[[Any], str | None]
 
 def at_least(low: float) -> Validator:
     """A validator: the value is `low` or more."""
-    return _described(f"at least {low:g}", lambda value: None if value >= low else f"must be at least {low:g}")
+    text = f"at least {_number(low)}"
+    return _described(text, lambda value: None if value >= low else f"must be {text}")
 
 
 def between(low: float, high: float) -> Validator:
     """A validator: the value lies between `low` and `high`, both included."""
-    return _described(f"{low:g} to {high:g}", lambda value: None if low <= value <= high else f"must lie between {low:g} and {high:g}")
+    first, last = _number(low), _number(high)
+    return _described(f"{first} to {last}", lambda value: None if low <= value <= high else f"must lie between {first} and {last}")
 
 
 def above(low: float, high: float) -> Validator:
     """A validator: the value lies above `low`, and is `high` at most."""
+    first, last = _number(low), _number(high)
     return _described(
-        f"above {low:g}, {high:g} at most", lambda value: None if low < value <= high else f"must lie above {low:g} and be {high:g} at most"
+        f"above {first}, {last} at most", lambda value: None if low < value <= high else f"must lie above {first} and be {last} at most"
     )
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if value == int(value) else f"{value:g}"
 
 
 def one_of(*values: Any) -> Validator:

@@ -15,6 +15,7 @@ from fairlead_kafka.base.config import (
     not_empty,
     one_of,
 )
+from fairlead_kafka.base.config_group import GROUP_KEYS
 from fairlead_kafka.base.config_ignored import IGNORED
 from fairlead_kafka.base.config_security import SECURITY_KEYS
 
@@ -32,6 +33,7 @@ _KEYS = (
         _ALL,
         not_empty,
         required=True,
+        aliases=("metadata.broker.list",),
     ),
     ConfigKey(
         "bootstrap.connection.timeout.ms",
@@ -43,21 +45,49 @@ _KEYS = (
         at_least(0),
     ),
     ConfigKey("client.id", _T.STRING, "", "A name that brokers put into their logs.", _ALL, name_or_none),
-    ConfigKey("request.timeout.ms", _T.INT, 30_000, "How long to wait for the answer to one request.", _ALL, at_least(0)),
     ConfigKey(
-        "metadata.max.age.ms", _T.LONG, 300_000, "How old metadata may be before it is asked for again without a reason.", _ALL, at_least(0)
+        "request.timeout.ms",
+        _T.INT,
+        30_000,
+        "How long to wait for the answer to one request.",
+        _ALL,
+        at_least(0),
+        aliases=("socket.timeout.ms",),
+    ),
+    ConfigKey(
+        "metadata.max.age.ms",
+        _T.LONG,
+        300_000,
+        "How old metadata may be before it is asked for again without a reason.",
+        _ALL,
+        at_least(0),
+        aliases=("topic.metadata.refresh.interval.ms",),
     ),
     ConfigKey("reconnect.backoff.ms", _T.LONG, 50, "First wait before connecting again to a broker that failed.", _ALL, at_least(0)),
-    ConfigKey("reconnect.backoff.max.ms", _T.LONG, 1_000, "Longest such wait; it doubles with each failure.", _ALL, at_least(0)),
+    ConfigKey(
+        "reconnect.backoff.max.ms",
+        _T.LONG,
+        1_000,
+        "Longest wait before connecting again to a broker that failed; it doubles with each failure.",
+        _ALL,
+        at_least(0),
+    ),
     ConfigKey("retry.backoff.ms", _T.LONG, 100, "First wait before a failed request is sent again.", _ALL, at_least(0)),
-    ConfigKey("retry.backoff.max.ms", _T.LONG, 1_000, "Longest such wait; it doubles with each failure.", _ALL, at_least(0)),
+    ConfigKey(
+        "retry.backoff.max.ms",
+        _T.LONG,
+        1_000,
+        "Longest wait before a failed request is sent again; it doubles with each failure.",
+        _ALL,
+        at_least(0),
+    ),
     ConfigKey("connections.max.idle.ms", _T.LONG, 540_000, "Close a connection unused for this long; -1: never.", _ALL, at_least(-1)),
     ConfigKey("socket.connection.setup.timeout.ms", _T.LONG, 10_000, "How long the first attempt to connect may take.", _ALL, at_least(1)),
     ConfigKey(
         "socket.connection.setup.timeout.max.ms",
         _T.LONG,
         30_000,
-        "How long an attempt may take at most; it doubles with each failure.",
+        "How long an attempt to connect may take at most; it doubles with each one that took too long.",
         _ALL,
         at_least(1),
     ),
@@ -76,6 +106,7 @@ _KEYS = (
         "0: do not wait; 1: the leader has written; all (or -1): all replicas in sync have.",
         _PRODUCER,
         one_of("all", "-1", "0", "1"),
+        aliases=("request.required.acks",),
     ),
     ConfigKey("batch.size", _T.INT, 16_384, "Size in bytes that a batch is filled up to.", _PRODUCER, at_least(0)),
     ConfigKey(
@@ -88,7 +119,15 @@ _KEYS = (
         _PRODUCER,
         at_least(0),
     ),
-    ConfigKey("linger.ms", _T.LONG, 5, "How long a batch that is not full waits for more records.", _PRODUCER, at_least(0)),
+    ConfigKey(
+        "linger.ms",
+        _T.LONG,
+        5,
+        "How long a batch that is not full waits for more records.",
+        _PRODUCER,
+        at_least(0),
+        aliases=("queue.buffering.max.ms",),
+    ),
     ConfigKey("buffer.memory", _T.LONG, 33_554_432, "Bytes of records that may wait or be under way.", _PRODUCER, at_least(1)),
     ConfigKey(
         "max.block.ms",
@@ -98,8 +137,24 @@ _KEYS = (
         _PRODUCER,
         at_least(0),
     ),
-    ConfigKey("max.request.size", _T.INT, 1_048_576, "Largest record, and largest request of several batches.", _PRODUCER, at_least(0)),
-    ConfigKey("compression.type", _T.STRING, "none", "Codec of batches.", _PRODUCER, one_of("none", "gzip", "snappy", "lz4", "zstd")),
+    ConfigKey(
+        "max.request.size",
+        _T.INT,
+        1_048_576,
+        "Largest record, and largest request of several batches.",
+        _PRODUCER,
+        at_least(0),
+        aliases=("message.max.bytes",),
+    ),
+    ConfigKey(
+        "compression.type",
+        _T.STRING,
+        "none",
+        "Codec of batches.",
+        _PRODUCER,
+        one_of("none", "gzip", "snappy", "lz4", "zstd"),
+        aliases=("compression.codec",),
+    ),
     ConfigKey("compression.gzip.level", _T.INT, -1, "gzip's level, 1 to 9; -1: its default.", _PRODUCER, between(-1, 9)),
     ConfigKey("compression.lz4.level", _T.INT, 9, "lz4's level, 1 to 17.", _PRODUCER, between(1, 17)),
     ConfigKey("compression.zstd.level", _T.INT, 3, "zstd's level.", _PRODUCER, between(-131_072, 22)),
@@ -110,6 +165,7 @@ _KEYS = (
         "Every record is delivered or failed within this time; at least linger.ms + request.timeout.ms.",
         _PRODUCER,
         at_least(0),
+        aliases=("message.timeout.ms",),
     ),
     ConfigKey("enable.idempotence", _T.BOOLEAN, True, "Number batches so that a retry is never written twice.", _PRODUCER),
     ConfigKey(
@@ -136,15 +192,25 @@ _KEYS = (
         "Requests under way to one broker; at most 5 with idempotence.",
         _PRODUCER,
         at_least(1),
+        aliases=("max.in.flight",),
     ),
     ConfigKey(
         "max.in.flight.requests.adaptive.enable",
         _T.BOOLEAN,
         True,
-        "Keep fewer requests under way to a broker that serves them one after another: between 1 and the above, by what its answers show.",
+        "Keep fewer requests under way to a broker that serves them one after another: between 1 and "
+        "max.in.flight.requests.per.connection, by what its answers show.",
         _PRODUCER,
     ),
-    ConfigKey("retries", _T.INT, INT_MAX, "How often a batch is sent again, within delivery.timeout.ms.", _PRODUCER, between(0, INT_MAX)),
+    ConfigKey(
+        "retries",
+        _T.INT,
+        INT_MAX,
+        "How often a batch is sent again, within delivery.timeout.ms.",
+        _PRODUCER,
+        between(0, INT_MAX),
+        aliases=("message.send.max.retries",),
+    ),
     ConfigKey(
         "partitioner.class",
         _T.ANY,
@@ -211,7 +277,14 @@ _KEYS = (
         _PRODUCER,
         at_least(1),
     ),
-    ConfigKey("metrics.num.samples", _T.INT, 2, "How many such stretches they cover, the present one included.", _PRODUCER, at_least(1)),
+    ConfigKey(
+        "metrics.num.samples",
+        _T.INT,
+        2,
+        "How many of metrics.sample.window.ms they cover, the present one included.",
+        _PRODUCER,
+        at_least(1),
+    ),
     ConfigKey(
         "interceptor.classes",
         _T.ANY,
@@ -222,7 +295,15 @@ _KEYS = (
     ),
     ConfigKey("fetch.min.bytes", _T.INT, 1, "A broker answers once it has this many bytes.", _CONSUMER, at_least(0)),
     ConfigKey("fetch.max.bytes", _T.INT, 52_428_800, "Most bytes in one answer (a first batch may exceed it).", _CONSUMER, at_least(0)),
-    ConfigKey("fetch.max.wait.ms", _T.INT, 500, "How long a broker waits for fetch.min.bytes.", _CONSUMER, at_least(0)),
+    ConfigKey(
+        "fetch.max.wait.ms",
+        _T.INT,
+        500,
+        "How long a broker waits for fetch.min.bytes.",
+        _CONSUMER,
+        at_least(0),
+        aliases=("fetch.wait.max.ms",),
+    ),
     ConfigKey(
         "client.rack",
         _T.STRING,
@@ -230,7 +311,15 @@ _KEYS = (
         "Where this client stands; brokers with replica.selector.class send it to a replica there (KIP-392). Empty: nowhere.",
         _CONSUMER,
     ),
-    ConfigKey("max.partition.fetch.bytes", _T.INT, 1_048_576, "Most bytes per partition in one answer.", _CONSUMER, at_least(0)),
+    ConfigKey(
+        "max.partition.fetch.bytes",
+        _T.INT,
+        1_048_576,
+        "Most bytes per partition in one answer.",
+        _CONSUMER,
+        at_least(0),
+        aliases=("fetch.message.max.bytes",),
+    ),
     ConfigKey("max.poll.records", _T.INT, 500, "Most records that one poll gives; poll_table is not bound by it.", _CONSUMER, at_least(1)),
     ConfigKey(
         "auto.offset.reset",
@@ -252,65 +341,17 @@ _KEYS = (
     ConfigKey("allow.auto.create.topics", _T.BOOLEAN, True, "Asking for a missing topic may create it, if the broker does.", _CONSUMER),
 )
 
-_GROUP_KEYS = (
-    ConfigKey(
-        "group.id",
-        _T.STRING,
-        None,
-        "The group that shares the topics subscribed to, and in whose name offsets are committed; null: none.",
-        _CONSUMER,
-        name_on_the_wire,
-        nullable=True,
-    ),
-    ConfigKey(
-        "group.instance.id",
-        _T.STRING,
-        None,
-        "A name of this member's own: it keeps its partitions over a restart within session.timeout.ms (KIP-345).",
-        _CONSUMER,
-        name_on_the_wire,
-        nullable=True,
-    ),
-    ConfigKey(
-        "group.protocol",
-        _T.STRING,
-        "classic",
-        "How members and coordinator agree; only classic (not yet the protocol of KIP-848).",
-        _CONSUMER,
-        one_of("classic"),
-    ),
-    ConfigKey(
-        "partition.assignment.strategy",
-        _T.LIST,
-        ("range", "cooperative-sticky"),
-        "How a group shares, in order of preference: range, roundrobin, sticky, cooperative-sticky, or Kafka's class names. Partitions "
-        "are kept through a rebalance only if all of them are cooperative.",
-        _CONSUMER,
-        not_empty,
-    ),
-    ConfigKey(
-        "session.timeout.ms", _T.INT, 45_000, "A member that is not heard of for this long loses its partitions.", _CONSUMER, at_least(1)
-    ),
-    ConfigKey("heartbeat.interval.ms", _T.INT, 3_000, "How often a member tells that it lives.", _CONSUMER, at_least(1)),
-    ConfigKey(
-        "max.poll.interval.ms",
-        _T.INT,
-        300_000,
-        "A member that does not poll for this long leaves its group; also how long a rebalance waits for it.",
-        _CONSUMER,
-        at_least(1),
-    ),
-    ConfigKey("enable.auto.commit", _T.BOOLEAN, True, "With a group, commit what earlier polls gave, in the background.", _CONSUMER),
-    ConfigKey("auto.commit.interval.ms", _T.INT, 5_000, "How often.", _CONSUMER, at_least(0)),
-)
-
 _LIBRDKAFKA = "it belongs to librdkafka's way of storing offsets; commit what was processed, or leave it to enable.auto.commit"
 _JAVA_CLASS = "plug-in classes are Java's; give a callable or its dotted path as sasl.oauthbearer.token.provider"
 
 CLIENT_CONFIGS = ConfigTable(
-    (*_KEYS, *_GROUP_KEYS, *SECURITY_KEYS),
+    (*_KEYS, *GROUP_KEYS, *SECURITY_KEYS),
     {
         "enable.auto.offset.store": _LIBRDKAFKA,
+        "partitioner": "it is partitioner.class here: null, late, adaptive ...; records with a key go where Java's murmur2 puts them",
+        "on_delivery": "give a callback with each record: send(..., on_delivery=...)",
+        "error_cb": "errors are raised by the calls that meet them, and logged: logging.getLogger('fairlead_kafka')",
+        "enable.partition.eof": "poll gives nothing at the end of a partition; compare position() with end_offsets()",
         "ssl.engine.": "TLS is Python's ssl; keys and certificates come from files or as text",
         "ssl.crl.location": "revocation lists are not read; have the authority issue certificates of a short life",
         "sasl.oauthbearer.jwt.": _JAVA_CLASS,

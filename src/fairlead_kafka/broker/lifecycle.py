@@ -175,9 +175,8 @@ class Life:
         broker = self._broker
         if event.error is not None:
             where = f"{broker.host}:{broker.port}"
-            self._failed(
-                ConnectionFailed(f"broker {broker.node_id} cannot listen on {where}: {event.error}; give another port, or 0 for any")
-            )
+            instead = "another address" if "assign" in event.error else "another port, or 0 for any"
+            self._failed(ConnectionFailed(f"broker {broker.node_id} cannot listen on {where}: {event.error}; give {instead}"))
             return
         broker.port = event.port
         self._enter(BrokerState.JOINING)

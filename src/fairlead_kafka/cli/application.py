@@ -6,7 +6,8 @@ rich, which would draw it in boxes, takes longer to load than Python itself and 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -36,6 +37,7 @@ COMMANDS: Mapping[str, Command] = {
         "Show how a topic's bytes, batches and keys are spread.",
     ),
     "pipeline": Command("pipeline:app", "Spark pipelines over topics: write, check, run, watch one."),
+    "profile": Command("profile:app", "Settings of a cluster under a name, for --profile."),
     "demo": Command("demo_command:demo", "Log lines through producer, cluster, Spark and back."),
     "perf": Command("perf:app", "Load, as Kafka's own performance tools have it."),
     "lab": Command("lab:app", "Experiments: every claim about speed, beside the peers."),
@@ -87,13 +89,14 @@ def _root(
 def invoke(arguments: list[str]) -> int:
     """Runs a command; the exit code. KeyboardInterrupt and BrokenPipeError come out of it, every other error is said in one line."""
     command = typer.main.get_command(_application(arguments))
+    _take_settings(command)
     try:
         with command.make_context("fairlead", arguments) as context:
             command.invoke(context)
     except typer.Exit as end:
         return end.exit_code
     except _CommandLineError as error:
-        _say_wrong_command_line(error)
+        _say_wrong_command_line(error, arguments)
         return WRONG_COMMAND_LINE_EXIT_CODE
     except ItemsFailed as error:
         for name, own in error.errors.items():
@@ -110,16 +113,42 @@ def invoke(arguments: list[str]) -> int:
     return 0
 
 
+def _take_settings(command: Any) -> None:
+    """Let every command with client settings take them from a file or a profile too."""
+    from fairlead_kafka.cli import profiles
+
+    profiles.forget()
+    for own in [command, *getattr(command, "commands", {}).values()]:
+        for each in [own, *getattr(own, "commands", {}).values()]:
+            if {"bootstrap_servers", "properties"} <= {parameter.name for parameter in each.params} and each.name != "add":
+                each.params += _settings_options(profiles.take_file, profiles.take_profile)
+
+
+def _settings_options(take_file: Callable[[str | None], None], take_profile: Callable[[str | None], None]) -> list[Any]:
+    config_help = "A Java properties file of client configs, as for Kafka's own tools."
+    config = typer.Option(None, "--command-config", metavar="FILE", help=config_help, callback=take_file, expose_value=False)
+    profile_help = "Settings that `fairlead profile add` has kept."
+    profile = typer.Option(None, "--profile", metavar="NAME", help=profile_help, callback=take_profile, expose_value=False)
+
+    def carrier(command_config: str | None = config, profile: str | None = profile) -> None:
+        """Only its options are of use."""
+
+    app = typer.Typer(add_completion=False)
+    app.command()(carrier)
+    return [parameter for parameter in typer.main.get_command(app).params if parameter.name != "help"]
+
+
 def _say(kind: str, text: str) -> None:
     from rich.markup import escape
 
     errors.print(f"[red]{kind}[/]: {escape(text)}", soft_wrap=True)
 
 
-def _say_wrong_command_line(error: Exception) -> None:
+def _say_wrong_command_line(error: Exception, arguments: list[str]) -> None:
     text = error.format_message().strip()  # type: ignore[attr-defined]
     context = getattr(error, "ctx", None)
-    path = context.command_path if context is not None else "fairlead"
+    named = list(itertools.takewhile(lambda argument: not argument.startswith("-"), arguments))
+    path = context.command_path if context is not None else " ".join(["fairlead", *named[:2]])
     if "\n" in text:
         errors.print(text, markup=False)  # the help of a group that was called without a command
     elif text:

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import gc
+import os
 import signal
 import threading
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fairlead_kafka.cli.terminal import output, settings
+
+if TYPE_CHECKING:
+    from fairlead_kafka.testing import Cluster
+
+LOOK_S = 0.25
+"""How often it is looked whether brokers have ended: they may be killed from outside."""
 
 
 def up(
@@ -43,5 +50,24 @@ def up(
         kept = f"data in {data_dir}" if data_dir else "data in a temporary folder, removed at the end (--data-dir keeps it)"
         output.print(kept, markup=False)
         output.print("Ctrl-C stops it")
-        stop.wait()
+        _serve(cluster, stop)
         output.print("stopping")
+
+
+def _serve(cluster: Cluster, stop: threading.Event) -> None:
+    """Wait for `stop`. Says which brokers' processes have ended, and starts those again when it is told to."""
+    again = threading.Event()
+    signal.signal(signal.SIGUSR1, lambda *_: again.set())
+    running = dict.fromkeys(cluster.brokers, True)
+    while not stop.wait(LOOK_S):
+        if again.is_set():
+            again.clear()
+            for broker in cluster.brokers:
+                if not broker.running:
+                    broker.start()
+                    output.print(f"broker {broker.node_id} is up again, process {broker.pid}", markup=False)
+        for broker, ran in running.items():
+            running[broker] = broker.running
+            if ran and not broker.running:
+                ended = f"broker {broker.node_id} has ended; others lead its partitions where they can."
+                output.print(f"{ended} To start it again: kill -USR1 {os.getpid()}", markup=False, soft_wrap=True)

@@ -6,8 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-from fairlead_kafka.base.errors import ItemsFailed, UsageError
+from fairlead_kafka.base.errors import ConfigError, ItemsFailed, UsageError
 from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.base.nearest import nearest
 from fairlead_kafka.cli.connecting import open_admin
 from fairlead_kafka.cli.group_offsets import Target, chosen_partitions, new_offsets
 from fairlead_kafka.cli.tables import FittingTable
@@ -28,6 +29,8 @@ from fairlead_kafka.client.group_lag import group_lags
 app = typer.Typer(no_args_is_help=True, help="List, describe, reset and delete consumer groups.")
 
 _INACTIVE = ("Empty", "Dead")
+_STATES = ("PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "Empty", "Assigning", "Reconciling", "NotReady", "Unknown")
+"""Kafka's `GroupState`, of all protocols."""
 
 
 @app.command(name="list")
@@ -38,6 +41,10 @@ def list_groups(
     properties: ClientProperties = None,
 ) -> None:
     """List groups by name, with their states."""
+    for name in state or ():
+        if name.lower() not in map(str.lower, _STATES):
+            near = nearest(name, _STATES)
+            raise ConfigError(f"--state {name}: is none of {', '.join(_STATES)}" + (f"; did you mean {near}?" if near else ""))
     with open_admin(client_settings(bootstrap_servers, properties)) as admin:
         listed = admin.list_groups(states=state or ())
     rows = [{"group": one.group_id, "state": one.state, "type": one.type, "protocol_type": one.protocol_type} for one in listed.values()]

@@ -6,6 +6,7 @@ rich takes as long to load as all the rest, so it is loaded with the first line 
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -72,15 +73,16 @@ def _unwritable(target: str, error: OSError) -> ConfigError:
     )
 
 
+SERVERS_VARIABLE = "FAIRLEAD_BOOTSTRAP_SERVERS"
 BootstrapServers = Annotated[
-    str, typer.Option("--bootstrap-server", "--bootstrap-servers", "-b", envvar="FAIRLEAD_BOOTSTRAP_SERVERS", help="host:port of brokers.")
+    str, typer.Option("--bootstrap-server", "--bootstrap-servers", "-b", envvar=SERVERS_VARIABLE, help="host:port of brokers.")
 ]
 ClientProperties = Annotated[
     list[str] | None, typer.Option("--property", "-X", metavar="KEY=VALUE", help="A client config; may be repeated.")
 ]
 JsonFile = Annotated[
     str | None,
-    typer.Option("--json", metavar="FILE", callback=_check_json_file, help="Write the report as JSON; - for standard output."),
+    typer.Option("--json", metavar="FILE", callback=_check_json_file, help="Write the report as JSON to this file; - for standard output."),
 ]
 
 DEFAULT_BOOTSTRAP_SERVERS = "127.0.0.1:9092"
@@ -98,8 +100,14 @@ def settings(pairs: list[str] | None, option: str = "--property") -> dict[str, s
 
 
 def client_settings(bootstrap_servers: str, properties: list[str] | None) -> dict[str, Any]:
-    """The settings of a client: `bootstrap.servers` and the properties given over it."""
-    return {"bootstrap.servers": bootstrap_servers, **settings(properties)}
+    """The settings of a client: those of `--profile` and `--command-config`, then the address and the properties that were given."""
+    from fairlead_kafka.cli import profiles
+
+    kept = dict(profiles.given())
+    usual = (DEFAULT_BOOTSTRAP_SERVERS, os.environ.get(SERVERS_VARIABLE))
+    if bootstrap_servers not in usual or "bootstrap.servers" not in kept:
+        kept["bootstrap.servers"] = bootstrap_servers
+    return {**kept, **settings(properties)}
 
 
 def write_json(report: Any, target: str | None) -> None:

@@ -110,8 +110,6 @@ class Connection:
     heard_ns: int = field(default=0, kw_only=True)
     """When something was last received; 0: nothing yet."""
     state: State = State.CONNECTING
-    answered: bool = False
-    """A request was answered since versions were."""
     login: Login | None = None
     """The log-in under way, or the last one; None on connections without."""
     in_flight: deque[InFlight] = field(default_factory=deque)
@@ -163,7 +161,6 @@ class Connection:
         request = self._due(frame)
         response = decode_response(request.api_key, request.version, frame)
         self.in_flight.popleft()
-        self.answered = True
         if not self.in_flight:
             self.expiry_ns = None
         return request, response

@@ -24,7 +24,7 @@ from fairlead_kafka.core.backoff import Backoff
 from fairlead_kafka.core.connection import NEVER_NS, Connection, InFlight, OnDone, State, Trigger
 from fairlead_kafka.core.effects import Buffer, Close, Connect, Effect, Write
 from fairlead_kafka.core.events import Authenticated, Connected, ConnectionEvent, Disconnected, Received
-from fairlead_kafka.core.login import NO_LOGIN_HINT, TLS_ALERT, UNHEARD_MAX, login_mechanism
+from fairlead_kafka.core.login import NO_LOGIN_HINT, TLS_ALERT, login_mechanism
 from fairlead_kafka.core.logins import Logins
 from fairlead_kafka.core.machine import Dice
 from fairlead_kafka.core.peers import Peer, Peers
@@ -174,14 +174,9 @@ class Connections:
             self._disconnected(peer, peer.connection, event)
 
     def _disconnected(self, peer: Peer, connection: Connection, event: Disconnected) -> None:
-        unheard = peer.connected and connection.in_flight and not connection.answered and self._mechanism is None
-        peer.unheard = peer.unheard + 1 if unheard else 0
-        reason, refusal = event.reason, event.error
-        if unheard:
-            reason += NO_LOGIN_HINT
-            if peer.unheard >= UNHEARD_MAX:
-                refusal = AuthenticationFailed(f"the connection to {peer} was {reason}")
-        self.lose(peer, Trigger.LOST, reason, refusal=refusal)
+        # A broker closes a connection that should log in and does not, without a word. So does one that dies; but not to a newcomer.
+        unheard = peer.connected and connection.in_flight and self._mechanism is None and not self.reachability.reached
+        self.lose(peer, Trigger.LOST, event.reason + (NO_LOGIN_HINT if unheard else ""), refusal=event.error)
 
     def _received(self, peer: Peer, connection: Connection, data: bytes) -> None:
         connection.used_ns = connection.heard_ns = self.now_ns
@@ -246,7 +241,7 @@ class Connections:
 
     def _usable(self, peer: Peer) -> None:
         peer.failures, self.changed = 0, True
-        self.reachability.answered(peer, self.now_ns)
+        self.reachability.usable(peer, self.now_ns)
 
     def _ask_versions(self, connection: Connection) -> None:
         deadline_ns = self.now_ns + ms_to_ns(self._request_timeout_ms)

@@ -20,9 +20,7 @@ RENEW_FROM, RENEW_UP_TO = 0.85, 0.95
 TLS_ALERT = b"\x15\x03"
 """How the answer of a TLS listener to what is not TLS begins."""
 NO_LOGIN_HINT = " at the first request: does this port want a log-in (security.protocol SASL_PLAINTEXT or SASL_SSL)?"
-"""A broker closes a connection that should log in and does not, without a word."""
-UNHEARD_MAX = 2
-"""So many connections in a row that end like that are no accident: the caller is told."""
+"""Added to the reason if the first broker of all closes the connection like that: it says nothing to who should log in and does not."""
 MSK_IAM = "AWS_MSK_IAM"
 """Amazon's name in Java's settings; their brokers take the same log-in as OAUTHBEARER."""
 

@@ -30,8 +30,6 @@ class Peer:
     """Failures in a row since it was last ready: drives the reconnect back-off."""
     slow_setups: int = 0
     """Set-up time-outs in a row: each allows the next attempt more time (KIP-601)."""
-    unheard: int = 0
-    """Connections in a row that ended at the first request, without an answer."""
     blocked_until_ns: int | None = None
     throttled_until_ns: int | None = None
     tried_ns: int = -1

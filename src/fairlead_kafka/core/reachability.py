@@ -60,7 +60,7 @@ class Reachability:
         self._quiet = quiet
         self._troubles: dict[str, Trouble] = {}
         self.reached = False
-        """A connection was usable at some time."""
+        """Some broker has answered a request at some time."""
 
     # What happened
 
@@ -94,18 +94,15 @@ class Reachability:
         trouble = self._troubles.get(peer.address) if self._troubles else None
         return max(since_ns + self._patience_ns(connection), 0 if trouble is None else trouble.tell_ns)
 
-    def answered(self, peer: Peer, now_ns: int, connection: Connection | None = None) -> None:
-        """This peer is usable, or (`connection`) has answered there."""
+    def usable(self, peer: Peer, now_ns: int) -> None:
+        """A connection to this peer can be used, as far as it goes: whether brokers serve this client at all, the first answer tells."""
+        if self.reached:
+            self._over(peer, now_ns, None)
+
+    def answered(self, peer: Peer, now_ns: int, connection: Connection) -> None:
+        """This peer has answered a request on `connection`."""
         self.reached = True
-        trouble = self._troubles.get(peer.address) if self._troubles else None
-        if trouble is None or trouble.over_ns is not None:
-            return
-        if connection is not None and trouble.connection not in (None, connection.number):
-            return  # another connection to it is the silent one
-        trouble.over_ns = now_ns
-        if trouble.worth_an_end:
-            trouble.worth_an_end = False
-            self._say(logging.INFO, f"{peer} answers again, after {_seconds(now_ns - trouble.since_ns)}")
+        self._over(peer, now_ns, connection)
 
     def forget_old(self, now_ns: int) -> None:
         """Of very many addresses, forget those of which nothing was heard for long."""
@@ -141,6 +138,17 @@ class Reachability:
         return "; ".join([f"could not reach {'any of ' if none else ''}{', '.join(told)}", *silent])
 
     # Inside
+
+    def _over(self, peer: Peer, now_ns: int, connection: Connection | None) -> None:
+        trouble = self._troubles.get(peer.address) if self._troubles else None
+        if trouble is None or trouble.over_ns is not None:
+            return
+        if connection is not None and trouble.connection not in (None, connection.number):
+            return  # another connection to it is the silent one
+        trouble.over_ns = now_ns
+        if trouble.worth_an_end:
+            trouble.worth_an_end = False
+            self._say(logging.INFO, f"{peer} answers again, after {_seconds(now_ns - trouble.since_ns)}")
 
     def _in_trouble(self, address: str) -> bool:
         trouble = self._troubles.get(address)

@@ -103,8 +103,8 @@ PRODUCER = (
     _gauge("buffer-total-bytes", "bytes", "`buffer.memory`."),
     _gauge("buffer-available-bytes", "bytes", "What of it is free."),
     _gauge("machine-code", "1", "1: kernels run as machine code; 0: there is none for this platform, and all is slow.", ours=True),
-    _gauge("waiting-threads", "callers", "Callers, threads or tasks, in line for it."),
-    *_counted("buffer-exhausted", "calls", "exhausted", "Hand-overs that failed for want of it."),
+    _gauge("waiting-threads", "callers", "Callers, threads or tasks, that wait for room in buffer.memory."),
+    *_counted("buffer-exhausted", "calls", "exhausted", "Hand-overs that failed because buffer.memory had no room."),
     Metric(
         "bufferpool-wait-time-ns-total", "ns", "Time that callers waited for it.", lambda reading: reading.total("waited_ns"), counts=True
     ),

@@ -27,7 +27,7 @@ import pytest
 if TYPE_CHECKING:
     from fairlead_kafka.testing.cluster import Cluster
 
-_BROKERS = 3
+_BROKERS, _BROKERS_MAX = 3, 1000
 _NAME_LENGTH_MAX = 200
 _MARKED = ("partitions", "replication_factor", "configs")
 _numbers = itertools.count(1)
@@ -47,6 +47,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Make the marker known."""
     config.addinivalue_line("markers", "kafka_topic(partitions, replication_factor, configs): what the fixture `kafka_topic` creates.")
+    _check(_settings(config))
 
 
 @pytest.fixture(scope="session")
@@ -96,6 +97,20 @@ def _written(wanted: dict[str, Any]) -> str:
     return ", ".join(f"{name}={value!r}" for name, value in wanted.items())
 
 
+def _check(settings: dict[str, Any]) -> None:
+    """Refuse settings that no cluster can have, before any test runs. A run without settings of its own pays nothing for it."""
+    if not 1 <= settings["brokers"] <= _BROKERS_MAX:
+        raise pytest.UsageError(f"kafka_brokers: must be a number from 1 to {_BROKERS_MAX}, got {settings['brokers']}")
+    if settings["config"]:
+        from fairlead_kafka.base.config_broker import BROKER_CONFIGS
+        from fairlead_kafka.base.errors import ConfigError
+
+        try:
+            BROKER_CONFIGS.parse("broker", settings["config"])
+        except ConfigError as error:
+            raise pytest.UsageError(f"kafka_config: {error}") from None
+
+
 def _settings(config: pytest.Config) -> dict[str, Any]:
     brokers = config.getoption("kafka_brokers")
     processes = config.getoption("kafka_processes")
@@ -107,9 +122,14 @@ def _settings(config: pytest.Config) -> dict[str, Any]:
         number = int(config.getini("kafka_brokers")) if brokers is None else brokers
     except ValueError:
         raise pytest.UsageError(f"kafka_brokers: must be a number, got {config.getini('kafka_brokers')!r}") from None
+    if processes is None:
+        try:
+            processes = config.getini("kafka_processes")
+        except (ValueError, pytest.UsageError) as error:
+            raise pytest.UsageError(f"kafka_processes: must be true or false ({error})") from None
     parts = [pair.partition("=") for pair in pairs]
     return {
         "brokers": number,
-        "processes": config.getini("kafka_processes") if processes is None else processes,
+        "processes": processes,
         "config": {key.strip(): value.strip() for key, _, value in parts},
     }

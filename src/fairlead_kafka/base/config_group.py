@@ -1,0 +1,66 @@
+"""The consumer's configs for groups: Kafka's keys and defaults (release 4.3)."""
+
+from __future__ import annotations
+
+from fairlead_kafka.base.config import ConfigKey, ConfigType, at_least, name_on_the_wire, not_empty
+
+_T = ConfigType
+_CONSUMER = ("consumer",)
+
+
+def _classic(value: str) -> str | None:
+    """classic"""
+    return None if value == "classic" else "must be classic, for the protocol of KIP-848 is not served yet"
+
+
+GROUP_KEYS = (
+    ConfigKey(
+        "group.id",
+        _T.STRING,
+        None,
+        "The group that shares the topics subscribed to, and in whose name offsets are committed; null: none.",
+        _CONSUMER,
+        name_on_the_wire,
+        nullable=True,
+    ),
+    ConfigKey(
+        "group.instance.id",
+        _T.STRING,
+        None,
+        "A name of this member's own: it keeps its partitions over a restart within session.timeout.ms (KIP-345).",
+        _CONSUMER,
+        name_on_the_wire,
+        nullable=True,
+    ),
+    ConfigKey(
+        "group.protocol",
+        _T.STRING,
+        "classic",
+        "How members and coordinator agree; only classic (not yet the protocol of KIP-848).",
+        _CONSUMER,
+        _classic,
+    ),
+    ConfigKey(
+        "partition.assignment.strategy",
+        _T.LIST,
+        ("range", "cooperative-sticky"),
+        "How a group shares, in order of preference: range, roundrobin, sticky, cooperative-sticky, or Kafka's class names. Partitions "
+        "are kept through a rebalance only if all of them are cooperative.",
+        _CONSUMER,
+        not_empty,
+    ),
+    ConfigKey(
+        "session.timeout.ms", _T.INT, 45_000, "A member that is not heard of for this long loses its partitions.", _CONSUMER, at_least(1)
+    ),
+    ConfigKey("heartbeat.interval.ms", _T.INT, 3_000, "How often a member tells that it lives.", _CONSUMER, at_least(1)),
+    ConfigKey(
+        "max.poll.interval.ms",
+        _T.INT,
+        300_000,
+        "A member that does not poll for this long leaves its group; also how long a rebalance waits for it.",
+        _CONSUMER,
+        at_least(1),
+    ),
+    ConfigKey("enable.auto.commit", _T.BOOLEAN, True, "With a group, commit what earlier polls gave, in the background.", _CONSUMER),
+    ConfigKey("auto.commit.interval.ms", _T.INT, 5_000, "How often enable.auto.commit commits.", _CONSUMER, at_least(0)),
+)
