@@ -143,6 +143,7 @@ IMPORTED void PyErr_Clear(void);
 IMPORTED void PyErr_Fetch(PyObject **type, PyObject **value, PyObject **traceback);
 IMPORTED void PyErr_Restore(PyObject *type, PyObject *value, PyObject *traceback);
 IMPORTED PyObject *PyErr_Occurred(void);
+IMPORTED int PyCallable_Check(PyObject *object);
 IMPORTED PyObject *PyErr_Format(PyObject *exception, const char *format, ...);
 IMPORTED PyThreadState *PyEval_SaveThread(void);
 IMPORTED void PyEval_RestoreThread(PyThreadState *state);

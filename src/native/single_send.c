@@ -93,9 +93,10 @@ static bool understood(SingleRecord *sent, PyObject *const *arguments, Py_ssize_
         PyObject *name = PyTuple_GetItem(names, i), *argument = arguments[count + i];
         if (name == KEY)
             sent->key = argument;
-        else if (name == ON_DELIVERY)
+        else if (name == ON_DELIVERY) {
+            if (argument != &_Py_NoneStruct && !PyCallable_Check(argument)) return false;
             sent->callback = argument;
-        else if (name == PARTITION) {
+        } else if (name == PARTITION) {
             if (!number(argument, INT_MAX, &sent->partition)) return false;
         } else if (name == TIMESTAMP_MS) {
             if (!number(argument, LLONG_MAX, &sent->timestamp_ms)) return false;

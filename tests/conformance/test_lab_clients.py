@@ -50,7 +50,19 @@ def test_every_system_of_throughput_delivers_all_it_was_given(cluster: Cluster, 
         admin.create_topics([NewTopic(topic, partitions=throughput.PARTITIONS)])
     key, codec, records = ("keyed", "lz4", 5_000) if keyed else ("unkeyed", "none", 5_000)
     asked = int(records / throughput.SYSTEMS[system][1])
-    cell = throughput.Cell("fairlead", cluster.bootstrap_servers, 100, key, codec, asked, 0.0, 0.1, str(tmp_path))
+    cell = throughput.Cell(
+        "fairlead",
+        "plaintext",
+        cluster.bootstrap_servers,
+        throughput.Place(cluster.bootstrap_servers),
+        100,
+        key,
+        codec,
+        asked,
+        0.0,
+        0.1,
+        str(tmp_path),
+    )
     cell.write_file()
     row = throughput.run_system(system, cell, topic)
     assert set(row) - {"rss_over_buffer_mb"} == THROUGHPUT_ROW, row

@@ -13,7 +13,8 @@ import pytest
 
 import fairlead_kafka
 from fairlead_kafka import AuthenticationFailed, NoBrokerReached
-from tests.support.certificates import PASSWORD, Certificates
+from fairlead_kafka.testing.certificates import PASSWORD, Certificates
+from tests.support.java_tools import JavaTools
 from tests.support.secured_kafka import SESSION_MS, USER, SecuredKafka, secured_kafka, unsecured_token
 
 PATIENCE_S = 60.0
@@ -209,3 +210,33 @@ def test_no_log_in_where_one_is_asked_for_is_guessed(kafka: SecuredKafka) -> Non
         pytest.raises(NoBrokerReached, match=r"does this port want a log-in \(security.protocol SASL_PLAINTEXT or SASL_SSL\)\?"),
     ):
         admin.list_topics()
+
+
+def test_a_missing_right_is_named_with_what_it_is_on(kafka: SecuredKafka, tools: JavaTools) -> None:
+    settings = kafka.settings("SASL") | {"sasl.mechanism": "PLAIN", **BY_PASSWORD}
+    with fairlead_kafka.Admin({"bootstrap.servers": kafka.plaintext}) as admin:
+        admin.create_topics([fairlead_kafka.NewTopic("secret", partitions=1)])
+    for right in ("--topic secret", "--group secret", "--transactional-id secret"):
+        command = f"--bootstrap-server {kafka.plaintext} --add --allow-principal User:somebody-else --operation All {right}"
+        tools.run("acls", *command.split())
+
+    def waits_for(code: int, words: str, use: Callable[[], object]) -> None:
+        with pytest.raises(fairlead_kafka.BrokerError, match=words) as raised:
+            use()
+        assert raised.value.code == code
+
+    with fairlead_kafka.Producer(settings) as producer:
+        waits_for(
+            29,
+            "topic 'secret': not authorized for the topic; the user of this client needs the right to Write on the topic",
+            lambda: producer.send("secret", b"v").result(timeout_s=PATIENCE_S),
+        )
+        assert producer.send("open", b"others go on").result(timeout_s=PATIENCE_S).offset == 0
+    with fairlead_kafka.Producer({**settings, "transactional.id": "secret"}) as producer:
+        waits_for(53, "needs the right to Write on the transactional id", lambda: producer.init_transactions(PATIENCE_S))
+    with fairlead_kafka.Consumer({**settings, "group.id": "secret"}) as consumer:
+        consumer.subscribe(["open"])
+        waits_for(30, "group 'secret': not authorized.*needs the right to Describe on the group", lambda: consumer.poll(PATIENCE_S))
+    with fairlead_kafka.Consumer(settings) as consumer:
+        consumer.assign([fairlead_kafka.TopicPartition("secret", 0)])
+        waits_for(29, "topic secret: not authorized.*needs the right to Describe on the topic", lambda: consumer.poll(PATIENCE_S))

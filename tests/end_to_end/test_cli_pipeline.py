@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import fairlead_kafka
+from fairlead_kafka.spark import starting
 from fairlead_kafka.testing import Cluster
 from tests.support.command_line import Run
 
@@ -56,6 +57,29 @@ def test_without_a_cluster_init_says_what_to_do_and_check_says_where_the_address
     assert ran.code == 1
     assert "spark-pipeline.yml:9: error unreachable-broker: no broker answers: 127.0.0.1:1: Connection refused" in ran.out
     assert run_at("pipeline", "check", str(tmp_path / "shop"), "--no-cluster").code == 0
+
+
+@pytest.mark.parametrize("typed", ["-b 127.0.0.1:2", "--conf spark.fairlead.bootstrap.servers=127.0.0.1:2"])
+def test_an_address_that_was_typed_is_told_as_it_was(run_at: Run, tmp_path: Path, typed: str) -> None:
+    run_at("pipeline", "init", str(tmp_path / "shop"))
+    ran = run_at("pipeline", "check", str(tmp_path / "shop"), *typed.split())
+    assert ran.code == 1
+    assert f"{typed}: error unreachable-broker: no broker answers: 127.0.0.1:2: Connection refused" in ran.out
+    assert "or give the address of yours here" in ran.out
+    assert "spark-pipeline.yml" not in ran.out
+
+
+@pytest.mark.parametrize("command", [("init", "shop"), ("check", "shop"), ("run", "shop"), ("watch", "shop")])
+def test_without_spark_a_pipeline_says_what_to_install_and_does_nothing(
+    run_at: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, str]
+) -> None:
+    monkeypatch.setattr(starting, "find_spec", lambda name: None)
+    ran = run_at("pipeline", command[0], str(tmp_path / command[1]))
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.splitlines() == [
+        'Spark is not installed here (pyspark, yaml, grpc, pandas cannot be imported): pip install "fairlead-kafka[spark]" brings it'
+    ]
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(

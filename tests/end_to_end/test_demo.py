@@ -79,12 +79,27 @@ def test_a_report_that_cannot_be_written_is_said_at_once() -> None:
 def test_an_empty_file_is_said_at_once(tmp_path: Path) -> None:
     (tmp_path / "log").touch()
     ran = _demo("--input", str(tmp_path / "log"))
-    assert ran.returncode == 1
-    assert "the file is empty" in ran.stderr
+    assert ran.returncode == 2
+    assert ran.stderr.splitlines()[-1].startswith(f"--input {tmp_path / 'log'}: the file is empty")
 
 
 def test_a_missing_file_is_said_at_once() -> None:
     ran = _demo("--input", "no-such-file.log")
-    assert ran.returncode == 1
-    assert "INPUT=no-such-file.log: cannot be read" in ran.stderr
+    assert ran.returncode == 2
+    assert ran.stderr.splitlines()[-1].startswith("--input no-such-file.log: cannot be read")
     assert "Traceback" not in ran.stderr
+
+
+@pytest.mark.parametrize(("content", "said"), [(None, "cannot be read (Is a directory)"), (b"a\0b", "0 of 1 line parse as an access log")])
+def test_every_input_of_no_use_is_a_wrong_command_line(tmp_path: Path, content: bytes | None, said: str) -> None:
+    path = tmp_path / "log"
+    path.mkdir() if content is None else path.write_bytes(content)
+    ran = _demo("--input", str(path))
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert ran.stderr.splitlines()[-1].startswith(f"--input {path}: {said}")
+
+
+def test_help_names_the_fields_of_json_lines() -> None:
+    shown = " ".join(_demo("--help").stdout.split())
+    assert "host (remote_addr, remote_host," in shown
+    assert "status (status, status_code," in shown

@@ -20,7 +20,7 @@ from tests.fuzz.engine import CORPUS, attempt, fuzz, smallest
 from tests.fuzz.tape import TAPE_MAX_BYTES, Tape, changed, fresh
 from tests.fuzz.targets import TARGETS
 
-FRESH_RUNS = {"wire": 40, "records": 60, "codecs": 60, "broker": 6}
+FRESH_RUNS = {"wire": 40, "records": 60, "codecs": 60, "security": 60, "broker": 6}
 FRESH_RUNS_ELSE = 4
 CORPUS_MAX_BYTES = 300_000
 

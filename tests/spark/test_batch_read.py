@@ -113,7 +113,7 @@ def test_offsets_that_are_gone_fail_or_are_passed_over(read: Read, topic: str) -
             {"subscribe": "no-such-topic", "kafka.allow.auto.create.topics": "false", "kafka.default.api.timeout.ms": "1500"},
             "no-such-topic",
         ),
-        ({"subscribe": "t", "kafka.fetch.min.byte": "1"}, "did you mean fetch.min.bytes?"),
+        ({"subscribe": "t", "kafka.fetch.min.byte": "1"}, "did you mean kafka.fetch.min.bytes?"),
     ],
 )
 def test_a_wrong_read_says_what_is_wrong(read: Read, options: dict[str, str], said: str) -> None:

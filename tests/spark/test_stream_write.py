@@ -110,3 +110,14 @@ def test_nothing_of_a_write_that_fails_is_visible(spark: Any, servers: str, visi
     with pytest.raises(Exception, match="no more"):
         writer.options(**ONCE).save()
     assert visible(topic) == []
+
+
+def test_a_stream_that_could_not_be_committed_is_refused_before_a_task_writes(
+    lines: Any, stream: Stream, servers: str, new_topic: NewTopic
+) -> None:
+    topic, log = new_topic(), new_topic(1)  # with cleanup.policy=delete
+    with pytest.raises(Exception, match=r"commitLogTopic: the topic .* has cleanup\.policy=delete") as failed:
+        stream(lines, topic=topic, commitLogTopic=log, **ONCE)
+    assert "Lost task" not in str(failed.value)
+    with fairlead_kafka.Consumer({"bootstrap.servers": servers}) as consumer:
+        assert set(consumer.end_offsets([TopicPartition(topic, number) for number in range(PARTITIONS)]).values()) == {0}

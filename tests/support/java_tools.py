@@ -23,6 +23,7 @@ _CLASSES = {
     "offsets": "org.apache.kafka.tools.GetOffsetShell",
     "cluster": "org.apache.kafka.tools.ClusterTool",
     "list-groups": "org.apache.kafka.tools.GroupsCommand",
+    "acls": "org.apache.kafka.tools.AclCommand",
     "transactions": "org.apache.kafka.tools.TransactionsCommand",
 }
 """Name → main class."""

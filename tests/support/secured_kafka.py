@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fairlead_kafka.lab.apache_kafka import ApacheKafka
-from tests.support.certificates import PASSWORD, Certificates
+from fairlead_kafka.testing.certificates import PASSWORD, Certificates
 
 USER = "alice"
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
@@ -57,6 +57,9 @@ def secured_kafka(folder: Path) -> Iterator[SecuredKafka]:
         "ssl.truststore.type": "PEM",
         "ssl.truststore.location": certificates.trust,
         "listener.name.mtls.ssl.client.auth": "required",
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS",
+        "allow.everyone.if.no.acl.found": "true",
         "listener.name.short.connections.max.reauth.ms": SESSION_MS,
     }
     for listener, protocol in LISTENERS.items():

@@ -41,6 +41,14 @@ def test_a_topic_is_created_as_asked_for(rig: Rig, admin: Admin) -> None:
     assert [(item.partition_index, item.broker_ids) for item in asked[1].assignments] == [(0, [1, 2]), (1, [2, 1])]
 
 
+def test_configs_may_be_numbers_and_are_sent_as_text(rig: Rig, admin: Admin) -> None:
+    admin.create_topics([NewTopic("a", 1, configs={"retention.ms": 5, "min.cleanable.dirty.ratio": 0.5, "preallocate": True})])
+    assert rig.cluster.topics["a"].configs == {"retention.ms": "5", "min.cleanable.dirty.ratio": "0.5", "preallocate": "true"}
+    admin.alter_configs({ConfigResource.topic("a"): [ConfigChange.set("retention.ms", 6), ConfigChange.delete("preallocate")]})
+    (resource,) = rig.cluster.asked(ApiKey.INCREMENTAL_ALTER_CONFIGS)[0].message.resources
+    assert [(each.name, each.value) for each in resource.configs] == [("retention.ms", "6"), ("preallocate", None)]
+
+
 def test_assignments_may_be_given_by_the_numbers_of_partitions(rig: Rig, admin: Admin) -> None:
     admin.create_topics([NewTopic("a", assignments={1: [2, 1], 0: (1, 2)})])
     (asked,) = rig.cluster.asked(ApiKey.CREATE_TOPICS)[0].message.topics
@@ -50,10 +58,11 @@ def test_assignments_may_be_given_by_the_numbers_of_partitions(rig: Rig, admin: 
 @pytest.mark.parametrize(
     ("topic", "says"),
     [
-        (NewTopic("a", assignments=[0, 1]), r"assignments\[0\] of topic a is 0: give the partition's brokers"),  # type: ignore[list-item]
-        (NewTopic("a", assignments={"x": [0]}), "partition_index must fit int32, and 'x' does not"),  # type: ignore[dict-item]
-        (NewTopic("a", partitions="3"), "num_partitions must fit int32, and '3' does not"),  # type: ignore[arg-type]
-        (NewTopic("a", configs={"retention.ms": 5}), "value must be a str, not 5"),  # type: ignore[dict-item]
+        (NewTopic("a", assignments=[0, 1]), r"topics\[0\].assignments\[0\] must be a list of whole numbers, not 0"),  # type: ignore[list-item]
+        (NewTopic("a", assignments={"x": [0]}), r"topics\[0\].assignments: key 'x' must be a whole number, not 'x'"),  # type: ignore[dict-item]
+        (NewTopic("a", partitions="3"), r"topics\[0\].partitions must be a whole number, not '3'; write \[NewTopic\(\"a\""),  # type: ignore[arg-type]
+        (NewTopic("a", partitions=2**31), r"topics\[0\].partitions must be a whole number of 32 bits, not 2147483648"),
+        (NewTopic("a", configs={"retention.ms": None}), r"configs\['retention.ms'\] must be a text or a number or True or False, not None"),  # type: ignore[dict-item]
     ],
 )
 def test_what_cannot_be_sent_is_told_at_once_and_the_client_goes_on(rig: Rig, admin: Admin, topic: NewTopic, says: str) -> None:
@@ -265,7 +274,7 @@ def test_calls_that_cannot_be_are_refused(rig: Rig, admin: Admin) -> None:
         admin.delete_topics("topic")
     with pytest.raises(UsageError, match="named twice: a"):
         admin.create_topics([NewTopic("a"), NewTopic("a")])
-    with pytest.raises(UsageError, match="must not be negative"):
+    with pytest.raises(UsageError, match="list_topics: timeout_s must be a number of 0 or more or None, not -1"):
         admin.list_topics(timeout_s=-1)
     rig.cluster.versions.pop(ApiKey.CREATE_PARTITIONS)
     rig.cluster.nodes[0].hang_up()

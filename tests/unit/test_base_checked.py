@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 from unittest.mock import AsyncMock, Mock, create_autospec
 
 import numpy as np
@@ -14,6 +14,8 @@ import pytest
 import fairlead_kafka
 from fairlead_kafka import NewTopic, UsageError
 from fairlead_kafka.base.checked import SHOWN_MAX_LENGTH, checked
+from fairlead_kafka.base.within import Int32, Offset, Seconds
+from fairlead_kafka.client.handles import AsyncTableAck, TableAck
 
 FACES = [
     fairlead_kafka.Producer,
@@ -23,11 +25,11 @@ FACES = [
     fairlead_kafka.Admin,
     fairlead_kafka.AsyncAdmin,
     fairlead_kafka.Cluster,
+    TableAck,
+    AsyncTableAck,
 ]
 OWN_CHECKS = {"send", "send_table"}
 """They tell of records, and are called for each."""
-ANYTHING = {("send_offsets_to_transaction", "offsets")}
-"""Parameters of which the type cannot be told at the door; the method does."""
 
 
 class Nothing:
@@ -100,6 +102,10 @@ class Example:
         """All those that hold others."""
         return len(list(names)) + len(pairs) + len(by_pair or {})
 
+    def bounded(self, offset: Offset = 0, small: Int32 = 0, timeout_s: Seconds | None = None, end: Literal["start", "end"] = "end") -> str:
+        """Numbers with bounds, and one of some texts."""
+        return f"{offset} {small} {timeout_s} {end}"
+
     def topics(self, topics: Iterable[NewTopic], unknown: Missing = None) -> int:  # type: ignore[name-defined]  # noqa: F821
         """One of ours, and one whose type is not there at run time."""
         return len(list(topics))
@@ -116,6 +122,7 @@ def test_what_fits_is_taken() -> None:
     example = Example({})
     assert example.take(1, 0.5, "a", True, lambda: 7) == "1 0.5 a True 7"
     assert example.take(np.int64(1), np.float32(0.5)) == "1 0.5  False 0"  # type: ignore[arg-type]
+    assert example.bounded(np.int64(5), timeout_s=0) == "5 0 0 end"  # type: ignore[arg-type]
     assert example.take(share=1) == "0 1  False 0"
     assert example.several(["a"], [Pair("a", 1)], {Pair("b", 2): 2}) == 3
     assert example.several(each for each in "ab") == 2
@@ -135,13 +142,21 @@ def test_what_fits_is_taken() -> None:
         (lambda it: it.take(name=b"a"), "take: name must be a text, not b'a'"),
         (lambda it: it.take(on=1), "take: on must be True or False, not 1"),
         (lambda it: it.take(call=3), "take: call must be Callable, not 3"),
+        (lambda it: it.bounded("1"), "bounded: offset must be a whole number, not '1'"),
+        (lambda it: it.bounded(-1), "bounded: offset must be a whole number from 0 to 9223372036854775807, not -1"),
+        (lambda it: it.bounded(small=2**31), "bounded: small must be a whole number of 32 bits, not 2147483648"),
+        (lambda it: it.bounded(timeout_s=-1), "bounded: timeout_s must be a number of 0 or more or None, not -1"),
+        (lambda it: it.bounded(end="middle"), "bounded: end must be 'start' or 'end', not 'middle'"),
+        (lambda it: it.several(pairs=[("a", 1), ("b", "2")]), "several: pairs[1].second must be a whole number, not '2'"),
+        (lambda it: it.several(pairs=[("a",)]), "several: pairs[0] must be Pair, not ('a',)"),
+        (lambda it: it.several(by_pair={Pair("a", 1): "1"}), "several: by_pair[Pair(first='a', second=1)] must be a whole number, not '1'"),
         (lambda it: it.several("a"), "several: names must be a list of texts, not 'a'; write [\"a\"]"),
-        (lambda it: it.several([1]), 'several: names must be a list of texts, not [1]; write ["orders"]'),
+        (lambda it: it.several([1]), 'several: names[0] must be a text, not 1; write ["orders"]'),
         (
             lambda it: it.several(by_pair={"a": 1}),
-            "several: by_pair must be a mapping from Pair to a whole number or None, not {'a': 1}",
+            "several: by_pair: key 'a' must be Pair, not 'a'",
         ),
-        (lambda it: it.topics(["a"]), "topics: topics must be a list of NewTopic, not ['a']; write [NewTopic(\"a\", partitions=3)]"),
+        (lambda it: it.topics(["a"]), "topics: topics[0] must be NewTopic, not 'a'; write [NewTopic(\"a\", partitions=3)]"),
         (
             lambda it: Example("localhost:1"),
             'Example: config must be a mapping, not \'localhost:1\'; write Example({"bootstrap.servers": "localhost:1"})',

@@ -102,7 +102,7 @@ def test_a_folder_is_said(tmp_path: Path) -> None:
         (b"\n\nhello\n", "0 of 3 lines .*; the first line is 'hello'"),
         (b"\x00\x01\xff" * 100 + b"\n", r"0 of 1 line .*; the first line is '\\x00\\x01\\xff"),
         (b"x\n" * 5_000, "0 of the first 1,000 lines parse"),
-        (b'{"message": "started"}\n', "0 of 1 line .*JSON lines with host, time and status"),
+        (b'{"message": "started"}\n', "0 of 1 line .*JSON lines with host, time and status .`fairlead demo --help`"),
         (b'10.0.0.1 - - [yesterday] "GET / HTTP/1.1" 200 100\n', "0 of 1 line"),
     ],
 )

@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,6 +22,8 @@ from fairlead_kafka.lab.lines import log_lines, values_of_size
 from fairlead_kafka.lab.peers import sending
 from fairlead_kafka.lab.peers.program import value_of
 from fairlead_kafka.lab.peers.sending import SETTLE, Sending
+from fairlead_kafka.lab.peers.tls import settings_of
+from fairlead_kafka.lab.targets import Place
 from fairlead_kafka.lab.throughput import Cell
 from fairlead_kafka.lab.whole_process import Whole
 
@@ -31,7 +34,19 @@ MARKS = {
 
 
 def _cell(folder: Path | str = "", keyed: bool = False) -> Cell:
-    return Cell("fairlead", "127.0.0.1:1", 100, "keyed" if keyed else "unkeyed", "none", 1000, 0.0, 0.0, str(folder))
+    return Cell(
+        "fairlead",
+        "plaintext",
+        "127.0.0.1:1",
+        Place("127.0.0.1:1"),
+        100,
+        "keyed" if keyed else "unkeyed",
+        "none",
+        1000,
+        0.0,
+        0.0,
+        str(folder),
+    )
 
 
 def test_figures_are_per_second_and_per_million() -> None:
@@ -112,6 +127,21 @@ def test_a_system_that_does_not_end_is_stopped_and_skipped() -> None:
     assert run_client([sys.executable, "-c", script], 0.5)["skipped"].startswith("not finished within 0.5 s")
 
 
+def test_over_tls_each_client_is_told_whom_to_trust_in_its_own_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    secured = replace(_cell(), security="ssl", place=Place("localhost:2", "/ca.pem"))
+    assert throughput.run_system("raw", secured, "topic") == {"skipped": "it has no TLS: what encrypts is what is measured"}
+    words = {
+        "fairlead.send": "ssl.truststore.location",
+        "confluent-kafka.async": "ssl.ca.location",
+        "java": "ssl.truststore.location",
+        "kafka-python": "ssl_cafile",
+        "aiokafka": "cafile",
+    }
+    for system, word in words.items():
+        assert settings_of(system, "/ca.pem")[word] == "/ca.pem"
+        assert settings_of(system, None) == {}
+
+
 def test_of_a_dump_the_main_threads_innermost_frame_is_told() -> None:
     other = 'Thread 0x1 (most recent call first):\n  File "/a/b/c.py", line 7 in poll\n'
     main = 'Current thread 0x2 (most recent call first):\n  File "/x/kafka/future.py", line 12 in get\n  File "/x/y.py", line 1 in main\n'
@@ -121,16 +151,16 @@ def test_of_a_dump_the_main_threads_innermost_frame_is_told() -> None:
 
 def test_a_target_that_cannot_be_had_gives_a_skipped_row_for_each_system(monkeypatch: pytest.MonkeyPatch) -> None:
     @contextmanager
-    def unavailable(name: str, brokers: int = 1) -> Iterator[str]:
+    def unavailable(name: str, security: str) -> Iterator[None]:
         raise Unavailable(f"no {name} here")
-        yield ""
+        yield None
 
-    monkeypatch.setattr(throughput, "target", unavailable)
+    monkeypatch.setattr(throughput, "secured_target", unavailable)
     said: list[str] = []
     rows = throughput.run(said.append, targets=["apache-kafka"], peers=["raw", "java"])
     assert rows == [
-        {"system": "raw", "target": "apache-kafka", "skipped": "no apache-kafka here"},
-        {"system": "java", "target": "apache-kafka", "skipped": "no apache-kafka here"},
+        {"system": "raw", "target": "apache-kafka", "security": "plaintext", "skipped": "no apache-kafka here"},
+        {"system": "java", "target": "apache-kafka", "security": "plaintext", "skipped": "no apache-kafka here"},
     ]
     assert said == ["starting apache-kafka"]
 
@@ -154,14 +184,14 @@ def test_a_row_is_the_median_round_of_its_system(monkeypatch: pytest.MonkeyPatch
         def delete_topics(self, topics: object) -> None: ...
 
     @contextmanager
-    def here(name: str, brokers: int = 1) -> Iterator[str]:
-        yield "127.0.0.1:1"
+    def here(name: str, security: str) -> Iterator[tuple[str, Place]]:
+        yield "127.0.0.1:1", Place("127.0.0.1:1")
 
     monkeypatch.setattr(throughput, "run_system", measured)
     monkeypatch.setattr(throughput, "Admin", NoAdmin)
-    monkeypatch.setattr(throughput, "target", here)
+    monkeypatch.setattr(throughput, "secured_target", here)
     rows = throughput.run(lambda _: None, targets=["fairlead"], peers=["raw", "java"], records=100_000, rounds=3)
-    what = {"target": "fairlead", "record_size": 100, "key": "unkeyed", "compression": "none"}
+    what = {"target": "fairlead", "security": "plaintext", "record_size": 100, "key": "unkeyed", "compression": "none"}
     assert rows == [{"system": "raw", **what, "records_per_s": 20}, {"system": "java", **what, "cold_records_per_s": 2}]
     assert [system for system, _ in asked] == ["raw", "java"] * 3, "interleaved"
     assert len(set(asked)) == 6, "a topic for each"
@@ -188,7 +218,7 @@ def test_the_plot_has_a_panel_for_each_target_key_and_compression(tmp_path: Path
     ]  # fmt: skip
     throughput.plot(rows, tmp_path / "plot.svg")
     said = (tmp_path / "plot.svg").read_text()
-    assert said.count("fairlead, keyed") == said.count("fairlead, unkeyed") == 1
+    assert said.count("fairlead, plaintext, keyed") == said.count("fairlead, plaintext, unkeyed") == 1
     assert said.count(">100 B<") == 2
 
 

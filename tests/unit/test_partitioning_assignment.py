@@ -172,12 +172,13 @@ def test_an_unsigned_answer_beyond_all_bounds_is_not_taken_for_minus_one() -> No
         assign_partitions(columns_of(None, 1), None, 3, custom=lambda *_: np.array([2**64 - 1], dtype=np.uint64))
 
 
-def test_what_a_custom_partitioner_raises_passes_through() -> None:
+def test_what_a_custom_partitioner_raises_is_the_cause_and_says_where() -> None:
     def failing(*_: Any) -> Any:
         raise LookupError("no such tenant")
 
-    with pytest.raises(LookupError, match="no such tenant"):
-        assign_partitions(columns_of(None, 2), None, 3, custom=failing)
+    with pytest.raises(InvalidRecord, match=r"failed for 2 records of topic 't': LookupError\('no such tenant'\) at .*:\d+") as failed:
+        assign_partitions(columns_of(None, 2), None, 3, topic="t", custom=failing)
+    assert isinstance(failed.value.__cause__, LookupError)
 
 
 def test_unkeyed_records_among_keyed_ones_are_placed_by_the_policy_with_their_sizes() -> None:

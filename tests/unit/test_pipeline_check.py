@@ -287,6 +287,14 @@ def test_brokers_that_do_not_answer_are_told_where_they_are_named(check: Check) 
     assert "fairlead up" in finding.fix
 
 
+@pytest.mark.parametrize(("protocol", "asked"), [("SASL_SSL", False), ("plaintext", True)])
+def test_brokers_that_want_tls_or_a_log_in_are_not_asked(check: Check, protocol: str, asked: bool) -> None:
+    definitions = ORDERS.replace("**KAFKA", f'**KAFKA, **{{"kafka.security.protocol": "{protocol}"}}')
+    assert definitions != ORDERS
+    findings = check(definitions, cluster=ConnectionFailed("broker:9092: Connection refused"))
+    assert bool(findings) is asked
+
+
 def test_a_sinks_missing_topic_and_a_start_at_latest_are_warnings(check: Check) -> None:
     definitions = SINK.replace("COLUMNS", '"value"').replace(', startingOffsets="earliest"', "")
     findings = check(definitions, cluster=ClusterView({"orders": 3}))

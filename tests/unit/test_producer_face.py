@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from fairlead_kafka.base.errors import BufferExhausted, ConfigError, TimedOut, UsageError
+from fairlead_kafka.base.errors import BufferExhausted, ConfigError, InvalidRecord, TimedOut, UsageError
 from fairlead_kafka.client.memory import MemoryPool
 from fairlead_kafka.producer import Flush
 from tests.support.metrics import memory_is_free, metric
@@ -266,8 +266,14 @@ def test_a_custom_partitioner_decides_and_its_faults_fail_only_its_records(rig: 
     assert producer.send("t", b"v", key=b"k").result().partition == 3
     bad = producer.send("t", b"bad")
     producer.flush()
-    with pytest.raises(Exception, match=r"partitioner failed"):
+    with pytest.raises(
+        InvalidRecord, match=r"partitioner failed for 1 record of topic 't': RuntimeError\('no'\) at .*producer_face"
+    ) as failed:
         bad.result()
+    cause = failed.value.__cause__
+    assert isinstance(cause, RuntimeError)
+    assert cause.__traceback__ is None, "it would keep what its frames hold, and handles keep it"
+    assert 'raise RuntimeError("no")' in cause.__notes__[0], "file and line are shown as text"
     assert producer.send("t", b"v").result().partition == 3
 
 

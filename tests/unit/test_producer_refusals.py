@@ -87,7 +87,7 @@ def test_a_record_that_is_too_large_for_the_broker_says_what_to_raise(rig: Rig) 
     rig.cluster.max_message_bytes = 500
     producer = rig.producer()
     ack = producer.send("t", b"x" * 700, partition=1)
-    with pytest.raises(RecordTooLarge, match=r"1 records for t-1: a batch of 7\d\d bytes.*raise max.message.bytes of topic 't'"):
+    with pytest.raises(RecordTooLarge, match=r"1 record for t-1: a batch of 7\d\d bytes.*raise max.message.bytes of topic 't'"):
         ack.result()
     assert producer.send("t", b"small", partition=1).result().offset == 0
     assert memory_is_free(producer)

@@ -13,6 +13,7 @@ import pytest
 from fairlead_kafka.base.errors import BufferExhausted, InvalidRecord, RecordTooLarge
 from fairlead_kafka.client.pieces import cuts_of
 from fairlead_kafka.client.tables import groups_of, parts_of
+from fairlead_kafka.records import columns_from_arrow
 from tests.support.metrics import memory_is_free, metric
 from tests.support.producer_rig import Rig
 
@@ -106,11 +107,34 @@ class LazyFrame:
         (LazyFrame(), r"not LazyFrame; call \.collect\(\) on it first"),
         ([{"value": b"v"}], "not list; pa.Table.from_pylist makes one"),
         ({"value": [b"v"]}, "not dict; pa.table makes one"),
+        (pandas.Series([b"a"], name="value"), r'not Series; call \.to_frame\("value"\) on it first'),
+        (
+            pandas.DataFrame({"value": [b"a", 1]}),
+            r"column 'value' has values of several types, .* \(Expected bytes, got a 'int' object\): make all",
+        ),
     ],
 )
 def test_what_is_nearly_a_table_is_refused_with_what_to_do(rig: Rig, table: Any, hint: str) -> None:
     with pytest.raises(InvalidRecord, match=hint):
         rig.producer().send_table("t", table)
+
+
+@pytest.mark.parametrize("kind", [pa.string_view(), pa.binary_view(), pa.string(), pa.large_binary(), pa.binary(1)])
+@pytest.mark.parametrize("start", [0, 1])
+def test_dictionaries_of_all_forms_are_decoded(kind: pa.DataType, start: int) -> None:
+    items = [b"a", None, b"b", b"a"]
+    values = pa.array([b"a", b"b"], pa.binary()).cast(pa.string() if kind == pa.string() else pa.binary()).cast(kind)
+    categories = pa.DictionaryArray.from_arrays(pa.array([0, None, 1, 0], pa.uint32()), values)  # as of Polars' Categorical
+    table = pa.table({"value": categories, "key": categories}).slice(start)
+    ((columns, _),) = columns_from_arrow(table)
+    assert columns.values is not None
+    assert columns.keys is not None
+    assert columns.values.to_list() == columns.keys.to_list() == items[start:]
+    headers = pa.ListArray.from_arrays(
+        pa.array([0, 1, 1, 1, 1]), pa.StructArray.from_arrays([categories[:1], categories[:1]], ["key", "value"])
+    )
+    stream = pa.table({"value": categories, "headers": headers}).to_reader()
+    assert [each.num_rows for each in groups_of(Exporting(stream))] == [4]
 
 
 def test_the_index_of_a_pandas_frame_is_left_out(rig: Rig) -> None:

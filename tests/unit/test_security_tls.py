@@ -18,7 +18,7 @@ from fairlead_kafka.base.config_client import CLIENT_CONFIGS
 from fairlead_kafka.base.errors import AuthenticationFailed, ConfigError
 from fairlead_kafka.security.ciphers import openssl_names
 from fairlead_kafka.security.tls import ClientTls
-from tests.support.certificates import PASSWORD, Certificates
+from fairlead_kafka.testing.certificates import PASSWORD, Certificates
 
 
 @pytest.fixture

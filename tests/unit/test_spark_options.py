@@ -7,6 +7,7 @@ import pytest
 from fairlead_kafka.base.errors import ConfigError
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.spark.offsets import EARLIEST, LATEST
+from fairlead_kafka.spark.option_judge import WrongOptions
 from fairlead_kafka.spark.option_table import OPTIONS, REFUSED
 from fairlead_kafka.spark.options import parse_read_options, parse_write_options
 
@@ -90,3 +91,78 @@ def test_what_spark_adds_by_itself_is_not_unknown() -> None:
 
 def test_no_option_is_both_served_and_refused() -> None:
     assert not {option.name for option in OPTIONS} & set(REFUSED)
+
+
+WRONG_SETTINGS = {
+    "kafka.request.timeout.ms": ("30s", "kafka.request.timeout.ms: expected int, got '30s'"),
+    "kafka.reqest.timeout.ms": ("30", "kafka.reqest.timeout.ms: no client has such a setting; did you mean kafka.request.timeout.ms?"),
+    "kafka.security.protocol": ("TLS", "kafka.security.protocol: must be one of"),
+}
+READ = {**SERVERS, "subscribe": "t"}
+
+
+@pytest.mark.parametrize("name", WRONG_SETTINGS)
+@pytest.mark.parametrize("streaming", [False, True])
+def test_a_setting_of_the_client_that_does_not_fit_is_an_option_that_does_not(name: str, streaming: bool) -> None:
+    text, said = WRONG_SETTINGS[name]
+    with pytest.raises(ConfigError) as of_read:
+        parse_read_options({**READ, name: text}, streaming=streaming)
+    with pytest.raises(ConfigError) as of_write:
+        parse_write_options({**SERVERS, name: text}, streaming=streaming)
+    assert said in str(of_read.value)
+    assert said in str(of_write.value)
+
+
+def test_everything_that_is_wrong_is_said_at_once() -> None:
+    with pytest.raises(ConfigError) as raised:
+        parse_write_options({**SERVERS, "kafka.linger.ms": "5ms", "kafka.acks": "some", "deliveryguarantee": "twice"})
+    for said in ("kafka.linger.ms: expected long, got '5ms'", "kafka.acks: must be one of", "deliveryGuarantee: must be"):
+        assert said in str(raised.value)
+
+
+def test_a_setting_is_judged_by_the_client_that_it_is_for() -> None:
+    parse_read_options({**READ, "kafka.isolation.level": "read_committed"})
+    with pytest.raises(ConfigError, match=r"kafka\.isolation\.level: belongs to consumer, not to producer"):
+        parse_write_options({**SERVERS, "kafka.isolation.level": "read_committed"})
+    parse_read_options({**SERVERS, "view": "topics", "kafka.default.api.timeout.ms": "5000"})
+    with pytest.raises(ConfigError, match=r"kafka\.fetch\.min\.bytes: belongs to consumer, not to admin"):
+        parse_read_options({**SERVERS, "view": "topics", "kafka.fetch.min.bytes": "1"})
+
+
+def test_a_transaction_timeout_that_is_no_number_is_told_on_the_driver() -> None:
+    with pytest.raises(ConfigError, match=r"kafka\.transaction\.timeout\.ms: expected int, got '15m'"):
+        parse_write_options({**SERVERS, "deliveryguarantee": "exactly-once", "kafka.transaction.timeout.ms": "15m"}, streaming=True)
+
+
+@pytest.mark.parametrize("options", [{"kafka.linger.ms": "9", "kafka.delivery.timeout.ms": "5"}, {"kafka.retries": "0"}])
+def test_settings_of_the_producer_that_contradict_each_other_are_told_on_the_driver(options: dict[str, str]) -> None:
+    with pytest.raises(ConfigError, match=r"kafka\.\* options of the producer"):
+        parse_write_options({**SERVERS, "deliveryguarantee": "exactly-once", **options})
+
+
+def test_a_setting_of_the_client_without_its_prefix_is_named_with_it() -> None:
+    for name in ("isolation.level", "group.id", "bootstrap.servers"):
+        with pytest.raises(ConfigError, match=f"{name}: unknown option; did you mean kafka.{name}[?]"):
+            parse_read_options({**READ, name: "x"})
+    for name in ("linger.ms", "isolation.level"):
+        with pytest.raises(ConfigError, match=f"{name}: unknown option; did you mean kafka.{name}[?]"):
+            parse_write_options({**SERVERS, name: "5"})
+
+
+@pytest.mark.parametrize(
+    ("options", "only"),
+    [
+        ({"maxTriggerDelay": "1m", "minOffsetsPerTrigger": "few"}, "minOffsetsPerTrigger"),
+        ({"commitOffsets": "true", "kafka.group.id": " "}, "kafka.group.id"),
+    ],
+)
+def test_an_option_with_a_wrong_value_is_given_all_the_same(options: dict[str, str], only: str) -> None:
+    with pytest.raises(WrongOptions) as raised:
+        parse_read_options({**READ, **options}, streaming=True)
+    assert [problem.partition(":")[0] for problem in raised.value.problems] == [only]
+
+
+@pytest.mark.parametrize("name", ["topic", "commitLogTopic"])
+def test_a_topic_that_cannot_be_is_told_on_the_driver(name: str) -> None:
+    with pytest.raises(ConfigError, match=f"{name}: a topic's name is made of ASCII letters"):
+        parse_write_options({**SERVERS, "deliveryguarantee": "exactly-once", name.lower(): "or ders"})

@@ -69,10 +69,14 @@ def test_frames_are_told_once_however_often_it_passes() -> None:
     assert printed(raised.value).count("It was raised here:") == 1
 
 
-def test_a_cause_stays() -> None:
+def test_a_cause_is_told_behind_the_sentence_too() -> None:
     with pytest.raises(UsageError) as raised:
         Reader().caused()
-    assert isinstance(raised.value.__cause__, TimedOut)
+    before, _, behind = printed(raised.value).partition("UsageError: read less")
+    assert "nothing came" not in before
+    assert "direct cause" not in before
+    assert "It came of fairlead_kafka.base.errors.TimedOut: nothing came" in behind
+    assert "in caused" in behind
 
 
 def test_what_is_no_error_of_ours_and_what_is_private_is_left_alone() -> None:

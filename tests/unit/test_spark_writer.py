@@ -9,6 +9,7 @@ import pytest
 
 from fairlead_kafka.base.errors import ConfigError, InvalidRecord
 from fairlead_kafka.spark.exactly_once.settings import Guarantee
+from fairlead_kafka.spark.option_judge import WrongOptions
 from fairlead_kafka.spark.options import parse_write_options
 from fairlead_kafka.spark.writing import rows_by_topic
 
@@ -79,3 +80,19 @@ def test_an_exactly_once_write_is_named_by_its_options() -> None:
 def test_options_of_a_write_that_make_no_sense_are_told(options: dict[str, str], streaming: bool, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         parse_write_options(options, streaming=streaming)
+
+
+@pytest.mark.parametrize(
+    ("options", "only"),
+    [
+        ({"txnappid": "a", "txnversion": "2026-11-21"}, "txnVersion"),
+        ({"txnappid": " ", "txnversion": "1"}, "txnAppId"),
+        ({"deliveryguarantee": "exactly_once", "txnappid": "a", "txnversion": "1"}, "deliveryGuarantee"),
+        ({"topic": "__fairlead_commits"}, "topic"),
+        ({"topic": "a", "commitlogtopic": "a"}, "topic"),
+    ],
+)
+def test_what_is_wrong_with_one_option_is_no_complaint_about_another(options: dict[str, str], only: str) -> None:
+    with pytest.raises(WrongOptions) as raised:
+        parse_write_options({**ONCE, **options})
+    assert [problem.partition(":")[0] for problem in raised.value.problems] == [only]

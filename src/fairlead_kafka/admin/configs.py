@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from fairlead_kafka.admin.items import ConfigChange, ConfigEntry, ConfigResource, ConfigSource, ResourceType
+from fairlead_kafka.admin.items import ConfigChange, ConfigEntry, ConfigResource, ConfigSource, ResourceType, config_text
 from fairlead_kafka.admin.scripts import AdminScript, Settled, per_item
 from fairlead_kafka.core.script import Ask
 from fairlead_kafka.wire import ApiKey, Message
@@ -40,7 +40,9 @@ def alter_configs(
             Message(
                 resource_type=int(resource.type),
                 resource_name=resource.name,
-                configs=[Message(name=change.name, config_operation=int(change.operation), value=change.value) for change in wanted],
+                configs=[
+                    Message(name=change.name, config_operation=int(change.operation), value=config_text(change.value)) for change in wanted
+                ],
             )
             for resource, wanted in items.items()
         ]

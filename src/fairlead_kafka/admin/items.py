@@ -9,7 +9,11 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from fairlead_kafka.base.ids import Node, TopicPartition
+from fairlead_kafka.base.within import Int32
 from fairlead_kafka.core.metadata import PartitionMetadata
+
+ConfigValue = str | float | bool
+"""A config's value; all are sent as text."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -17,22 +21,22 @@ class NewTopic:
     """A topic to create.
 
     `partitions` or `replication_factor` -1: the broker's default. `assignments` instead of both: for each partition its brokers,
-    the preferred leader first; a list by partition, or a mapping from each partition's number.
+    the preferred leader first; a list by partition, or a mapping from each partition's number. `configs`: by Kafka's names.
     """
 
     name: str
-    partitions: int = -1
-    replication_factor: int = -1
-    assignments: Sequence[Sequence[int]] | Mapping[int, Sequence[int]] | None = None
-    configs: Mapping[str, str] = field(default_factory=dict)
+    partitions: Int32 = -1
+    replication_factor: Int32 = -1
+    assignments: Sequence[Sequence[Int32]] | Mapping[Int32, Sequence[Int32]] | None = None
+    configs: Mapping[str, ConfigValue] = field(default_factory=dict)
 
 
 @dataclass(slots=True, frozen=True)
 class NewPartitions:
     """A topic's new number of partitions, `total`; `assignments`: the brokers of each partition that is added."""
 
-    total: int
-    assignments: Sequence[Sequence[int]] | None = None
+    total: Int32
+    assignments: Sequence[Sequence[Int32]] | None = None
 
 
 @dataclass(slots=True, frozen=True)
@@ -157,10 +161,10 @@ class ConfigChange(NamedTuple):
 
     operation: ConfigOperation
     name: str
-    value: str | None = None
+    value: ConfigValue | None = None
 
     @classmethod
-    def set(cls, name: str, value: str) -> ConfigChange:
+    def set(cls, name: str, value: ConfigValue) -> ConfigChange:
         """Set a value."""
         return cls(ConfigOperation.SET, name, value)
 
@@ -170,11 +174,16 @@ class ConfigChange(NamedTuple):
         return cls(ConfigOperation.DELETE, name)
 
     @classmethod
-    def append(cls, name: str, value: str) -> ConfigChange:
+    def append(cls, name: str, value: ConfigValue) -> ConfigChange:
         """Add to a list."""
         return cls(ConfigOperation.APPEND, name, value)
 
     @classmethod
-    def subtract(cls, name: str, value: str) -> ConfigChange:
+    def subtract(cls, name: str, value: ConfigValue) -> ConfigChange:
         """Take from a list."""
         return cls(ConfigOperation.SUBTRACT, name, value)
+
+
+def config_text(value: ConfigValue | None) -> str | None:
+    """A config's value as Kafka takes it."""
+    return None if value is None else str(value).lower() if isinstance(value, bool) else str(value)

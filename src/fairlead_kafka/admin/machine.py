@@ -92,7 +92,7 @@ class AdminMachine:
 
     def _submitted(self, operation: Perform | AwaitConnection | Shut, now_ns: int) -> None:
         if self._closed:
-            self._resolve(operation, error=UsageError("the admin client is closed; make a new one"))
+            self._resolve(operation, error=UsageError("this admin client is closed; make a new one"))
         elif isinstance(operation, Shut):
             self._closed = True
             self._scripts.close(UsageError("the admin client was closed"))
@@ -111,10 +111,15 @@ class AdminMachine:
                     self._network.metadata.forget(topic)
             self._resolve(operation, value, error)
 
+        try:
+            script = operation.make(self._network.metadata)
+        except Exception as error:  # an argument of no use is its caller's affair, as within the script
+            self._resolve(operation, error=error)
+            return
         self._wanted.update(operation.topics)
         for topic in operation.topics:
             self._network.metadata.want(topic, now_ns)
-        self._scripts.start(operation.what, operation.make(self._network.metadata), operation.deadline_ns, done)
+        self._scripts.start(operation.what, script, operation.deadline_ns, done)
 
     def _resolve(self, operation: Perform | AwaitConnection | Shut, value: Any = None, error: Exception | None = None) -> None:
         self._effects.append(Resolve(operation.completion, value, error))

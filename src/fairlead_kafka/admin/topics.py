@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from fairlead_kafka.admin.items import ClusterDescription, NewPartitions, NewTopic, TopicDescription, TopicListing
+from fairlead_kafka.admin.items import ClusterDescription, NewPartitions, NewTopic, TopicDescription, TopicListing, config_text
 from fairlead_kafka.admin.scripts import AdminScript, Settled, per_item, retriable
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError, ItemsFailed
@@ -154,7 +154,7 @@ def _creatable(topic: NewTopic) -> Message:
         num_partitions=-1 if assignments else topic.partitions,
         replication_factor=-1 if assignments else topic.replication_factor,
         assignments=assignments,
-        configs=[Message(name=key, value=value) for key, value in topic.configs.items()],
+        configs=[Message(name=key, value=config_text(value)) for key, value in topic.configs.items()],
     )
 
 

@@ -1,21 +1,24 @@
 """Types checked at the door: a public method that is given something else says what it takes, and how to write it.
 
-A class that is `checked` compares what its public methods are given with their annotations before they begin; what an annotation does not
-say (a callable's parameters, items of an iterator) is not looked at.
+A class that is `checked` compares what its public methods are given with their annotations before they begin, down to the fields of
+named tuples and dataclasses and to the bounds of numbers (`base.within`). What comes after the door may trust it: a machine that met a
+text where a number belongs would end, and its client with it. What an annotation does not say (a callable's parameters, items of an
+iterator) is not looked at.
 """
 
 from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial, wraps
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, partial, wraps
 from itertools import chain
 from numbers import Integral, Real
 from types import FunctionType, NoneType, UnionType
-from typing import Any, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from fairlead_kafka.base.errors import UsageError
+from fairlead_kafka.base.limits import STRING_MAX_BYTES
 
 C = TypeVar("C", bound=type)
 Accepts = Callable[[Any], bool]
@@ -31,6 +34,7 @@ WORDS: dict[Any, str] = {
     Any: "anything",
     re.Pattern: "a compiled pattern",
 }
+PLURALS = {str: "texts", int: "whole numbers", float: "numbers"}
 NAME = "orders"
 """In examples; whoever gave a name sees it instead."""
 CO_COROUTINE, CO_ASYNC_GENERATOR = 0x80, 0x200
@@ -40,7 +44,9 @@ EXAMPLES: dict[str, str] = {
     "NewPartitions": "NewPartitions(6)",
     "TopicPartition": 'TopicPartition("orders", 0)',
     "ConfigResource": 'ConfigResource.topic("orders")',
-    "ConfigChange": 'ConfigChange("retention.ms", "60000")',
+    "ConfigChange": 'ConfigChange.set("retention.ms", "60000")',
+    "ResourceType": "ResourceType.TOPIC",
+    "ConfigOperation": "ConfigOperation.SET",
     "OffsetAndMetadata": "OffsetAndMetadata(42)",
     "Pattern": 're.compile("orders.*")',
     "RebalanceListener": "an object of a subclass of RebalanceListener",
@@ -58,6 +64,12 @@ def checked(*unchecked: str) -> Callable[[C], C]:
         return cls
 
     return decorate
+
+
+def check(called: str, name: str, value: Any, kind: Any) -> None:
+    """What a checked class does for its methods, for others: UsageError if an argument is not of the kind it should be."""
+    if not _accepts(kind)(value):
+        raise _wrong(called, name, value, kind)
 
 
 def _checking(method: FunctionType, called: str) -> Callable[..., Any]:
@@ -107,44 +119,108 @@ def _checking(method: FunctionType, called: str) -> Callable[..., Any]:
 
 def _resolved(method: FunctionType, parameter: str) -> Any:
     """The type that a parameter is annotated with; Any if its name is not to be had at run time."""
-    annotation = method.__annotations__.get(parameter, Any)
-    if not isinstance(annotation, str):
-        return annotation
+    return _evaluated(method.__annotations__.get(parameter, Any), method.__module__)
+
+
+def _evaluated(annotation: Any, module: str) -> Any:
+    text = getattr(annotation, "__forward_arg__", annotation)  # as named tuples keep what is written as text
+    if not isinstance(text, str):
+        return text
     try:
-        return eval(annotation, vars(sys.modules[method.__module__]))
+        return eval(text, vars(sys.modules[module]))
     except (NameError, AttributeError, TypeError):
         return Any
 
 
+@cache
 def _accepts(kind: Any) -> Accepts:
     """A function that says whether a value is of a kind, as far as that can be seen without changing it."""
     origin, inner = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return partial(_accepts_within, _accepts(inner[0]), *inner[1][:2])
     if origin in (Union, UnionType):
         any_of = [_accepts(each) for each in inner]
+        if any(getattr(each, "__name__", "") == "PathLike" for each in inner):
+            any_of.append(lambda value: isinstance(value, str))  # the operating system's to judge, not Kafka's
+        if len(any_of) == 2:
+            first, second = any_of
+            return lambda value: first(value) or second(value)  # most often, and in half of the time
         return lambda value: any(accepts(value) for accepts in any_of)
-    if isinstance(origin, type) and issubclass(origin, Mapping):
+    if _is_mapping(origin):
         keys, values = (_accepts(each) for each in inner)
         return lambda value: isinstance(value, Mapping) and all(keys(key) and values(each) for key, each in value.items())
-    if isinstance(origin, type) and issubclass(origin, Iterable) and origin is not tuple:
+    if _is_iterable(origin):
         return partial(_accepts_many, _accepts(inner[0]))
     if origin is Callable:
         return callable
+    if origin is Literal:
+        return inner.__contains__
     if isinstance(origin, type):
         kind = origin
-    if kind is Any:
+    if kind is Any or not (kind is None or isinstance(kind, type)):
         return lambda value: True
+    return _accepts_instance(kind)
+
+
+def _accepts_instance(kind: type | None) -> Accepts:
     if kind is None or kind is NoneType:
         return lambda value: value is None
+    if kind is str:
+        return lambda value: isinstance(value, str) and not _uncarried(value)
     if kind is int:
-        return lambda value: isinstance(value, Integral) and not isinstance(value, bool)
+        return lambda value: type(value) is int or (isinstance(value, Integral) and not isinstance(value, bool))
     if kind is float:
-        return lambda value: isinstance(value, Real) and not isinstance(value, bool)
-    if isinstance(kind, type) and issubclass(kind, tuple):
-        return lambda value: isinstance(value, tuple)  # a plain tuple of the same fields will do
-    if not isinstance(kind, type):
-        return lambda value: True
+        return lambda value: type(value) is float or (isinstance(value, Real) and not isinstance(value, bool))
+    if hasattr(kind, "_fields") or hasattr(kind, "__dataclass_fields__"):
+        return lambda value: _has_fields(value, kind) and all(_accepts(each)(field) for _, field, each in _fields(value, kind))
     wanted = _interface(kind)
     return lambda value: isinstance(value, kind) or (bool(wanted) and all(hasattr(value, name) for name in wanted))
+
+
+def _uncarried(text: str) -> str:
+    """Why Kafka cannot carry a text; empty if it can. Machines write names into records and requests, which have to take them."""
+    if text.isascii() and len(text) <= STRING_MAX_BYTES:
+        return ""
+    try:
+        size_bytes = len(text.encode())
+    except UnicodeEncodeError as error:
+        return f"not valid text ({error.reason})"
+    return "" if size_bytes <= STRING_MAX_BYTES else f"{size_bytes} bytes of UTF-8; Kafka carries at most {STRING_MAX_BYTES}"
+
+
+def _accepts_within(accepts: Accepts, least: float, most: float, value: Any) -> bool:
+    return accepts(value) and least <= value <= most
+
+
+def _is_mapping(origin: Any) -> bool:
+    return isinstance(origin, type) and issubclass(origin, Mapping)
+
+
+def _is_iterable(origin: Any) -> bool:
+    return isinstance(origin, type) and issubclass(origin, Iterable) and origin is not tuple
+
+
+@cache
+def _kinds_of_fields(kind: type) -> dict[str, Any]:
+    """The fields of a named tuple or a dataclass, with their types."""
+    names: Iterable[str] = getattr(kind, "_fields", None) or kind.__dataclass_fields__  # type: ignore[attr-defined]
+    return {name: _evaluated(kind.__annotations__.get(name, Any), kind.__module__) for name in names}
+
+
+def _has_fields(value: Any, kind: type) -> bool:
+    """True for one of the kind; for a named tuple also a plain tuple with its fields in their order, without those that have defaults."""
+    if not issubclass(kind, tuple):
+        return isinstance(value, kind)
+    most = len(kind._fields)  # type: ignore[attr-defined]
+    return isinstance(value, tuple) and most - len(kind._field_defaults) <= len(value) <= most  # type: ignore[attr-defined]
+
+
+def _fields(value: Any, kind: type) -> Iterator[tuple[str, Any, Any]]:
+    """Name, value and type of each field of a value that has them."""
+    kinds = _kinds_of_fields(kind)
+    if isinstance(value, tuple):
+        return zip(kinds, value, kinds.values(), strict=False)
+    return ((name, getattr(value, name), each) for name, each in kinds.items())
 
 
 def _interface(kind: type) -> list[str]:
@@ -162,27 +238,67 @@ def _accepts_many(accepts: Accepts, value: Any) -> bool:
 
 
 def _wrong(called: str, name: str, value: Any, kind: Any) -> UsageError:
-    shown = repr(value) if name != "config" or isinstance(value, str) else type(value).__name__  # it may hold a password
-    shown = shown if len(shown) <= SHOWN_MAX_LENGTH else f"{shown[: SHOWN_MAX_LENGTH - 3]}..."
+    where, part, wanted = _wrong_part(name, value, kind)
+    if isinstance(part, str) and (why := _uncarried(part)):
+        return UsageError(f"{called}: {where} is {why}")
+    shown = _shown(part) if name != "config" or isinstance(part, str) else type(part).__name__  # it may hold a password
     hint = _config_example(called, value) if name == "config" else _example(kind).replace(NAME, _name_in(value))
-    return UsageError(f"{called}: {name} must be {_named(kind)}, not {shown}{f'; write {hint}' if hint else ''}")
+    return UsageError(f"{called}: {where} must be {_named(wanted)}, not {shown}{f'; write {hint}' if hint else ''}")
+
+
+def _shown(value: Any) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= SHOWN_MAX_LENGTH else f"{shown[: SHOWN_MAX_LENGTH - 3]}..."
+
+
+def _wrong_part(where: str, value: Any, kind: Any) -> tuple[str, Any, Any]:
+    """The innermost part of a value that is not what it should be: where it is, what stands there, and its type."""
+    for part in _parts(where, value, kind):
+        if not _accepts(part[2])(part[1]):
+            return _wrong_part(*part)
+    return where, value, kind
+
+
+def _parts(where: str, value: Any, kind: Any) -> Iterator[tuple[str, Any, Any]]:
+    """The parts of a value that is of a kind as far as its outside goes; none if it is not."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        yield where, value, inner[0]  # of a text, say that a number is wanted, and nothing of its bounds
+    elif origin in (Union, UnionType):
+        for each in inner:
+            if get_origin(each) is not Annotated:
+                yield from _parts(where, value, each)
+    elif _is_mapping(origin) and isinstance(value, Mapping):
+        for key, each in value.items():
+            yield f"{where}: key {_shown(key)}", key, inner[0]
+            yield f"{where}[{_shown(key)}]", each, inner[1]
+    elif _is_iterable(origin) and isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
+        yield from ((f"{where}[{number}]", each, inner[0]) for number, each in enumerate(value))
+    elif (hasattr(kind, "_fields") or hasattr(kind, "__dataclass_fields__")) and _has_fields(value, kind):
+        yield from ((f"{where}.{name}", field, each) for name, field, each in _fields(value, kind))
 
 
 def _name_in(value: Any) -> str:
     """The name that was given, if one was: the right call is shown with it."""
-    given = value[0] if isinstance(value, (list, tuple)) and value else value
+    given = next(iter(value), None) if isinstance(value, (list, tuple, Mapping)) else value
+    given = given[0] if isinstance(given, tuple) and given else getattr(given, "name", given)  # a TopicPartition's, or a NewTopic's
     return given if isinstance(given, str) and given.isprintable() and '"' not in given and given else NAME
 
 
 def _named(kind: Any) -> str:
     """A kind in words: "a list of NewTopic", "a number or None"."""
     origin, inner = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return f"{_named(inner[0])} {inner[1]}"
     if origin in (Union, UnionType):
         return " or ".join(_named(each) for each in inner)
-    if isinstance(origin, type) and issubclass(origin, Mapping):
+    if origin is Literal:
+        return " or ".join(map(repr, inner))
+    if _is_mapping(origin):
         return "a mapping" if inner[1] is Any else f"a mapping from {_named(inner[0])} to {_named(inner[1])}"
-    if isinstance(origin, type) and issubclass(origin, Iterable) and origin is not tuple:
-        return "a list of texts" if inner[0] is str else f"a list of {_named(inner[0])}"
+    if _is_iterable(origin):
+        plain = get_args(inner[0])[0] if get_origin(inner[0]) is Annotated else inner[0]
+        return f"a list of {PLURALS.get(plain) or _named(inner[0])}"
     return WORDS.get(origin or kind) or getattr(kind, "__name__", None) or str(kind)
 
 
@@ -191,10 +307,10 @@ def _example(kind: Any) -> str:
     origin, inner = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
         return " or ".join(filter(None, map(_example, inner)))
-    if isinstance(origin, type) and issubclass(origin, Mapping):
+    if _is_mapping(origin):
         key, value = f'"{NAME}"' if inner[0] is str else _example(inner[0]), _example(inner[1])
         return f"{{{key}: {value or '...'}}}" if value or (key and inner[0] is not str) else ""
-    if isinstance(origin, type) and issubclass(origin, Iterable) and origin is not tuple:
+    if _is_iterable(origin):
         item = _example(inner[0])
         return f"[{item}]" if item else f'["{NAME}"]' if inner[0] is str else ""
     return EXAMPLES.get(getattr(kind, "__name__", ""), "")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from fairlead_kafka.base.within import PartitionNumber
+
 NO_PARTITION = -1
 """A record without an explicit partition; Kafka's `RecordMetadata.UNKNOWN_PARTITION`."""
 NO_PRODUCER_ID = -1
@@ -19,7 +21,7 @@ class TopicPartition(NamedTuple):
     """One partition of one topic."""
 
     topic: str
-    partition: int
+    partition: PartitionNumber
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"

@@ -7,13 +7,18 @@ from typing import Annotated
 
 import typer
 
+from fairlead_kafka.cli.demo.line_formats import JSON_FIELDS, InputOfNoUse
 from fairlead_kafka.cli.main import WRONG_COMMAND_LINE_EXIT_CODE
+from fairlead_kafka.cli.pipeline_extra import need_spark
 from fairlead_kafka.cli.terminal import JsonFile, errors, output, progress, write_json
 
 
 def demo(
     input_path: Annotated[
-        Path | None, typer.Option("--input", help="An access log: common, combined or JSON lines; may be compressed.")
+        Path | None,
+        typer.Option(
+            "--input", help=f"An access log: common, combined or JSON lines; may be compressed. Fields of a JSON line: {JSON_FIELDS}."
+        ),
     ] = None,
     rows: Annotated[int, typer.Option(min=1, help="Lines to generate when there is no --input.")] = 100_000,
     json_file: JsonFile = None,
@@ -22,14 +27,14 @@ def demo(
 
     Every record accounted for.
     """
-    from fairlead_kafka.cli.demo.line_formats import NotAnAccessLog
+    need_spark()
     from fairlead_kafka.cli.demo.report import print_report
     from fairlead_kafka.cli.demo.run import run_demo
 
     with progress("reading the input") as status:
         try:
             result = run_demo(input_path, rows, status)
-        except NotAnAccessLog as error:
+        except InputOfNoUse as error:
             errors.print(str(error), markup=False, soft_wrap=True)
             raise typer.Exit(WRONG_COMMAND_LINE_EXIT_CODE) from None
     if json_file != "-":

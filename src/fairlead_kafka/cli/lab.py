@@ -72,12 +72,13 @@ def throughput(
     record_size: Annotated[list[int] | None, typer.Option(min=1, help="Bytes of a value; may be repeated.")] = None,
     key: Annotated[str | None, typer.Option(help="unkeyed, keyed, or both separated by a comma.")] = None,
     compression: Annotated[str | None, typer.Option(help="Separated by commas: none, gzip, snappy, lz4, zstd.")] = None,
+    security: Annotated[str, typer.Option(help="plaintext, ssl (of Apache Kafka), or both separated by a comma.")] = "plaintext",
     rounds: Annotated[int | None, typer.Option(min=1, help="Rounds of which the median counts.")] = None,
     json_file: JsonFile = None,
     plot_file: PlotFile = None,
 ) -> None:
     """Records produced per second, beside the peers."""
-    from fairlead_kafka.lab.targets import TARGETS
+    from fairlead_kafka.lab.targets import SECURITIES, TARGETS
     from fairlead_kafka.lab.throughput import COMPRESSIONS, KEYS, SYSTEMS
 
     run_experiment(
@@ -92,6 +93,7 @@ def throughput(
         keys=chosen_all("--key", key, KEYS) if key else [],
         compressions=chosen_all("--compression", compression, COMPRESSIONS) if compression else [],
         rounds=rounds,
+        securities=chosen_all("--security", security, SECURITIES),
     )
 
 

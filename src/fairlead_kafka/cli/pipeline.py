@@ -9,11 +9,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from fairlead_kafka.base.errors import ConfigError
+from fairlead_kafka.cli.pipeline_extra import need_spark
 from fairlead_kafka.cli.pipeline_report import print_findings, print_flows, summed
 from fairlead_kafka.cli.terminal import DEFAULT_BOOTSTRAP_SERVERS, JsonFile, counted, errors, output, progress, settings, write_json
 
@@ -54,6 +55,7 @@ def init(
 
     An access log, parsed, judged and summed up by host and hour.
     """
+    need_spark()
     from fairlead_kafka.spark.pipelines.template import write_project
 
     for file in write_project(folder, folder.absolute().name, bootstrap_servers):
@@ -75,6 +77,7 @@ def check(
 
     With file, line and what to do. Exit code 1 if there is an error.
     """
+    need_spark()
     started_s = time.perf_counter()
     project, definitions, findings = _checked(path, _overrides(bootstrap_servers, configuration), ask=cluster)
     seconds = time.perf_counter() - started_s
@@ -105,6 +108,7 @@ def run(
 
     Every flow reads what is there now, from where it stopped last time. Exit code 1 if one fails.
     """
+    need_spark()
     from fairlead_kafka.spark.pipelines.running import Refresh
 
     if full_refresh_all and (full_refresh or refresh):
@@ -135,6 +139,7 @@ def watch(
 
     Shows what each flow has done so far.
     """
+    need_spark()
     overrides = _overrides(bootstrap_servers, configuration)
     project, definitions = _runnable(path, overrides, unchecked)
     so_far: RunResult | None = None
@@ -171,19 +176,29 @@ def _brief(flow: Any) -> str:
     return f"{flow.flow} {flow.rows_in:,} in{kept}{lag}{lost}"
 
 
-def _overrides(bootstrap_servers: str | None, configuration: list[str] | None) -> dict[str, str]:
+class Overrides(NamedTuple):
+    """What the command line puts over a specification's configuration: values by key, and what was typed for each."""
+
+    values: dict[str, str]
+    typed: dict[str, str]
+
+
+def _overrides(bootstrap_servers: str | None, configuration: list[str] | None) -> Overrides:
     from fairlead_kafka.spark.pipelines.project import SERVERS_KEY
 
-    given = settings(configuration, "--conf")
-    return given if bootstrap_servers is None else {SERVERS_KEY: bootstrap_servers, **given}
+    values = settings(configuration, "--conf")
+    typed = {key: f"--conf {key}={value}" for key, value in values.items()}
+    if bootstrap_servers is None:
+        return Overrides(values, typed)
+    return Overrides({SERVERS_KEY: bootstrap_servers, **values}, {SERVERS_KEY: f"-b {bootstrap_servers}", **typed})
 
 
-def _checked(path: Path, overrides: dict[str, str], ask: bool) -> tuple[Project, Definitions, list[Finding]]:
+def _checked(path: Path, overrides: Overrides, ask: bool) -> tuple[Project, Definitions, list[Finding]]:
     from fairlead_kafka.spark.pipelines.check import check_project
     from fairlead_kafka.spark.pipelines.cluster import look_at
     from fairlead_kafka.spark.pipelines.project import find_spec
 
-    return check_project(find_spec(path), look_at if ask else None, overrides)
+    return check_project(find_spec(path), look_at if ask else None, overrides.values, overrides.typed)
 
 
 def _refuse_errors(findings: list[Finding]) -> None:
@@ -193,7 +208,7 @@ def _refuse_errors(findings: list[Finding]) -> None:
         raise typer.Exit(1)
 
 
-def _runnable(path: Path, overrides: dict[str, str], unchecked: bool) -> tuple[Project, Definitions]:
+def _runnable(path: Path, overrides: Overrides, unchecked: bool) -> tuple[Project, Definitions]:
     """The project, if it has no errors; what is wrong is printed in any case."""
     project, definitions, findings = _checked(path, overrides, ask=True)
     print_findings(findings, to=errors)
@@ -213,12 +228,12 @@ def _told(definitions: Definitions, findings: list[Finding]) -> str:
     return f"no errors in {flows} {'flow' if flows == 1 else 'flows'} into {outputs} {targets}"
 
 
-def _where(master: str | None, remote: str | None, overrides: dict[str, str]) -> Where:
+def _where(master: str | None, remote: str | None, overrides: Overrides) -> Where:
     from fairlead_kafka.spark.pipelines.running import Where
 
     if master and remote:
         raise ConfigError("--master and --remote are two ways to say where Spark runs; give one")
-    return Where(master, remote, overrides)
+    return Where(master, remote, overrides.values)
 
 
 @contextmanager

@@ -21,9 +21,7 @@ _COLORS = {"error": "red", "warning": "yellow"}
 def print_findings(findings: list[Finding], to: Console = output) -> None:
     """Each finding as two lines: where and what, as compilers write it, and what to do."""
     for one in findings:
-        to.print(
-            f"{escape(one.file)}:{one.line}: [{_COLORS[one.severity]}]{one.severity}[/] {one.rule}: {escape(one.what)}", soft_wrap=True
-        )
+        to.print(f"{escape(one.place)}: [{_COLORS[one.severity]}]{one.severity}[/] {one.rule}: {escape(one.what)}", soft_wrap=True)
         to.print(f"    {escape(one.fix)}", soft_wrap=True)
 
 

@@ -31,7 +31,8 @@ from fairlead_kafka.base.config_client import CLIENT_CONFIGS
 from fairlead_kafka.base.errors import UsageError
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.units import s_to_ns
-from fairlead_kafka.client.hosting import LONGEST_S, Steps, Wait, connect, connect_first, open_host
+from fairlead_kafka.client.hosting import LONGEST_S, Steps, Wait, abandon, closed, connect, connect_first, open_host
+from fairlead_kafka.client.offsets import as_offsets
 from fairlead_kafka.core.group_offsets import OffsetAndMetadata
 from fairlead_kafka.core.metadata import Metadata
 from fairlead_kafka.core.partition_offsets import OffsetAndTimestamp
@@ -39,7 +40,6 @@ from fairlead_kafka.core.prepared import PreparedTransaction
 from fairlead_kafka.runtime import Completion
 
 _CLOSE_S = 5.0
-_CLOSED = "the admin client is closed; make a new one"
 
 
 class AdminCalls:
@@ -87,38 +87,41 @@ class AdminCalls:
         self, resources: Iterable[ConfigResource], timeout_s: float | None
     ) -> Steps[dict[ConfigResource, dict[str, ConfigEntry]]]:
         """Describe configs."""
-        wanted = list(resources)
+        wanted = [ConfigResource(*each) for each in resources]
         return self._perform("describing configs of", wanted, lambda _: admin.describe_configs(wanted), timeout_s)
 
     def alter_configs(
         self, changes: Mapping[ConfigResource, Sequence[ConfigChange]], validate_only: bool, timeout_s: float | None
     ) -> Steps[dict[ConfigResource, None]]:
         """Alter configs."""
-        script = admin.alter_configs(changes, validate_only=validate_only)
-        return self._perform("altering configs of", changes, lambda _: script, timeout_s)
+        wanted = {ConfigResource(*of): [ConfigChange(*each) for each in some] for of, some in changes.items()}
+        script = admin.alter_configs(wanted, validate_only=validate_only)
+        return self._perform("altering configs of", wanted, lambda _: script, timeout_s)
 
     def list_offsets(
         self, targets: Mapping[TopicPartition, int], timeout_s: float | None
     ) -> Steps[dict[TopicPartition, OffsetAndTimestamp | None]]:
         """List offsets."""
+        wanted = {TopicPartition(*of): target for of, target in targets.items()}
         return self._perform(
-            "listing offsets of", targets, lambda metadata: admin.list_offsets(metadata, targets), timeout_s, _topics(targets)
+            "listing offsets of", wanted, lambda metadata: admin.list_offsets(metadata, wanted), timeout_s, _topics(wanted)
         )
 
     def delete_records(self, before: Mapping[TopicPartition, int], timeout_s: float | None) -> Steps[dict[TopicPartition, int]]:
         """Delete records."""
+        wanted = {TopicPartition(*of): offset for of, offset in before.items()}
         timeout_ms = self._timeout_ms(timeout_s)
 
         def make(metadata: Metadata) -> AdminScript[dict[TopicPartition, int]]:
-            return admin.delete_records(metadata, before, timeout_ms=timeout_ms)
+            return admin.delete_records(metadata, wanted, timeout_ms=timeout_ms)
 
-        return self._perform("deleting records of", before, make, timeout_s, _topics(before))
+        return self._perform("deleting records of", wanted, make, timeout_s, _topics(wanted))
 
     def describe_log_dirs(
         self, node_ids: Iterable[int], partitions: Iterable[TopicPartition] | None, timeout_s: float | None
     ) -> Steps[dict[int, dict[str, LogDirDescription]]]:
         """Describe log directories."""
-        nodes, wanted = list(node_ids), None if partitions is None else list(partitions)
+        nodes, wanted = list(node_ids), None if partitions is None else [TopicPartition(*each) for each in partitions]
         return self._perform("describing log directories of", nodes, lambda _: admin.describe_log_dirs(nodes, wanted), timeout_s)
 
     def list_groups(self, states: Iterable[str], types: Iterable[str], timeout_s: float | None) -> Steps[dict[str, GroupListing]]:
@@ -152,10 +155,7 @@ class AdminCalls:
         self, group_id: str, offsets: Mapping[TopicPartition, int | OffsetAndMetadata], timeout_s: float | None
     ) -> Steps[dict[TopicPartition, None]]:
         """Set committed offsets."""
-        wanted = {of: one if isinstance(one, OffsetAndMetadata) else OffsetAndMetadata(int(one)) for of, one in offsets.items()}
-        negative = [str(of) for of, one in wanted.items() if one.offset < 0]
-        if negative:
-            raise UsageError(f"alter_group_offsets: offsets begin at 0, and {', '.join(negative)} would get a negative one")
+        wanted = as_offsets("alter_group_offsets", offsets)
         return self._perform(
             f"setting offsets of group {group_id}", (), lambda metadata: admin.alter_group_offsets(metadata, group_id, wanted), timeout_s
         )
@@ -164,7 +164,7 @@ class AdminCalls:
         self, group_id: str, partitions: Iterable[TopicPartition], timeout_s: float | None
     ) -> Steps[dict[TopicPartition, None]]:
         """Take committed offsets back."""
-        wanted = list(partitions)
+        wanted = [TopicPartition(*each) for each in partitions]
         return self._perform(
             f"deleting offsets of group {group_id}", (), lambda metadata: admin.delete_group_offsets(metadata, group_id, wanted), timeout_s
         )
@@ -189,9 +189,13 @@ class AdminCalls:
 
     def connect(self, timeout_s: float | None) -> Steps[None]:
         """Wait for a first connection."""
-        if self.closed:
-            raise UsageError(_CLOSED)
+        self.check()
         return connect(self._hosted, self.settings, timeout_s)
+
+    def check(self) -> None:
+        """UsageError if closed."""
+        if self.closed:
+            raise closed("admin client")
 
     def close(self) -> Steps[None]:
         """Close once; again is nothing."""
@@ -207,11 +211,15 @@ class AdminCalls:
         """Stop the host, after `close`."""
         self._hosted.close(_CLOSE_S)
 
+    def abandon(self) -> None:
+        """The face is gone and was not closed (`hosting.end_with`)."""
+        if self.closed or self._hosted.forked:
+            return
+        self.closed = True
+        abandon(self._hosted, self.end, Shut)
+
     def _seconds(self, timeout_s: float | None) -> float:
-        seconds: float = self.settings["default.api.timeout.ms"] / 1000 if timeout_s is None else timeout_s
-        if seconds < 0:
-            raise UsageError(f"timeout_s is {seconds}; it must not be negative")
-        return min(seconds, LONGEST_S)
+        return min(self.settings["default.api.timeout.ms"] / 1000 if timeout_s is None else timeout_s, LONGEST_S)
 
     def _timeout_ms(self, timeout_s: float | None) -> int:
         """How long a broker may take: what the caller allows, but an answer should come before the request is given up."""
@@ -225,8 +233,7 @@ class AdminCalls:
         timeout_s: float | None,
         topics: Sequence[str] = (),
     ) -> Steps[Any]:
-        if self.closed:
-            raise UsageError(_CLOSED)
+        self.check()
         deadline_ns = self._hosted.now_ns() + s_to_ns(self._seconds(timeout_s))
         yield from connect_first(self._hosted, self.settings, timeout_s, "default.api.timeout.ms")
         names = [str(item) for item in items]

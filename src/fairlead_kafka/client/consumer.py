@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 from fairlead_kafka.base.checked import checked
 from fairlead_kafka.base.errors import UsageError
 from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.base.within import Int64, Offset, Seconds
 from fairlead_kafka.client.consumer_calls import ConsumerCalls
 from fairlead_kafka.client.consumer_group import RebalanceListener
-from fairlead_kafka.client.hosting import run_blocking
+from fairlead_kafka.client.hosting import end_with, run_blocking
 from fairlead_kafka.consumer import EARLIEST, LATEST, OffsetAndTimestamp, Record
 from fairlead_kafka.core.group_offsets import GroupMetadata, OffsetAndMetadata
 from fairlead_kafka.core.metadata import PartitionMetadata
@@ -39,6 +40,7 @@ class Consumer:
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         self._calls = ConsumerCalls(config)
+        end_with(self, self._calls.abandon)
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Read exactly these partitions from now on. Those assigned before keep their positions; an empty list stops reading."""
@@ -60,7 +62,7 @@ class Consumer:
         """The topics subscribed to; of a pattern those found so far."""
         return run_blocking(self._calls.subscription())
 
-    def commit(self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None, timeout_s: float | None = None) -> None:
+    def commit(self, offsets: Mapping[TopicPartition, Offset | OffsetAndMetadata] | None = None, timeout_s: Seconds | None = None) -> None:
         """Commit offsets for the group (None: all positions), once the group's log has them: where whoever reads next goes on.
 
         An offset is that of the next record to read. BrokerError if the group has gone on without this consumer (UNKNOWN_MEMBER_ID,
@@ -69,7 +71,7 @@ class Consumer:
         run_blocking(self._calls.commit(offsets, timeout_s))
 
     def committed(
-        self, partitions: Iterable[TopicPartition], timeout_s: float | None = None
+        self, partitions: Iterable[TopicPartition], timeout_s: Seconds | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """What the group has committed of each partition; None where it has not."""
         return run_blocking(self._calls.committed(partitions, timeout_s))
@@ -82,7 +84,7 @@ class Consumer:
         """The partitions assigned, in the order given."""
         return self._calls.assignment()
 
-    def seek(self, partition: TopicPartition, offset: int) -> None:
+    def seek(self, partition: TopicPartition, offset: Int64) -> None:
         """Read on from `offset`; what was fetched of the partition is dropped. An offset out of range shows at the next poll."""
         run_blocking(self._calls.seek_offset(partition, offset))
 
@@ -94,7 +96,7 @@ class Consumer:
         """Read on from the end, looked up at the next poll, so that only what is written later comes; None: all assigned."""
         run_blocking(self._calls.seek_to(partitions, LATEST))
 
-    def position(self, partition: TopicPartition, timeout_s: float | None = None) -> int:
+    def position(self, partition: TopicPartition, timeout_s: Seconds | None = None) -> int:
         """The offset of the next record to be handed over, looked up if there is none yet."""
         return run_blocking(self._calls.position(partition, timeout_s))
 
@@ -110,7 +112,7 @@ class Consumer:
         """The partitions paused."""
         return self._calls.paused()
 
-    def poll(self, timeout_s: float = 1.0, max_records: int | None = None) -> list[Record]:
+    def poll(self, timeout_s: Seconds = 1.0, max_records: int | None = None) -> list[Record]:
         """Records as soon as there are any, at most `max_records` (None: `max.poll.records`); empty if none came in time.
 
         Records of one partition come in offset order. Raises OffsetOutOfRange if the position is gone and `auto.offset.reset` is
@@ -118,7 +120,7 @@ class Consumer:
         """
         return run_blocking(self._calls.poll(timeout_s, max_records))
 
-    def poll_table(self, timeout_s: float = 1.0, max_records: int | None = None, columns: Sequence[str] | None = None) -> pa.Table:
+    def poll_table(self, timeout_s: Seconds = 1.0, max_records: int | None = None, columns: Sequence[str] | None = None) -> pa.Table:
         """What was fetched as a `pyarrow.Table`, as soon as there is any; without rows if nothing came in time.
 
         Columns: topic string, partition int32, offset int64, timestamp timestamp[us, UTC], timestampType int32, key binary, value binary,
@@ -128,7 +130,7 @@ class Consumer:
         return run_blocking(self._calls.poll_table(timeout_s, max_records, columns))
 
     def read_range(
-        self, partition: TopicPartition, start: int, end: int, columns: Sequence[str] | None = None, timeout_s: float | None = None
+        self, partition: TopicPartition, start: Offset, end: Offset, columns: Sequence[str] | None = None, timeout_s: Seconds | None = None
     ) -> Iterator[pa.Table]:
         """Tables of the records of one partition with offsets `start` to `end` (excluded). Replaces the assignment.
 
@@ -141,7 +143,7 @@ class Consumer:
             yield table
 
     def read_batches(
-        self, partition: TopicPartition, start: int, end: int, timeout_s: float | None = None, measure_ratio: bool = False
+        self, partition: TopicPartition, start: Offset, end: Offset, timeout_s: Seconds | None = None, measure_ratio: bool = False
     ) -> Iterator[pa.Table]:
         """Tables with a row per record batch of one partition, by what its header says; no record is decoded. Replaces the assignment.
 
@@ -173,21 +175,21 @@ class Consumer:
             if block is not None:
                 yield from self._calls.hand_over(block)
 
-    def beginning_offsets(self, partitions: Iterable[TopicPartition], timeout_s: float | None = None) -> dict[TopicPartition, int]:
+    def beginning_offsets(self, partitions: Iterable[TopicPartition], timeout_s: Seconds | None = None) -> dict[TopicPartition, int]:
         """The first offset of each partition; they need not be assigned."""
         return run_blocking(self._calls.end_of_logs(partitions, EARLIEST, timeout_s))
 
-    def end_offsets(self, partitions: Iterable[TopicPartition], timeout_s: float | None = None) -> dict[TopicPartition, int]:
+    def end_offsets(self, partitions: Iterable[TopicPartition], timeout_s: Seconds | None = None) -> dict[TopicPartition, int]:
         """The offset after the last record of each partition (its high watermark); they need not be assigned."""
         return run_blocking(self._calls.end_of_logs(partitions, LATEST, timeout_s))
 
     def offsets_for_times(
-        self, times_ms: Mapping[TopicPartition, int], timeout_s: float | None = None
+        self, times_ms: Mapping[TopicPartition, Int64], timeout_s: Seconds | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         """The first offset whose timestamp is the one given (ms since 1970) or later; None where there is none."""
         return run_blocking(self._calls.offsets_for_times(times_ms, timeout_s))
 
-    def connect(self, timeout_s: float | None = None) -> None:
+    def connect(self, timeout_s: Seconds | None = None) -> None:
         """Wait until a broker was reached: for a program that wants to know at its start that `bootstrap.servers` are right.
 
         NoBrokerReached, naming the addresses and what is wrong with each, if none was for `timeout_s` (None:
@@ -195,11 +197,11 @@ class Consumer:
         """
         run_blocking(self._calls.connect(timeout_s))
 
-    def partitions_for(self, topic: str, timeout_s: float | None = None) -> list[PartitionMetadata]:
+    def partitions_for(self, topic: str, timeout_s: Seconds | None = None) -> list[PartitionMetadata]:
         """The topic's partitions, by number, with leader and replicas. A topic missing until the time is up: BrokerError."""
         return run_blocking(self._calls.partitions_for(topic, timeout_s))
 
-    def list_topics(self, timeout_s: float | None = None) -> dict[str, list[PartitionMetadata]]:
+    def list_topics(self, timeout_s: Seconds | None = None) -> dict[str, list[PartitionMetadata]]:
         """Every topic of the cluster with its partitions (leader, replicas, in-sync replicas), by number."""
         return run_blocking(self._calls.topics(None, timeout_s))
 
@@ -221,6 +223,7 @@ class Consumer:
             self._calls.end()
 
     def __enter__(self) -> Consumer:
+        self._calls.check()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:

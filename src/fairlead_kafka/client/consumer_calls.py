@@ -10,9 +10,10 @@ from fairlead_kafka.base.errors import UsageError
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.kernel import MACHINE_CODE
 from fairlead_kafka.client.consumer_ranges import ConsumerRanges
-from fairlead_kafka.client.consumer_reading import CLOSE_S, as_partition
-from fairlead_kafka.client.hosting import Steps, Wait, connect
+from fairlead_kafka.client.consumer_reading import CLOSE_S
+from fairlead_kafka.client.hosting import Steps, Wait, abandon, connect
 from fairlead_kafka.consumer import Assign, DescribeTopics, FindOffsets, OffsetAndTimestamp, Seek, SetPaused, Shut, TellMetrics
+from fairlead_kafka.consumer.groups import Unsubscribe
 from fairlead_kafka.core.metadata import PartitionMetadata
 from fairlead_kafka.runtime import Completion
 
@@ -24,7 +25,7 @@ class ConsumerCalls(ConsumerRanges):
 
     def assign(self, partitions: Iterable[TopicPartition]) -> Steps[None]:
         """Replace the assignment."""
-        wanted = [as_partition(item) for item in partitions]
+        wanted = [TopicPartition(*each) for each in partitions]
         self._moved((yield from self._ask(lambda completion: Assign(completion, wanted))), replaces=True)
 
     def assignment(self) -> list[TopicPartition]:
@@ -33,7 +34,7 @@ class ConsumerCalls(ConsumerRanges):
 
     def seek(self, positions: Mapping[TopicPartition, int]) -> Steps[None]:
         """Move positions."""
-        moved = {as_partition(partition): position for partition, position in positions.items()}
+        moved = {TopicPartition(*partition): position for partition, position in positions.items()}
         self._moved((yield from self._ask(lambda completion: Seek(completion, moved))), replaces=False)
 
     def seek_to(self, partitions: Iterable[TopicPartition] | None, target: int) -> Steps[None]:
@@ -48,7 +49,7 @@ class ConsumerCalls(ConsumerRanges):
 
     def pause(self, partitions: Iterable[TopicPartition], paused: bool) -> Steps[None]:
         """Pause or resume."""
-        wanted = [as_partition(item) for item in partitions]
+        wanted = [TopicPartition(*each) for each in partitions]
         yield from self._ask(lambda completion: SetPaused(completion, wanted, paused))
         for partition in wanted:
             if paused:
@@ -66,7 +67,7 @@ class ConsumerCalls(ConsumerRanges):
 
     def find_offsets(self, targets: Mapping[TopicPartition, int], timeout_s: float | None) -> Steps[dict[TopicPartition, Any]]:
         """Offsets for timestamps or ends."""
-        wanted = {as_partition(partition): target for partition, target in targets.items()}
+        wanted = {TopicPartition(*partition): target for partition, target in targets.items()}
         if not wanted:
             return {}
         deadline_ns = self._deadline_ns(timeout_s)
@@ -102,6 +103,7 @@ class ConsumerCalls(ConsumerRanges):
 
     def connect(self, timeout_s: float | None) -> Steps[None]:
         """Wait for a first connection."""
+        self.check()
         return connect(self._hosted, self.settings, timeout_s)
 
     def metrics(self) -> Steps[dict[str, Any]]:
@@ -127,6 +129,13 @@ class ConsumerCalls(ConsumerRanges):
         self._open.clear()
         if failure is not None:
             raise failure
+
+    def abandon(self) -> None:
+        """The face is gone and was not closed (`hosting.end_with`): leave the group and end the thread; nothing is committed."""
+        if self.closed or self._hosted.forked:
+            return
+        self.closed = True
+        abandon(self._hosted, self.end, Unsubscribe, Shut)
 
     def _part(self) -> Steps[None]:
         """Commit and leave the group; not while another thread polls, whose poll is ended instead."""

@@ -18,6 +18,7 @@ from fairlead_kafka.base.errors import FairleadError, UsageError
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.client.hosting import Hosted, Steps, Wait
+from fairlead_kafka.client.offsets import as_offsets
 from fairlead_kafka.consumer import ConsumerMachine
 from fairlead_kafka.consumer.groups import (
     NO_GROUP,
@@ -82,12 +83,16 @@ class GroupSteps(ABC):
         """A change that the machine was told to make, and its answer, with what the listener raised."""
 
     @abstractmethod
+    def check(self) -> None:
+        """UsageError if closed."""
+
+    @abstractmethod
     def _ask(self, operation: Callable[[Completion], object]) -> Generator[Wait, Any, Any]:
         """Submit an operation, and wait for its answer."""
 
     @abstractmethod
     def _deadline_ns(self, timeout_s: float | None) -> int:
-        """When a call that may take so long is over; UsageError below 0."""
+        """When a call that may take so long is over; UsageError if closed."""
 
     @abstractmethod
     def _connect_first(self, timeout_s: float | None) -> Steps[None]:
@@ -105,8 +110,7 @@ class GroupSteps(ABC):
 
     def subscribe(self, topics: Iterable[str] | re.Pattern[str], listener: RebalanceListener | None) -> Steps[None]:
         """Have the group assign partitions."""
-        if not self._has_group:
-            raise UsageError(f"subscribe: {NO_GROUP}, or assign partitions by hand")
+        self._check_group("subscribe", ", or assign partitions by hand")
         if isinstance(topics, str):
             raise UsageError(
                 f"subscribe: expected several topics, got the text {topics!r}; put it into a list, or compile it for a pattern"
@@ -121,6 +125,7 @@ class GroupSteps(ABC):
 
     def unsubscribe(self) -> Steps[None]:
         """Leave the group."""
+        self.check()
         if self._subscribed:
             yield from self._leave(None)
 
@@ -130,14 +135,13 @@ class GroupSteps(ABC):
 
     def commit(self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None, timeout_s: float | None) -> Steps[None]:
         """Commit offsets, or all positions."""
-        if not self._has_group:
-            raise UsageError(f"commit: {NO_GROUP}")
+        self._check_group("commit")
+        given = None if offsets is None else as_offsets("commit", offsets)
         deadline_ns = self._deadline_ns(timeout_s)
         yield from self._connect_first(timeout_s)
-        if offsets is None:
+        wanted = given
+        if wanted is None:
             wanted = {of: position.to_commit() for of, position in (yield from self._positions()).items()}
-        else:
-            wanted = {of: one if isinstance(one, OffsetAndMetadata) else OffsetAndMetadata(int(one)) for of, one in offsets.items()}
         if wanted:
             yield from self._ask(lambda completion: Commit(completion, deadline_ns, wanted))
             self._last_committed.update((of, one.offset) for of, one in wanted.items())
@@ -146,9 +150,8 @@ class GroupSteps(ABC):
         self, partitions: Iterable[TopicPartition], timeout_s: float | None
     ) -> Steps[dict[TopicPartition, OffsetAndMetadata | None]]:
         """What the group has committed."""
-        wanted = list(partitions)
-        if not self._has_group:
-            raise UsageError(f"committed: {NO_GROUP}")
+        wanted = [TopicPartition(*each) for each in partitions]
+        self._check_group("committed")
         if not wanted:
             return {}
         deadline_ns = self._deadline_ns(timeout_s)
@@ -159,10 +162,14 @@ class GroupSteps(ABC):
 
     def group_metadata(self) -> Steps[GroupMetadata]:
         """Who this is in its group."""
-        if not self._has_group:
-            raise UsageError(f"group_metadata: {NO_GROUP}")
+        self._check_group("group_metadata")
         told: GroupMetadata = yield from self._ask(TellGroup)
         return told
+
+    def _check_group(self, call: str, instead: str = "") -> None:
+        self.check()
+        if not self._has_group:
+            raise UsageError(f"{call}: {NO_GROUP}{instead}")
 
     # What polls owe the group
 

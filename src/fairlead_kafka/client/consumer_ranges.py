@@ -9,7 +9,7 @@ from fairlead_kafka import consumer
 from fairlead_kafka.base.errors import TimedOut
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.units import NS_PER_S
-from fairlead_kafka.client.consumer_reading import TABLE_MAX_BYTES, ChunkWork, ConsumerReading, as_partition
+from fairlead_kafka.client.consumer_reading import TABLE_MAX_BYTES, ChunkWork, ConsumerReading
 from fairlead_kafka.client.hosting import Steps
 from fairlead_kafka.consumer import AssignRange, Chunk, check_columns
 
@@ -32,7 +32,7 @@ class ConsumerRanges(ConsumerReading):
 
     def batches_begin(self, partition: TopicPartition, start: int, end: int) -> Steps[None]:
         """Assign a range of one partition."""
-        partition = as_partition(partition)
+        partition = TopicPartition(*partition)
         self._paused.clear()  # a range is a new assignment of its own, which nobody has paused
         self._moved((yield from self._ask(lambda completion: AssignRange(completion, partition, start, end))), replaces=True)
 
@@ -43,7 +43,7 @@ class ConsumerRanges(ConsumerReading):
     def _goes_on(
         self, partition: TopicPartition, end: int, timeout_s: float | None, poll: Callable[[float], Steps[pa.Table]]
     ) -> Steps[pa.Table | None]:
-        partition = as_partition(partition)
+        partition = TopicPartition(*partition)
         yield from self._connect_first(timeout_s)
         timeout_s = self._default_timeout_s if timeout_s is None else timeout_s
         deadline_ns = self._deadline_ns(timeout_s)

@@ -20,7 +20,7 @@ from fairlead_kafka.base.errors import FairleadError, UsageError
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.units import MIB, NS_PER_S, s_to_ns
 from fairlead_kafka.client.consumer_group import GroupSteps
-from fairlead_kafka.client.hosting import Steps, Wait, connect_first, open_host
+from fairlead_kafka.client.hosting import LONGEST_S, Steps, Wait, closed, connect_first, open_host
 from fairlead_kafka.client.interceptors_consumer import consumer_interceptors
 from fairlead_kafka.consumer import (
     NO_END,
@@ -88,7 +88,8 @@ class ConsumerReading(GroupSteps):
 
     def position(self, partition: TopicPartition, timeout_s: float | None) -> Steps[int]:
         """The offset of the next record to hand over."""
-        partition = as_partition(partition)
+        self.check()
+        partition = TopicPartition(*partition)
         held = self._held().get(partition)
         if held is not None:
             return held.offset
@@ -169,20 +170,22 @@ class ConsumerReading(GroupSteps):
         self._records += table.num_rows
         return table if self.interceptors is None else self.interceptors.on_consume_table(table)
 
+    def check(self) -> None:
+        """UsageError if closed."""
+        if self.closed:
+            raise closed("consumer")
+
     # Inside, for the classes built on this one too
 
     def _ask(self, operation: Callable[[Completion], object]) -> Generator[Wait, Any, Any]:
-        if self.closed:
-            raise UsageError("the consumer is closed; make a new one")
+        self.check()
         completion = Completion()
         self._hosted.submit(operation(completion))
         return (yield Wait(completion))
 
     def _deadline_ns(self, timeout_s: float | None) -> int:
-        seconds = self._default_timeout_s if timeout_s is None else timeout_s
-        if seconds < 0:
-            raise UsageError(f"timeout_s is {seconds}; it must not be negative")
-        return self._hosted.now_ns() + s_to_ns(min(seconds, 10.0**9))
+        self.check()
+        return self._hosted.now_ns() + s_to_ns(min(self._default_timeout_s if timeout_s is None else timeout_s, LONGEST_S))
 
     def _connect_first(self, timeout_s: float | None) -> Steps[None]:
         return connect_first(self._hosted, self.settings, timeout_s, "default.api.timeout.ms")
@@ -327,12 +330,3 @@ class ConsumerReading(GroupSteps):
             return work()
         result: T = yield Wait(self._offload(work))
         return result
-
-
-def as_partition(item: Any) -> TopicPartition:
-    """`item` as a TopicPartition, from one or from a plain pair; UsageError for anything else."""
-    if isinstance(item, TopicPartition):
-        return item
-    if isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str) and isinstance(item[1], int):
-        return TopicPartition(*item)
-    raise UsageError(f"expected a TopicPartition, got {item!r}")

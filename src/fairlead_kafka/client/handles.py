@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any, TypeVar
 
+from fairlead_kafka.base.checked import check, checked
 from fairlead_kafka.base.errors import TimedOut, UsageError
+from fairlead_kafka.base.within import Seconds
 from fairlead_kafka.client.delivery import ALL_ROWS, Delivery, RecordMetadata, Results, fresh
 from fairlead_kafka.client.hosting import Steps, Wait, run_async, run_blocking
 from fairlead_kafka.client.single_records import Handle
@@ -66,12 +68,14 @@ class Ack(_Handle):
 
     __slots__ = ()
 
-    def result(self, timeout_s: float | None = None) -> RecordMetadata:
+    def result(self, timeout_s: Seconds | None = None) -> RecordMetadata:
         """Where the record went; waits for it.
 
         Raises the error that it failed with, or TimedOut after `timeout_s` (None: as long as delivery.timeout.ms allows); the
         record may still be delivered then.
         """
+        if timeout_s is not None:
+            check("result", "timeout_s", timeout_s, Seconds)
         metadata: RecordMetadata | None = self.delivery.metadata(self.row)
         return run_blocking(self._steps(timeout_s)) if metadata is None else metadata
 
@@ -81,7 +85,9 @@ class AsyncAck(_Handle):
 
     __slots__ = ()
 
-    async def result(self, timeout_s: float | None = None) -> RecordMetadata:
+    async def result(self, timeout_s: Seconds | None = None) -> RecordMetadata:
+        if timeout_s is not None:
+            check("result", "timeout_s", timeout_s, Seconds)
         metadata: RecordMetadata | None = self.delivery.metadata(self.row)
         return await run_async(self._steps(timeout_s)) if metadata is None else metadata
 
@@ -141,12 +147,13 @@ def as_arrow(results: Results) -> Any:
     return pa.table(columns)
 
 
+@checked()
 class TableAck(_TableHandle):
     """A table that was handed over."""
 
     __slots__ = ()
 
-    def result(self, timeout_s: float | None = None, raise_on_error: bool = True) -> Any:
+    def result(self, timeout_s: Seconds | None = None, raise_on_error: bool = True) -> Any:
         """A `pyarrow.Table` with a row for each row handed over, in the same order; waits for all of them.
 
         Columns: `partition` int32; `offset` int64, null if failed or not known (acks=0); `timestamp` timestamp[ms, UTC];
@@ -156,12 +163,13 @@ class TableAck(_TableHandle):
         return run_blocking(self._steps(timeout_s, raise_on_error))
 
 
+@checked()
 class AsyncTableAck(_TableHandle):
     """A table that was handed over. `await ack` is `await ack.result()`."""
 
     __slots__ = ()
 
-    async def result(self, timeout_s: float | None = None, raise_on_error: bool = True) -> Any:
+    async def result(self, timeout_s: Seconds | None = None, raise_on_error: bool = True) -> Any:
         return await run_async(self._steps(timeout_s, raise_on_error))
 
     result.__doc__ = TableAck.result.__doc__

@@ -8,8 +8,10 @@ face waits on the completion, the async face awaits it; what happens in between 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from weakref import finalize
 
 from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import TimedOut, UsageError
@@ -66,6 +68,31 @@ class Hosted(Generic[M]):
         self._host.close(5.0 if timeout_s is None else timeout_s)
 
 
+def closed(client: str) -> UsageError:
+    """What every call of a closed client raises."""
+    return UsageError(f"this {client} is closed; make a new one")
+
+
+def end_with(face: object, abandon: Callable[[], None]) -> None:
+    """Call `abandon` should `face` be dropped: then nobody is left who could close it, and its thread would never end.
+
+    The garbage collector calls it, on any thread and in the middle of anything: it must take no lock, wait for nothing, and not lead to
+    `face`.
+    """
+    finalize(face, abandon).atexit = False  # the interpreter's end is the hosts' own affair
+
+
+def abandon(hosted: Hosted[Any], end: Callable[[], None], *operations: Callable[[Completion], object]) -> None:
+    """Submit operations one after the other, whatever comes of each, and have `end` called on the machine's thread; nobody waits for it."""
+    if not operations:
+        end()
+        return
+    completion = Completion()
+    completion.add_done_callback(lambda _: abandon(hosted, end, *operations[1:]))
+    with suppress(UsageError):  # the thread has ended already
+        hosted.submit(operations[0](completion))
+
+
 def open_host(machine_factory: Callable[[Dice], M], settings: Settings, name: str = "fairlead") -> Hosted[M]:
     """Make a machine, given the system's dice, and run it on a new host, secured as `settings` say. ConfigError if that cannot work."""
     transport: Transport | None = None
@@ -105,8 +132,6 @@ def connect(hosted: Hosted[Any], settings: Settings, timeout_s: float | None) ->
 
     None stands for `bootstrap.connection.timeout.ms`.
     """
-    if timeout_s is not None and not timeout_s >= 0:
-        raise UsageError(f"timeout_s is {timeout_s}; it must not be negative")
     if not hosted.reached:
         seconds = settings[FIRST_CONNECTION] / 1000 if timeout_s is None else min(timeout_s, LONGEST_S)
         yield from ask(hosted, lambda completion: AwaitConnection(completion, hosted.now_ns() + s_to_ns(seconds)))

@@ -7,7 +7,7 @@ a rule (`single_records`); one lock guards the rest, also that of the memory acc
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import Lock
 from typing import Any, Generic, NamedTuple
 from weakref import WeakSet
@@ -157,7 +157,7 @@ class Intake(Generic[H]):
         def send(
             topic: str,
             value: bytes | None = None,
-            *,
+            *beyond: object,
             key: bytes | None = None,
             headers: Headers | None = None,
             partition: int | None = None,
@@ -166,6 +166,10 @@ class Intake(Generic[H]):
             reserved_bytes: int = 0,
         ) -> Any:
             """See `Producer.send`."""
+            if beyond:
+                raise UsageError("send: only topic and value go without their names; write send(topic, value, key=..., headers=...)")
+            if on_delivery is not None:
+                check_callback(on_delivery)
             if value is not None and type(value) is not bytes:
                 value = as_bytes("value", value)
             if key is not None and type(key) is not bytes:
@@ -194,6 +198,7 @@ class Intake(Generic[H]):
                 return no_room(size, Record(topic, value, key, pairs, partition, timestamp_ms, on_delivery))
             return handle(buffer.delivery, row)
 
+        send.__qualname__ = "Producer.send"  # Python's own errors name it
         by_machine_code = SingleSend(
             memory, memory.waiters, open_buffers, handle, send, largest_bytes, CHUNK_MAX_BYTES, RECORD_OVERHEAD_MAX_BYTES
         )
@@ -331,7 +336,13 @@ def checked_headers(headers: Headers | None) -> tuple[list[tuple[str, bytes | No
     """
     if not headers:
         return None, 0
-    pairs = headers.items() if isinstance(headers, Mapping) else headers
+    pairs: Iterable[tuple[str, bytes | None]]
+    if type(headers) is list or type(headers) is tuple:  # most often; to ask what is abstract takes longer
+        pairs = headers
+    elif isinstance(headers, Iterable):
+        pairs = headers.items() if isinstance(headers, Mapping) else headers
+    else:
+        raise InvalidRecord(f"headers must be pairs of a text and bytes or None, or a mapping, not {headers!r}")
     checked: list[tuple[str, bytes | None]] = []
     size = 0
     for pair in pairs:
@@ -341,8 +352,18 @@ def checked_headers(headers: Headers | None) -> tuple[list[tuple[str, bytes | No
         if value is not None and type(value) is not bytes:
             value = as_bytes(f"the value of header {name!r}", value)
         checked.append((name, value))
-        size += len(name.encode()) + (0 if value is None else len(value)) + HEADER_OVERHEAD_BYTES
+        try:
+            size += len(name.encode())
+        except UnicodeEncodeError as error:
+            raise InvalidRecord(f"the header's name {name!r} is not valid text: {error.reason}") from None
+        size += (0 if value is None else len(value)) + HEADER_OVERHEAD_BYTES
     return checked, size
+
+
+def check_callback(on_delivery: Any) -> None:
+    """InvalidRecord for what cannot be called."""
+    if not callable(on_delivery):
+        raise InvalidRecord(f"on_delivery must be callable with a RecordMetadata or None, and an error or None, not {on_delivery!r}")
 
 
 def check_numbers(partition: int | None, timestamp_ms: int | None) -> None:

@@ -7,12 +7,14 @@ from types import TracebackType
 from typing import Any, Self
 
 from fairlead_kafka.base.checked import checked
+from fairlead_kafka.base.within import Seconds
 from fairlead_kafka.client.delivery import OnDelivery
 from fairlead_kafka.client.handles import Ack, TableAck
 from fairlead_kafka.client.hosting import run_blocking
 from fairlead_kafka.client.intake import Headers
+from fairlead_kafka.client.offsets import Offsets
 from fairlead_kafka.client.producer_core import ProducerCore
-from fairlead_kafka.client.transactions import Offsets, Transaction
+from fairlead_kafka.client.transactions import Transaction
 from fairlead_kafka.core.group_offsets import GroupMetadata
 from fairlead_kafka.core.metadata import PartitionMetadata
 from fairlead_kafka.core.prepared import PreparedTransaction
@@ -87,14 +89,14 @@ class Producer:
         """
         return TableAck(run_blocking(self._core.table_steps(topic, table)))
 
-    def flush(self, timeout_s: float | None = None) -> None:
+    def flush(self, timeout_s: Seconds | None = None) -> None:
         """Deliver everything handed over so far, without lingering; returns when all of it is delivered or failed.
 
         TimedOut after `timeout_s` (None: no limit but delivery.timeout.ms), naming how many records remain; UsageError once closed.
         """
         run_blocking(self._core.flush_steps(timeout_s))
 
-    def close(self, timeout_s: float | None = None) -> dict[str, int]:
+    def close(self, timeout_s: Seconds | None = None) -> dict[str, int]:
         """Flush, then stop. What is not delivered within `timeout_s` (None: delivery.timeout.ms decides) fails with TimedOut.
 
         A transaction that is open is aborted. Returns how many records of which topics were given up, none as a rule; that is logged
@@ -102,7 +104,7 @@ class Producer:
         """
         return run_blocking(self._core.close_steps(timeout_s))
 
-    def connect(self, timeout_s: float | None = None) -> None:
+    def connect(self, timeout_s: Seconds | None = None) -> None:
         """Wait until a broker was reached: for a program that wants to know at its start that `bootstrap.servers` are right.
 
         NoBrokerReached, naming the addresses and what is wrong with each, if none was for `timeout_s` (None:
@@ -110,14 +112,14 @@ class Producer:
         """
         run_blocking(self._core.connect_steps(timeout_s))
 
-    def partitions_for(self, topic: str, timeout_s: float | None = None) -> list[PartitionMetadata]:
+    def partitions_for(self, topic: str, timeout_s: Seconds | None = None) -> list[PartitionMetadata]:
         """The topic's partitions, by number, with leader and replicas.
 
         TimedOut if that is not known within `timeout_s` (None: max.block.ms), BrokerError if the topic cannot be had.
         """
         return run_blocking(self._core.partitions_steps(topic, timeout_s))
 
-    def init_transactions(self, timeout_s: float | None = None) -> None:
+    def init_transactions(self, timeout_s: Seconds | None = None) -> None:
         """Once, before the first transaction: learn the producer id that goes with `transactional.id`.
 
         Other producers of that id are fenced, and a transaction that one of them left open is aborted. TimedOut after `timeout_s`
@@ -145,7 +147,7 @@ class Producer:
         """
         run_blocking(self._core.transactions.send_offsets(offsets, group))
 
-    def prepare_transaction(self, timeout_s: float | None = None) -> PreparedTransaction | None:
+    def prepare_transaction(self, timeout_s: Seconds | None = None) -> PreparedTransaction | None:
         """Deliver everything sent in the transaction and leave it open, for another process to end with `Admin.end_transactions`.
 
         Returns what names it, None if nothing was sent in it. The coordinator still aborts it once it is older than
@@ -156,7 +158,7 @@ class Producer:
         """
         return run_blocking(self._core.transactions.prepare(timeout_s))
 
-    def commit_transaction(self, timeout_s: float | None = None) -> None:
+    def commit_transaction(self, timeout_s: Seconds | None = None) -> None:
         """Deliver everything sent in the transaction, and make all of it visible to readers of committed data at once.
 
         TransactionFailed if anything of it could not be delivered: nothing is committed, abort it. TimedOut after `timeout_s` (None:
@@ -166,7 +168,7 @@ class Producer:
         """
         run_blocking(self._core.transactions.end(True, timeout_s))
 
-    def abort_transaction(self, timeout_s: float | None = None) -> None:
+    def abort_transaction(self, timeout_s: Seconds | None = None) -> None:
         """Undo everything sent in the transaction. What was not sent yet fails with TransactionFailed.
 
         TimedOut after `timeout_s` (None: max.block.ms); it goes on, call it again to wait for the end. ProducerFenced if a newer
@@ -196,6 +198,7 @@ class Producer:
         return self._core.client_id
 
     def __enter__(self) -> Self:
+        self._core.check_open()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:

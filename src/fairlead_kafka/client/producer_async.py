@@ -8,13 +8,15 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from fairlead_kafka.base.checked import checked
+from fairlead_kafka.base.within import Seconds
 from fairlead_kafka.client.delivery import LOGGER, OnDelivery, RecordMetadata
 from fairlead_kafka.client.handles import AsyncAck, AsyncTableAck
 from fairlead_kafka.client.hosting import run_async
-from fairlead_kafka.client.intake import Headers
+from fairlead_kafka.client.intake import Headers, check_callback
+from fairlead_kafka.client.offsets import Offsets
 from fairlead_kafka.client.producer import Producer
 from fairlead_kafka.client.producer_core import ProducerCore
-from fairlead_kafka.client.transactions import AsyncTransaction, Offsets
+from fairlead_kafka.client.transactions import AsyncTransaction
 from fairlead_kafka.core.group_offsets import GroupMetadata
 from fairlead_kafka.core.metadata import PartitionMetadata
 from fairlead_kafka.core.prepared import PreparedTransaction
@@ -67,6 +69,7 @@ class AsyncProducer:
             found = self._offer(topic, value, key=key)
         else:
             if on_delivery is not None:
+                check_callback(on_delivery)
                 on_delivery = _in_loop(asyncio.get_running_loop(), on_delivery)
             found = self._offer(
                 topic, value, key=key, headers=headers, partition=partition, timestamp_ms=timestamp_ms, on_delivery=on_delivery
@@ -81,23 +84,23 @@ class AsyncProducer:
         return AsyncTableAck(await run_async(self._core.table_steps(topic, table)))
 
     @_as(Producer.flush)
-    async def flush(self, timeout_s: float | None = None) -> None:
+    async def flush(self, timeout_s: Seconds | None = None) -> None:
         await run_async(self._core.flush_steps(timeout_s))
 
     @_as(Producer.close)
-    async def close(self, timeout_s: float | None = None) -> dict[str, int]:
+    async def close(self, timeout_s: Seconds | None = None) -> dict[str, int]:
         return await run_async(self._core.close_steps(timeout_s))
 
     @_as(Producer.connect)
-    async def connect(self, timeout_s: float | None = None) -> None:
+    async def connect(self, timeout_s: Seconds | None = None) -> None:
         await run_async(self._core.connect_steps(timeout_s))
 
     @_as(Producer.partitions_for)
-    async def partitions_for(self, topic: str, timeout_s: float | None = None) -> list[PartitionMetadata]:
+    async def partitions_for(self, topic: str, timeout_s: Seconds | None = None) -> list[PartitionMetadata]:
         return await run_async(self._core.partitions_steps(topic, timeout_s))
 
     @_as(Producer.init_transactions)
-    async def init_transactions(self, timeout_s: float | None = None) -> None:
+    async def init_transactions(self, timeout_s: Seconds | None = None) -> None:
         await run_async(self._core.transactions.init(timeout_s))
 
     @_as(Producer.begin_transaction)
@@ -109,15 +112,15 @@ class AsyncProducer:
         await run_async(self._core.transactions.send_offsets(offsets, group))
 
     @_as(Producer.prepare_transaction)
-    async def prepare_transaction(self, timeout_s: float | None = None) -> PreparedTransaction | None:
+    async def prepare_transaction(self, timeout_s: Seconds | None = None) -> PreparedTransaction | None:
         return await run_async(self._core.transactions.prepare(timeout_s))
 
     @_as(Producer.commit_transaction)
-    async def commit_transaction(self, timeout_s: float | None = None) -> None:
+    async def commit_transaction(self, timeout_s: Seconds | None = None) -> None:
         await run_async(self._core.transactions.end(True, timeout_s))
 
     @_as(Producer.abort_transaction)
-    async def abort_transaction(self, timeout_s: float | None = None) -> None:
+    async def abort_transaction(self, timeout_s: Seconds | None = None) -> None:
         await run_async(self._core.transactions.end(False, timeout_s))
 
     @_as(Producer.transaction)
@@ -134,6 +137,7 @@ class AsyncProducer:
         return self._core.client_id
 
     async def __aenter__(self) -> Self:
+        self._core.check_open()
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:

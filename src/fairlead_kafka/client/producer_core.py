@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from threading import Thread
 from typing import Any, Generic
-from weakref import WeakSet, finalize
+from weakref import WeakSet
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from fairlead_kafka.base.kernel import MACHINE_CODE
 from fairlead_kafka.base.units import NS_PER_S, s_to_ns
 from fairlead_kafka.client.delivery import LOGGER, Delivery, Int64
 from fairlead_kafka.client.handles import H
-from fairlead_kafka.client.hosting import Steps, Wait, ask, connect, connect_first, open_host, run_blocking
+from fairlead_kafka.client.hosting import LONGEST_S, Steps, Wait, ask, closed, connect, connect_first, end_with, open_host, run_blocking
 from fairlead_kafka.client.intake import Intake, Record, check_topic
 from fairlead_kafka.client.interceptors_producer import producer_interceptors
 from fairlead_kafka.client.memory import MemoryPool
@@ -37,7 +37,6 @@ QUIET_S = 1.0
 """A close that takes longer is told of."""
 _PATIENCE_S = 1.0
 """After Ctrl-C a `with` block goes on for as long as anything is delivered within this."""
-_CLOSED = "this producer is closed; make a new one"
 _WAKE = Wake()
 _cores: WeakSet[ProducerCore[Any]] = WeakSet()
 
@@ -70,6 +69,10 @@ class ProducerCore(Generic[H]):
         """Takes a record; a plain tuple, to be given to `offer_steps`, if there is no room for it."""
         self.transactions = TransactionSteps(self._hosted, self._intake, settings, self._check_outside, self.timed)
         _cores.add(self)
+
+    def check_open(self) -> None:
+        """UsageError once closed."""
+        self._intake.check()
 
     def check(self) -> None:
         """Every byte of buffer.memory is held by a record; CheckFailed if not. For tests in one thread, between two calls."""
@@ -161,7 +164,7 @@ class ProducerCore(Generic[H]):
         self._check_outside("close")
         first = not self._closing
         self._closing = True
-        self._intake.close(UsageError(_CLOSED))
+        self._intake.close(closed("producer"))
         try:
             if first:
                 yield from self.transactions.leave(timeout_s if patience_s is None else patience_s)
@@ -188,7 +191,7 @@ class ProducerCore(Generic[H]):
         self._intake.check()
         self._check_outside("partitions_for")
         yield from connect_first(self._hosted, self._settings, timeout_s, "max.block.ms")
-        timeout_ns = None if timeout_s is None else s_to_ns(max(timeout_s, 0))
+        timeout_ns = None if timeout_s is None else s_to_ns(min(timeout_s, LONGEST_S))
         with self.timed("metadata_wait_ns"):
             answer: list[PartitionMetadata] = yield from ask(self._hosted, lambda completion: PartitionsFor(completion, topic, timeout_ns))
         return answer
@@ -217,7 +220,7 @@ class ProducerCore(Generic[H]):
 
     def belongs_to(self, face: object) -> None:
         """End with `face`, should it be dropped without being closed."""
-        finalize(face, self.abandon).atexit = False  # the interpreter's end is `exit`'s affair
+        end_with(face, self.abandon)
 
     def abandon(self) -> None:
         """The face is gone and was not closed: deliver what was handed over, without anyone waiting, and end the thread.
@@ -352,7 +355,7 @@ class ProducerCore(Generic[H]):
 
     def _stopped(self, completion: Completion) -> None:
         """On the machine's thread: say what was given up, and have the thread ended by another."""
-        self._intake.close(UsageError(_CLOSED))
+        self._intake.close(closed("producer"))
         if completion.error() is None and (given_up := completion.result(0)):
             self._given_up = given_up
             counts = ", ".join(f"{count} of topic {topic!r}" for topic, count in sorted(given_up.items()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,6 +17,8 @@ from fairlead_kafka.records import RecordColumns, columns_from_arrow
 _HINTS = {
     ("polars", "LazyFrame"): "; call .collect() on it first",
     ("pyspark", "DataFrame"): '; write it with .write.format("fairlead"), or call .toArrow() on it first',
+    ("pandas", "Series"): '; call .to_frame("value") on it first',
+    ("polars", "Series"): '; call .to_frame("value") on it first',
     ("builtins", "list"): "; pa.Table.from_pylist makes one of a list of dicts",
     ("builtins", "dict"): "; pa.table makes one of a dict of columns",
 }
@@ -36,16 +39,34 @@ def groups_of(table: Any) -> Iterator[pa.Table]:
         try:
             reader = pa.RecordBatchReader.from_stream(table)
         except (pa.ArrowException, TypeError) as error:
-            raise InvalidRecord(f"{type(table).__name__} is not a stream of record batches: {error}") from None
-        columns_from_arrow(reader.schema.empty_table())  # a schema that does not fit is refused before the first batch is read
+            raise _no_stream(table, error) from None
+        columns_from_arrow(pa.Table.from_batches([], reader.schema))  # a schema that does not fit is refused before the first batch is read
         for batch in reader:
             yield pa.Table.from_batches([batch])
     elif hasattr(table, "__arrow_c_array__"):
         yield from groups_of(pa.record_batch(table))
     else:
-        kind = type(table)
-        hint = _HINTS.get((kind.__module__.partition(".")[0], kind.__name__), "")
-        raise InvalidRecord(f"expected a pyarrow.Table, a RecordBatch, or anything with __arrow_c_stream__, not {kind.__name__}{hint}")
+        name = type(table).__name__
+        raise InvalidRecord(f"expected a pyarrow.Table, a RecordBatch, or anything with __arrow_c_stream__, not {name}{_hint(table)}")
+
+
+def _hint(table: Any) -> str:
+    kind = type(table)
+    return _HINTS.get((kind.__module__.partition(".")[0], kind.__name__), "")
+
+
+def _no_stream(table: Any, error: Exception) -> InvalidRecord:
+    """What is wrong with something that says it is a stream."""
+    name = type(table).__name__
+    if hint := _hint(table):
+        return InvalidRecord(f"{name} is no stream of record batches{hint}")
+    why = str(error)
+    if len(error.args) > 1:  # pandas adds which column it is
+        *reasons, where = map(str, error.args)
+        column = re.search(r"column (.*) with type", where)
+        named = where if column is None else f"column {column[1]!r}"
+        why = f"{named} has values of several types, or of one that Arrow has not ({'; '.join(reasons)}): make all of them bytes, or texts"
+    return InvalidRecord(f"{name} is not a stream of record batches: {why}")
 
 
 def parts_of(group: pa.Table, now_ms: int) -> list[Part]:

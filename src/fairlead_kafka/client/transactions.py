@@ -7,19 +7,19 @@ ended; nothing else is begun before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any
 
-from fairlead_kafka.base.config import INT_MAX, LONG_MAX, Settings
+from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import FairleadError, TimedOut, TransactionFailed, UsageError
-from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.units import ms_to_ns, s_to_ns
 from fairlead_kafka.client.delivery import LOGGER
-from fairlead_kafka.client.hosting import Hosted, Steps, Wait, connect_first, run_async, run_blocking
+from fairlead_kafka.client.hosting import LONGEST_S, Hosted, Steps, Wait, connect_first, run_async, run_blocking
 from fairlead_kafka.client.intake import Intake
-from fairlead_kafka.core.group_offsets import GroupMetadata, OffsetAndMetadata
+from fairlead_kafka.client.offsets import Offsets, as_offsets
+from fairlead_kafka.core.group_offsets import GroupMetadata
 from fairlead_kafka.core.prepared import PreparedTransaction
 from fairlead_kafka.producer import ProducerMachine
 from fairlead_kafka.producer.handover import (
@@ -43,7 +43,6 @@ _TIMES = {
 }
 """Call → the total of `ProducerMeter` that its time is added to."""
 _NONE_OPEN = "no transaction is open: call begin_transaction before sending (and init_transactions once before that)"
-Offsets = Mapping[TopicPartition, "int | OffsetAndMetadata"]
 
 
 class TransactionSteps:
@@ -72,6 +71,7 @@ class TransactionSteps:
         """Get the producer's id."""
         name = "init_transactions"
         deadline_ns, again = self._deadline_ns(timeout_s), self._unheard == name
+        self._intake.check()
         if self._transactional:
             self._check_thread(name)
             yield from connect_first(self._hosted, self._settings, timeout_s, "max.block.ms")
@@ -86,7 +86,8 @@ class TransactionSteps:
 
     def send_offsets(self, offsets: Offsets, group: str | GroupMetadata) -> Steps[None]:
         """Hand offsets in."""
-        checked = {_partition(partition): _offset(each) for partition, each in offsets.items()}
+        self._intake.check()
+        checked = as_offsets("send_offsets_to_transaction", offsets)
         who = _group(group)
         deadline_ns = self._deadline_ns(None)
         if checked:
@@ -161,7 +162,7 @@ class TransactionSteps:
         return answer
 
     def _deadline_ns(self, timeout_s: float | None) -> int:
-        wait_ns = self._max_block_ns if timeout_s is None else s_to_ns(max(min(timeout_s, 10.0**9), 0))
+        wait_ns = self._max_block_ns if timeout_s is None else s_to_ns(min(timeout_s, LONGEST_S))
         return self._hosted.now_ns() + wait_ns
 
 
@@ -189,19 +190,6 @@ class AsyncTransaction:
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         await run_async(self._steps.end_block(error))
-
-
-def _partition(item: Any) -> TopicPartition:
-    if isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str) and type(item[1]) is int and 0 <= item[1] <= INT_MAX:
-        return TopicPartition(*item)
-    raise UsageError(f"offsets are by TopicPartition, not by {item!r}")
-
-
-def _offset(item: Any) -> OffsetAndMetadata:
-    found = item if isinstance(item, OffsetAndMetadata) else OffsetAndMetadata(item)
-    if type(found.offset) is not int or not 0 <= found.offset <= LONG_MAX:
-        raise UsageError(f"an offset is an int of 0 or more, or an OffsetAndMetadata with one, not {item!r}")
-    return found
 
 
 def _group(group: Any) -> GroupMetadata:

@@ -18,8 +18,9 @@ from uuid import UUID
 from fairlead_kafka.base.checks import holds, same
 from fairlead_kafka.base.codes import ErrorCode, policy
 from fairlead_kafka.base.config import Settings
-from fairlead_kafka.base.errors import BrokerError, DecodeError, UnsupportedVersion
+from fairlead_kafka.base.errors import DecodeError, UnsupportedVersion
 from fairlead_kafka.base.ids import NO_LEADER, NO_OFFSET, Node, TopicPartition
+from fairlead_kafka.base.rights import broker_error
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.consumer.fetch_session import NO_SESSION, SESSION_ERRORS, Asked, FetchSession
 from fairlead_kafka.consumer.partition import Chunk, PartitionState, Phase, end_of_batches
@@ -329,7 +330,7 @@ class Fetcher:
                     return  # no need to wait: the new leader is known
             self.back_off(state)
         else:
-            state.fail(BrokerError(code, f"fetching {state.partition} at offset {state.position}"))
+            state.fail(broker_error(code, f"fetching {state.partition} at offset {state.position}", "Read"))
 
 
 def _of_topic(topics: dict[str, Message], name: str, topic_id: Any) -> Message:

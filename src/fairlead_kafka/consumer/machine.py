@@ -160,7 +160,7 @@ class ConsumerMachine:
 
     def _submitted(self, operation: Operation) -> None:
         if self._closed:
-            self.answer(operation, error=UsageError("the consumer is closed; make a new one"))
+            self.answer(operation, error=UsageError("this consumer is closed; make a new one"))
             return
         try:
             self._serve[type(operation)](operation)

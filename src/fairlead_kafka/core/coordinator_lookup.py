@@ -8,6 +8,7 @@ from enum import IntEnum
 from fairlead_kafka.base.codes import policy
 from fairlead_kafka.base.errors import BrokerError, UnsupportedVersion
 from fairlead_kafka.base.ids import Node
+from fairlead_kafka.base.rights import broker_error
 from fairlead_kafka.core.metadata import Metadata
 from fairlead_kafka.core.script import Answer, Ask, Pause
 from fairlead_kafka.wire import ApiKey, Message
@@ -44,7 +45,7 @@ def find_coordinators(
         row = answer.coordinators[0] if answer.coordinators else answer
         if row.error_code:
             text = f"looking for the coordinator of {key_type.named(key)}: {row.error_message or policy(row.error_code).meaning}"
-            found[key] = BrokerError(row.error_code, text)
+            found[key] = broker_error(row.error_code, text, "Describe")
         else:
             known = metadata.nodes.get(row.node_id)
             if known is None or (known.host, known.port) != (row.host, row.port):

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError, UnsupportedVersion
 from fairlead_kafka.base.ids import NO_LEADER, NO_LEADER_EPOCH, NO_TIMESTAMP, TopicPartition
+from fairlead_kafka.base.rights import broker_error
 from fairlead_kafka.core.metadata import Metadata
 from fairlead_kafka.core.script import Answer, Ask, Pause
 from fairlead_kafka.wire import ApiKey, Message
@@ -44,13 +45,10 @@ def leader_problem(metadata: Metadata, partition: TopicPartition) -> BrokerError
     topic = metadata.topic(partition.topic)
     if topic is None:
         return BrokerError(ErrorCode.LEADER_NOT_AVAILABLE, f"no metadata of topic {partition.topic} yet")
+    if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        return BrokerError(topic.error_code, f"topic {partition.topic} is not in the cluster; create it, or check its name")
     if topic.error_code:
-        return BrokerError(
-            topic.error_code,
-            f"topic {partition.topic} is not in the cluster; create it, or check its name"
-            if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            else f"topic {partition.topic}",
-        )
+        return broker_error(topic.error_code, f"topic {partition.topic}", "Describe")
     if not 0 <= partition.partition < len(topic.partitions):
         return BrokerError(
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -155,7 +153,7 @@ def _read_answer(answer: Message, leader: int) -> dict[TopicPartition, OffsetAnd
         for item in topic.partitions:
             partition = TopicPartition(topic.name, item.partition_index)
             if item.error_code:
-                results[partition] = BrokerError(item.error_code, f"{partition}, asked of node {leader}")
+                results[partition] = broker_error(item.error_code, f"{partition}, asked of node {leader}", "Describe")
             elif item.offset < 0:
                 results[partition] = None
             else:

@@ -8,11 +8,41 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 from fairlead_kafka.base.errors import FairleadError
-from fairlead_kafka.lab.apache_kafka import ApacheKafka
+from fairlead_kafka.lab.apache_kafka import ApacheKafka, Unavailable
+from fairlead_kafka.testing.certificates import Certificates
 
 TARGETS = ("apache-kafka", "fairlead")
+SECURITIES = ("plaintext", "ssl")
+
+
+@dataclass(frozen=True)
+class Place:
+    """What clients need to reach a target. `trust`: a PEM file of the authority that issued its certificate; None: it speaks plaintext."""
+
+    bootstrap_servers: str
+    trust: str | None = None
+
+
+@contextmanager
+def secured_target(name: str, security: str) -> Iterator[tuple[str, Place]]:
+    """A fresh target: its address in plaintext, and where clients are to be measured. Raises `apache_kafka.Unavailable`."""
+    if security == "plaintext":
+        with target(name) as bootstrap_servers:
+            yield bootstrap_servers, Place(bootstrap_servers)
+        return
+    if name != "apache-kafka":
+        raise Unavailable("the embedded cluster does not speak TLS yet")
+    with TemporaryDirectory(prefix="fairlead-lab-") as folder:
+        certificates = Certificates(Path(folder))
+        properties: dict[str, Any] = {"ssl.keystore.type": "PEM", "ssl.keystore.location": certificates.issue("localhost")}
+        with ApacheKafka(listeners={"SECURED": "SSL"}, **properties) as kafka:
+            yield kafka.bootstrap_servers, Place(kafka.servers("SECURED"), str(certificates.trust))
 
 
 @contextmanager

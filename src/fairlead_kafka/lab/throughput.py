@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -27,8 +28,9 @@ from fairlead_kafka.lab.apache_kafka import Unavailable, java_command
 from fairlead_kafka.lab.bounded import NotFinished
 from fairlead_kafka.lab.experiment import Row, Status, not_installed
 from fairlead_kafka.lab.lines import values_of_size
+from fairlead_kafka.lab.peers.tls import settings_of
 from fairlead_kafka.lab.plotting import Bars, figure
-from fairlead_kafka.lab.targets import TARGETS, target
+from fairlead_kafka.lab.targets import TARGETS, Place, secured_target
 from fairlead_kafka.lab.whole_process import run_program, run_whole
 
 PARTITIONS = 12
@@ -97,9 +99,10 @@ def run(
     keys: Sequence[str] = (),
     compressions: Sequence[str] = (),
     rounds: int | None = None,
+    securities: Sequence[str] = ("plaintext",),
 ) -> list[Row]:
-    """Rows {system, target, record_size, key, compression, acked, cold_s, first_100000_s, cold_records_per_s, cold_cpu_s_per_million,
-    records_per_s, mb_per_s, cpu_s_per_million, rss_mb}, what has no `cold` in it being warm; or {…, skipped}.
+    """Rows {system, target, security, record_size, key, compression, acked, cold_s, first_100000_s, cold_records_per_s,
+    cold_cpu_s_per_million, records_per_s, mb_per_s, cpu_s_per_million, rss_mb}, what has no `cold` in it being warm; or {…, skipped}.
 
     `acked`: how many records were acknowledged while it was cold, all that it was given. `rss_mb`: the client's resident memory at its
     peak; for clients that have a `buffer.memory`, `rss_over_buffer_mb` is what of it is beyond that; both in 2**20 bytes. Sizes, keys
@@ -107,16 +110,16 @@ def run(
     """
     chosen = PROFILES[profile]
     rows: list[Row] = []
-    for name in targets:
+    for name, security in product(targets, securities):
         status(f"starting {name}")
         try:
-            with target(name) as bootstrap_servers, TemporaryDirectory(prefix="fairlead-lab-") as folder:
+            with secured_target(name, security) as (plaintext, place), TemporaryDirectory(prefix="fairlead-lab-") as folder:
                 for size, key, compression in cells(chosen, record_sizes, keys, compressions):
                     count = records or chosen.records
-                    cell = Cell(name, bootstrap_servers, size, key, compression, count, chosen.warm_after_s, chosen.warm_s, folder)
+                    cell = Cell(name, security, plaintext, place, size, key, compression, count, chosen.warm_after_s, chosen.warm_s, folder)
                     rows += _measure(status, cell, rounds or chosen.rounds, peers)
         except Unavailable as error:
-            rows += [{"system": system, "target": name, "skipped": str(error)} for system in peers]
+            rows += [{"system": system, "target": name, "security": security, "skipped": str(error)} for system in peers]
     return rows
 
 
@@ -134,16 +137,16 @@ def cells(
 def plot(rows: Sequence[Row], path: Path) -> None:
     """Records per second by system, for each target, key and compression a panel, for each record size a colour."""
     panels = []
-    for cell in dict.fromkeys((row["target"], row["key"], row["compression"]) for row in rows):
+    for cell in dict.fromkeys((row["target"], row.get("security", "plaintext"), row["key"], row["compression"]) for row in rows):
         found = {
             (row["system"], row["record_size"]): row.get("records_per_s", row.get("cold_records_per_s"))
             for row in rows
-            if (row["target"], row["key"], row["compression"]) == cell
+            if (row["target"], row.get("security", "plaintext"), row["key"], row["compression"]) == cell
         }
         systems, sizes = list(dict.fromkeys(system for system, _ in found)), list(dict.fromkeys(size for _, size in found))
         series = {f"{size} B": [found.get((system, size)) for system in systems] for size in sizes}
-        name, key, compression = cell
-        title = f"{name}, {key}, " + (f"{sizes[0]} B, " if len(sizes) == 1 else "") + f"compression {compression}"
+        name, security, key, compression = cell
+        title = f"{name}, {security}, {key}, " + (f"{sizes[0]} B, " if len(sizes) == 1 else "") + f"compression {compression}"
         panels.append(Bars(title, systems, series, "records/s", log=True))
     figure(path, panels, title="Records produced per second, acks=all")
 
@@ -153,7 +156,10 @@ class Cell:
     """What is measured: of `records` the slow systems send a share; files of values are in `folder`."""
 
     target: str
-    bootstrap_servers: str
+    security: str
+    plaintext: str
+    """The address for those who prepare."""
+    place: Place
     size: int
     key: str
     compression: str
@@ -184,17 +190,19 @@ class Cell:
 
 def _measure(status: Status, cell: Cell, rounds: int, peers: Sequence[str]) -> list[Row]:
     measured: dict[str, list[Row]] = {system: [] for system in peers}
-    what = {"target": cell.target, "record_size": cell.size, "key": cell.key, "compression": cell.compression}
+    what = {"target": cell.target, "security": cell.security, "record_size": cell.size, "key": cell.key, "compression": cell.compression}
     cell.write_file()
     for number in range(rounds):
         for system in peers:
-            status(f"{cell.target}, {cell.size} B, {cell.key}, {cell.compression}, round {number + 1} of {rounds}: {system}")
+            status(
+                f"{cell.target}, {cell.security}, {cell.size} B, {cell.key}, {cell.compression}, round {number + 1} of {rounds}: {system}"
+            )
             topic = f"throughput-{cell.size}-{cell.key}-{cell.compression}-{number}-{system}"
-            with Admin({"bootstrap.servers": cell.bootstrap_servers}) as admin:
+            with Admin({"bootstrap.servers": cell.plaintext}) as admin:
                 admin.create_topics([NewTopic(topic, partitions=PARTITIONS)])
             measured[system].append({"system": system, **what, **run_system(system, cell, topic)})
             # Deleting keeps the disk from filling, and no later system pays for this one's data.
-            with Admin({"bootstrap.servers": cell.bootstrap_servers}) as admin:
+            with Admin({"bootstrap.servers": cell.plaintext}) as admin:
                 admin.delete_topics([topic])
     return [sorted(rows, key=_speed)[len(rows) // 2] for rows in measured.values()]
 
@@ -211,6 +219,8 @@ def run_system(system: str, cell: Cell, topic: str) -> Row:
         return {"skipped": missing}
     if system == "java" and cell.key == "keyed":
         return {"skipped": "kafka-producer-perf-test sends no keys"}
+    if system == "raw" and cell.place.trust is not None:
+        return {"skipped": "it has no TLS: what encrypts is what is measured"}
     records = max(1000, int(cell.records * share))
     if system != "java":
         told = run_program(_command(system, cell, topic, records), RUN_TIMEOUT_S)
@@ -224,7 +234,8 @@ def run_system(system: str, cell: Cell, topic: str) -> Row:
 def _command(system: str, cell: Cell, topic: str, records: int) -> list[str]:
     job = {
         "system": system,
-        "bootstrap_servers": cell.bootstrap_servers,
+        "bootstrap_servers": cell.place.bootstrap_servers,
+        "secured": settings_of(system, cell.place.trust),
         "topic": topic,
         "records": records,
         "keyed": cell.key == "keyed",
@@ -258,7 +269,8 @@ def figures(system: str, marks: Row, size: int) -> Row:
 
 def _java(cell: Cell, topic: str, records: int) -> Row:
     """Kafka's own kafka-producer-perf-test. Raises Unavailable, NotFinished."""
-    settings = (f"bootstrap.servers={cell.bootstrap_servers}", "acks=all", f"compression.type={cell.compression}")
+    given = {"bootstrap.servers": cell.place.bootstrap_servers, "acks": "all", "compression.type": cell.compression}
+    settings = [f"{key}={value}" for key, value in (given | settings_of("java", cell.place.trust)).items()]
     command = java_command(
         "org.apache.kafka.tools.ProducerPerformance",
         "--topic", topic, "--num-records", str(records), "--payload-file", cell.file, "--throughput", "-1",

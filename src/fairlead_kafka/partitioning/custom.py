@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from fairlead_kafka.base.errors import InvalidRecord
+from fairlead_kafka.base.errors import FairleadError, InvalidRecord
 from fairlead_kafka.partitioning.load import PartitionArray, SizeArray
 
 if TYPE_CHECKING:
@@ -90,8 +91,34 @@ def call_custom(
     One over columns sees all n records; one per record is not called where `explicit` (int32[n], -1: none) has a
     partition and -1 stands there. Raises InvalidRecord, naming the partitioner, if it answers anything else than
     n integers of -1 to `partition_count - 1`. With `batches`, its `on_new_batch` is called (`new_batch_hook`). What
-    `partitioner` itself raises passes through.
+    `partitioner` itself raises is the cause of an InvalidRecord that says where.
     """
+    try:
+        return _asked(partitioner, topic, columns, partition_count, explicit, batches)
+    except FairleadError:
+        raise
+    except Exception as error:
+        raise _failed(columns.count, topic, error) from error.with_traceback(None)
+
+
+def _failed(count: int, topic: str, error: Exception) -> InvalidRecord:
+    """What a partitioner raised, with the place as text: handles keep the error, which must not keep the frames that it came through."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    where = "" if trace is None else f" at {trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"
+    error.add_note("".join(traceback.format_exception(error)).rstrip())
+    return InvalidRecord(f"the partitioner failed for {count} record{'' if count == 1 else 's'} of topic {topic!r}: {error!r}{where}")
+
+
+def _asked(
+    partitioner: CustomPartitioner,
+    topic: str,
+    columns: RecordColumns,
+    partition_count: int,
+    explicit: PartitionArray | None,
+    batches: OpenBatches | None,
+) -> PartitionArray:
     name = getattr(partitioner, "__qualname__", type(partitioner).__qualname__)
     asked: Sequence[int] = range(columns.count)
     hook = new_batch_hook(partitioner) if batches is not None else None

@@ -123,7 +123,7 @@ def _checked(candidate: Any, name: str) -> CustomPartitioner:
     made = candidate() if isinstance(candidate, type) else candidate
     if not callable(made):
         raise ConfigError(
-            f"{_CONFIG_KEY}: {name} is a {type(made).__name__}, which cannot be called; "
+            f"{_CONFIG_KEY}: {name} is of type {type(made).__name__}, which cannot be called; "
             "give a callable (topic, keys, values, partition_count), or a policy: " + ", ".join(POLICY_NAMES)
         )
     return made  # type: ignore[no-any-return]

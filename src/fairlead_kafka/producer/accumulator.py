@@ -10,7 +10,8 @@ import numpy as np
 
 from fairlead_kafka.base.checks import holds, same
 from fairlead_kafka.base.codes import policy
-from fairlead_kafka.base.errors import BrokerError, FairleadError, InvalidRecord, TimedOut
+from fairlead_kafka.base.errors import FairleadError, InvalidRecord, TimedOut
+from fairlead_kafka.base.rights import broker_error
 from fairlead_kafka.core.connection import NEVER_NS
 from fairlead_kafka.core.machine import Dice
 from fairlead_kafka.core.metadata import Metadata, TopicMetadata
@@ -239,7 +240,8 @@ class Accumulator:
                 self._place(topic, topic.unbound.popleft(), now_ns)
         elif known is not None and known.error_code and not policy(known.error_code).retriable:
             while topic.unbound:
-                self._ledger.fail_rows(topic.unbound.popleft(), None, BrokerError(known.error_code, f"topic {topic.name!r}"))
+                error = broker_error(known.error_code, f"topic {topic.name!r}", "Write")
+                self._ledger.fail_rows(topic.unbound.popleft(), None, error)
         if topic.unbound:
             self._waiting[topic.name] = topic
             self._want_again(known)

@@ -113,4 +113,4 @@ class Batch:
         return [Slice(handover.source, start, stop, order) for handover, start, stop, order, _ in self.pieces]
 
     def __str__(self) -> str:
-        return f"{self.count} records for {self.queue}"
+        return f"{self.count} record{'' if self.count == 1 else 's'} for {self.queue}"

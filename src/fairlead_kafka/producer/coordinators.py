@@ -17,6 +17,7 @@ from fairlead_kafka.base.codes import ErrorCode, policy
 from fairlead_kafka.base.errors import AuthenticationFailed, BrokerError, FairleadError, UnsupportedVersion, UsageError
 from fairlead_kafka.base.hooks import hook
 from fairlead_kafka.base.ids import Node, TopicPartition
+from fairlead_kafka.base.rights import broker_error
 from fairlead_kafka.core.coordinator_lookup import KeyType
 from fairlead_kafka.core.group_offsets import GroupMetadata, OffsetAndMetadata, offset_rows
 from fairlead_kafka.core.network import Network
@@ -193,7 +194,8 @@ class Coordinators:
         return node_id
 
     def _error(self, api_key: ApiKey, code: int, key_type: KeyType, key: str) -> BrokerError:
-        return BrokerError(code, f"{api_key.name} for {key_type.named(key)}: {policy(code).meaning}")
+        text = f"{api_key.name} for {key_type.named(key)}: {policy(code).meaning}"
+        return broker_error(code, text, "Write" if key_type is KeyType.TRANSACTION else "Read")
 
 
 def _code(answer: Message) -> Iterable[int]:

@@ -9,9 +9,10 @@ from math import nan
 
 from fairlead_kafka.base.codes import ErrorCode, policy
 from fairlead_kafka.base.config import Settings
-from fairlead_kafka.base.errors import AuthenticationFailed, BrokerError, TimedOut, UnsupportedVersion, UsageError
+from fairlead_kafka.base.errors import AuthenticationFailed, TimedOut, UnsupportedVersion, UsageError
 from fairlead_kafka.base.hooks import hook
 from fairlead_kafka.base.ids import NO_SEQUENCE
+from fairlead_kafka.base.rights import broker_error
 from fairlead_kafka.base.units import NS_PER_S, ms_to_ns
 from fairlead_kafka.core.backoff import Backoff
 from fairlead_kafka.core.effects import Effect
@@ -306,7 +307,10 @@ class ProducerMachine:
             if known is not None and known.partitions:
                 self._ledger.resolve(question.completion, list(known.partitions))
             elif known is not None and known.error_code and not policy(known.error_code).retriable:
-                self._ledger.resolve(question.completion, error=BrokerError(known.error_code, f"topic {question.topic!r}"))
+                self._ledger.resolve(
+                    question.completion,
+                    error=broker_error(known.error_code, f"topic {question.topic!r}", "Describe"),
+                )
             elif now_ns >= due_ns:
                 reason = policy(known.error_code).meaning if known is not None and known.error_code else self._network.trouble()
                 limit = f"max.block.ms={self.settings.max_block_ms}"
@@ -335,7 +339,7 @@ class ProducerMachine:
             identity.grant(response.producer_id, response.producer_epoch)
             return
         if response is not None:
-            error = BrokerError(response.error_code, "no producer id was granted")
+            error = broker_error(response.error_code, "no producer id was granted", "IdempotentWrite")
         assert error is not None
         identity.error = error
         hopeless = response is not None and not policy(response.error_code).retriable

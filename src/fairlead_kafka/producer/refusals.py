@@ -13,6 +13,7 @@ from typing import Any
 from fairlead_kafka.base.codes import ErrorCode, policy
 from fairlead_kafka.base.errors import BatchRefused, BrokerError, RecordTooLarge
 from fairlead_kafka.base.limits import BATCH_OVERHEAD_BYTES
+from fairlead_kafka.base.rights import broker_error
 from fairlead_kafka.producer.batch import Batch, Piece
 
 
@@ -31,7 +32,7 @@ def refusal(batch: Batch, code: int, entry: Any) -> Exception:
         first = refused[0]
         detail = first.batch_index_error_message or "refused"
         said += f"; {len(refused)} of the batch's records refused, the first at {first.batch_index}: {detail}"
-    return BrokerError(code, f"{batch}: {said}")
+    return broker_error(code, f"{batch}: {said}", "Write")
 
 
 def refused_pieces(batch: Batch, code: int, entry: Any) -> list[tuple[Piece, Exception]]:

@@ -284,7 +284,7 @@ class Sender:
             return f"a request for them is still unanswered ({self._network.trouble()})"
         queue = batch.queue
         if batch.last_error is not None:
-            return f"last problem: {batch.last_error}"
+            return "last problem: " + str(batch.last_error).replace(f"{batch}: ", "")
         if queue.node_id < 0:
             return "the partition has no leader"
         if self._identity.idempotent and self._identity.state is not IdentityState.READY:

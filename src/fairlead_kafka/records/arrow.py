@@ -92,17 +92,28 @@ def _binary(name: str, array: pa.Array) -> BinaryColumn | None:
         return None
     types = pa.types
     if types.is_dictionary(array.type):
-        array = array.dictionary_decode()
-    kind = array.type
+        # Arrow takes nothing out of views, as the dictionaries of Polars' Categorical and Enum are; so they are made something else first.
+        values = _plain(name, array.dictionary)
+        try:
+            array = values.take(array.indices)
+        except pa.ArrowException as error:
+            raise InvalidRecord(f"column {name!r} is not a sound Arrow array: {error}") from None
+    array = _plain(name, array)
+    column = _binary_column(array)
+    _check_offsets(name, column)
+    return column
+
+
+def _plain(name: str, array: pa.Array) -> pa.Array:
+    """A binary or string array, with offsets, of any binary-like one; InvalidRecord for any other."""
+    types, kind = pa.types, array.type
     if types.is_fixed_size_binary(kind) or types.is_binary_view(kind):
         array = array.cast(pa.large_binary())
     elif types.is_string_view(kind):
         array = array.cast(pa.large_string())
     elif not (types.is_binary(kind) or types.is_string(kind) or types.is_large_binary(kind) or types.is_large_string(kind)):
         raise _refused(name, kind)
-    column = _binary_column(array)
-    _check_offsets(name, column)
-    return column
+    return array
 
 
 def _check_offsets(name: str, column: BinaryColumn) -> None:

@@ -114,7 +114,9 @@ def _alert(facts: Facts, where: str, reason: str) -> str:
 
 
 @dataclass(frozen=True)
-class _Certificate:
+class Certificate:
+    """What a certificate says of itself."""
+
     subject: str
     issuer: str
     start: datetime.datetime
@@ -122,7 +124,7 @@ class _Certificate:
     names: tuple[str, ...]
 
 
-def _shown_certificate(facts: Facts) -> _Certificate | None:
+def _shown_certificate(facts: Facts) -> Certificate | None:
     """The certificate that the broker shows, trusted or not; None if it cannot be had."""
     if facts.address is None:
         return None
@@ -132,12 +134,20 @@ def _shown_certificate(facts: Facts) -> _Certificate | None:
     try:
         with _connected(facts.address) as plain, context.wrap_socket(plain, server_hostname=facts.host) as secured:
             der = secured.getpeercert(binary_form=True)
-        return None if der is None else _parsed(der)
+        return None if der is None else shown_certificate(der)
     except (OSError, ValueError):
         return None
 
 
-def _parsed(der: bytes) -> _Certificate:
+def shown_certificate(der: bytes) -> Certificate:
+    """What a certificate says of itself, trusted or not. ValueError if it is none."""
+    try:
+        return _parsed(der)
+    except Exception as error:  # a stranger's bytes: whatever the parser raises over them, the handshake has failed already
+        raise ValueError(f"not a certificate that can be read: {error}") from None
+
+
+def _parsed(der: bytes) -> Certificate:
     from asn1crypto import x509
 
     certificate = x509.Certificate.load(der)
@@ -145,7 +155,7 @@ def _parsed(der: bytes) -> _Certificate:
     names = [] if alternative is None else [str(name.native) for name in alternative if name.name in ("dns_name", "ip_address")]
     if alternative is None:
         names = [str(certificate.subject.native.get("common_name", ""))]
-    return _Certificate(
+    return Certificate(
         certificate.subject.human_friendly,
         certificate.issuer.human_friendly,
         certificate.not_valid_before,

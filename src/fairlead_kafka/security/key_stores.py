@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -310,7 +311,9 @@ def _read_pkcs12(data: bytes, password: str | None, what: str, password_setting:
     if len(data) < (size := _declared_size(data)):
         raise ConfigError(f"{what}: the file is cut short: it has {len(data)} of its {size} bytes; copy it again")
     try:
-        bundle = pkcs12.load_pkcs12(data, _encoded(password))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of a store that is not written as strictly as it might be
+            bundle = pkcs12.load_pkcs12(data, _encoded(password))
         key = bundle.key.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption()) if bundle.key else None
         own = bundle.cert.certificate.public_bytes(Encoding.DER) if bundle.cert else None
         return _Bundle(key, own, [entry.certificate.public_bytes(Encoding.DER) for entry in bundle.additional_certs])
@@ -318,7 +321,7 @@ def _read_pkcs12(data: bytes, password: str | None, what: str, password_setting:
         raise ConfigError(
             f"{what}: has a cipher or a kind of key that OpenSSL does not read here; make it anew with a newer keytool"
         ) from None
-    except (ValueError, TypeError):
+    except Exception:  # ValueError as a rule; but in a stranger's bytes the library finds more to raise
         if password is None:
             raise ConfigError(f"{what}: is a PKCS12, which needs a password; set {password_setting}") from None
         hint = "; a key in a PKCS12 must have the password of the file" if password_setting == PASSWORD_OF_STORE else ""

@@ -12,6 +12,8 @@ from fairlead_kafka.security.tokens import Token
 Reveal = Callable[[], tuple[str, Secret]]
 """User name and password, resolved at each log-in."""
 _EXTENSION_KEY = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+SCRAM_ITERATIONS_MAX = 1_000_000
+"""Kafka's brokers store 4,096 to 16,384; a million take half a second."""
 SECURITY_NONE = b"\x01"
 """GSSAPI's security layers: none; encryption is TLS's affair (RFC 4752, 3.1)."""
 
@@ -57,12 +59,21 @@ class Scram:
                 return str(self._client.get_client_first()).encode()
             said = challenge.decode()
             if self._stage == 2:
+                _check_iterations(said)
                 self._client.set_server_first(said)
                 return str(self._client.get_client_final()).encode()
             self._client.set_server_final(said)
         except (ScramException, UnicodeError, ValueError) as error:
             raise AuthenticationFailed(f"the broker's part of the log-in by {self._mechanism} does not fit: {error}") from None
         return None
+
+
+def _check_iterations(server_first: str) -> None:
+    """ValueError if a server asks for so many hashes that it would hold this client up rather than protect anybody."""
+    given = next((part[2:] for part in server_first.split(",") if part.startswith("i=")), "")
+    number = int(given) if given.isascii() and given.isdigit() and len(given) < 10 else 0
+    if not 0 < number <= SCRAM_ITERATIONS_MAX:
+        raise ValueError(f"it asks for {given[:10] or 'no'} iterations, and {SCRAM_ITERATIONS_MAX} at most are computed")
 
 
 class OAuthBearer:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 _CONSUMERS = "a task opens a consumer of its own and closes it: there is no pool to set"
 _FETCHED = "nothing that was fetched outlives its task: fetch.max.bytes bounds it"
 _PRODUCERS = "a task opens a producer of its own and closes it when all is acknowledged: there is no pool to set"
-_TOKENS = "the client has only PLAINTEXT connections so far, so there is nothing to authenticate"
+_TOKENS = "there are no delegation tokens here: say who a job is with its options, kafka.security.protocol and kafka.sasl.*"
 
 REFUSED_SETTINGS: Mapping[str, tuple[str, str]] = {
     "spark.kafka.consumer.cache.capacity": ("64", _CONSUMERS),

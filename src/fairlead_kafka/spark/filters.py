@@ -11,7 +11,6 @@ an earlier time; Spark looks at the rows again.
 from __future__ import annotations
 
 import operator
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -31,8 +30,8 @@ from pyspark.sql.datasource import (
 
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.spark.offsets import OffsetRange
+from fairlead_kafka.spark.planners import PUSHES_FILTERS, runs
 
-_WORKER = "pyspark.sql.worker.data_source_pushdown_filters"
 _NEVER_NULL = frozenset({"topic", "partition", "offset", "timestamp", "timestampType"})
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -54,8 +53,7 @@ _TESTS: Mapping[type[Filter], Callable[[Any, Any], bool]] = {
 
 def pushed_down() -> bool:
     """Whether this is the process in which Spark hands filters to a reader."""
-    main = sys.modules.get("__main__")
-    return _WORKER in sys.modules or getattr(getattr(main, "__spec__", None), "name", None) == _WORKER
+    return runs(PUSHES_FILTERS)
 
 
 @dataclass

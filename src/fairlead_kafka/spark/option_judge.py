@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from fairlead_kafka.base.config_client import CLIENT_CONFIGS
 from fairlead_kafka.base.errors import ConfigError
 from fairlead_kafka.base.nearest import nearest
 from fairlead_kafka.spark.formats.option_rows import REGISTRY_PREFIX
@@ -17,6 +18,7 @@ _USE_WORDS = {"batch": "a batch read", "stream": "a streaming read", "write": "a
 _REFUSED_LOWER = {name.lower(): (name, reason) for name, reason in REFUSED.items()}
 _SPARKS_OWN = frozenset({"path", "checkpointlocation", "queryname"})
 """Options that Spark itself adds."""
+_SERVERS = "bootstrap.servers"
 
 
 class WrongOptions(ConfigError):
@@ -33,7 +35,7 @@ def judge_read(options: Mapping[str, str], streaming: bool) -> tuple[dict[str, A
     named_wrongly = any(f"{name}:" in problem for problem in wrong for name in TOPIC_CHOICES)
     if len(chosen) != 1 and not whole_cluster and not named_wrongly:
         wrong.append(f"exactly one of assign, subscribe and subscribePattern says what to read; given: {', '.join(chosen) or 'none'}")
-    return values, client, wrong + (_stream_problems(values) if streaming else _batch_problems(values))
+    return values, client, wrong + (_stream_problems(values, wrong) if streaming else _batch_problems(values))
 
 
 def _batch_problems(values: Mapping[str, Any]) -> list[str]:
@@ -56,14 +58,14 @@ def _view_problems(values: Mapping[str, Any]) -> list[str]:
     return [f"{name}: is for the view {belongs[name]}; set view={belongs[name]}" for name in values if name in belongs]
 
 
-def _stream_problems(values: Mapping[str, Any]) -> list[str]:
+def _stream_problems(values: Mapping[str, Any], known: list[str]) -> list[str]:
     wrong = []
     low, high = values.get("minOffsetsPerTrigger"), values.get("maxOffsetsPerTrigger")
     if low is not None and high is not None and low > high:
         wrong.append(f"minOffsetsPerTrigger: {low} is more than maxOffsetsPerTrigger, {high}")
-    if "maxTriggerDelay" in values and low is None:
+    if "maxTriggerDelay" in values and not is_given("minOffsetsPerTrigger", values, known):
         wrong.append("maxTriggerDelay: says how long to wait for minOffsetsPerTrigger, which is not set")
-    if values.get("commitOffsets") and not ("kafka.group.id" in values or "groupIdPrefix" in values):
+    if values.get("commitOffsets") and not any(is_given(name, values, known) for name in ("kafka.group.id", "groupIdPrefix")):
         wrong.append("commitOffsets: to which group? set kafka.group.id, or groupIdPrefix")
     return wrong
 
@@ -79,7 +81,8 @@ def judge(options: Mapping[str, str], use: str) -> tuple[dict[str, Any], dict[st
             proper, reason = _REFUSED_LOWER[name]
             wrong.append(f"{proper}: not supported ({reason})")
         elif name.startswith("kafka.") and name not in BY_LOWER_NAME:
-            client[name.removeprefix("kafka.")] = text
+            setting = name.removeprefix("kafka.")
+            client[CLIENT_CONFIGS.aliases.get(setting, setting)] = text
         elif name in BY_LOWER_NAME:
             option = BY_LOWER_NAME[name]
             if use not in USES[option.used_by]:
@@ -90,11 +93,43 @@ def judge(options: Mapping[str, str], use: str) -> tuple[dict[str, Any], dict[st
             except (ValueError, json.JSONDecodeError) as error:
                 wrong.append(f"{option.name}: {error}, got {text!r}")
         elif name not in _SPARKS_OWN and not (name.startswith(REGISTRY_PREFIX) and use in USES["read"]):
-            near = nearest(name, BY_LOWER_NAME)
-            wrong.append(f"{given}: unknown option" + (f"; did you mean {BY_LOWER_NAME[near].name}?" if near else ""))
-    if "bootstrap.servers" not in client:
-        wrong.append("kafka.bootstrap.servers: required, host:port pairs of brokers separated by commas")
-    return values, client, wrong
+            wrong.append(f"{given}: unknown option{_meant(name)}")
+    if _SERVERS not in client:
+        wrong.append(f"kafka.{_SERVERS}: required, host:port pairs of brokers separated by commas")
+    return values, client, wrong + client_problems(_scope(use, values), client)
+
+
+def client_problems(scope: str, client: Mapping[str, str]) -> list[str]:
+    """What is wrong with each of the settings of a client, by the names that options have. `scope` is one of the table's."""
+    wrong = []
+    for name, text in client.items():
+        try:
+            CLIENT_CONFIGS.parse(scope, {_SERVERS: "localhost:9092", name: text})
+        except ConfigError as error:
+            said = str(error).removeprefix(f"{scope} config: ").replace("did you mean ", "did you mean kafka.")
+            wrong.append(f"kafka.{said}".replace(": unknown", ": no client has such a setting", 1))
+    return wrong
+
+
+def is_given(name: str, values: Mapping[str, Any], wrong: list[str]) -> bool:
+    """Whether an option is given, also one whose value makes no sense, which is among what is wrong."""
+    return name in values or any(problem.startswith(f"{name}:") for problem in wrong)
+
+
+def _scope(use: str, values: Mapping[str, Any]) -> str:
+    """The client that an option's `kafka.*` settings are for."""
+    if use == "write":
+        return "producer"
+    return "admin" if values.get("view") in ("offsets", "topics") else "consumer"
+
+
+def _meant(name: str) -> str:
+    """A client's setting that lacks its prefix, or the option whose name is nearest."""
+    setting = CLIENT_CONFIGS.aliases.get(name, name)
+    if f"kafka.{setting}" in BY_LOWER_NAME or setting in CLIENT_CONFIGS.keys:
+        return f"; did you mean kafka.{setting}?"
+    near = nearest(name, BY_LOWER_NAME)
+    return f"; did you mean {BY_LOWER_NAME[near].name}?" if near else ""
 
 
 def raise_wrong(use: str, wrong: list[str]) -> None:

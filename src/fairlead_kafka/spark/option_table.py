@@ -12,7 +12,7 @@ from typing import Any
 from fairlead_kafka.spark.exactly_once.settings import EXACTLY_ONCE_OPTIONS
 from fairlead_kafka.spark.formats import FORMAT_OPTIONS
 from fairlead_kafka.spark.offsets import parse_assignment, parse_offsets, parse_timestamps
-from fairlead_kafka.spark.option_values import boolean, duration_ms, names, not_empty, one_of, positive, size_bytes, time_ms
+from fairlead_kafka.spark.option_values import boolean, duration_ms, names, not_empty, one_of, positive, size_bytes, time_ms, topic_name
 
 USES = {"read": ("batch", "stream"), "batch": ("batch",), "stream": ("stream",), "write": ("write",), "both": ("batch", "stream", "write")}
 """What an option is for: reads of both kinds, batch reads, streaming reads, writes of both kinds, or reads and writes."""
@@ -151,7 +151,7 @@ OPTIONS: tuple[Option, ...] = (
         True,
     ),
     Option("groups", "batch", "", "In the view offsets: only these groups, separated by commas.", names, True),
-    Option("topic", "write", "", "Topic of every row; goes over a column topic.", not_empty),
+    Option("topic", "write", "", "Topic of every row; goes over a column topic.", topic_name),
     *(Option(*row) for row in EXACTLY_ONCE_OPTIONS),
 )
 

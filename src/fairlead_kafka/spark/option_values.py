@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from fairlead_kafka.base.topic_names import wrong_topic_name
+
 _UNITS_MS = {"": 1, "us": 0.001, "ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 _UNITS_BYTES = {"": 1, "b": 1, "k": 1 << 10, "kb": 1 << 10, "m": 1 << 20, "mb": 1 << 20, "g": 1 << 30, "gb": 1 << 30, "t": 1 << 40}
 _NUMBER_AND_UNIT = re.compile(r"\s*(\d+)\s*([a-z]*)\s*", re.IGNORECASE)
@@ -75,4 +77,12 @@ def not_empty(text: str) -> str:
     """Any text but none."""
     if not text.strip():
         raise ValueError("must not be empty")
+    return text.strip()
+
+
+def topic_name(text: str) -> str:
+    """What a topic may be called."""
+    wrong = wrong_topic_name(text.strip())
+    if wrong:
+        raise ValueError(wrong)
     return text.strip()

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fairlead_kafka.base.config_client import CLIENT_CONFIGS
+from fairlead_kafka.base.errors import ConfigError
 from fairlead_kafka.spark.exactly_once.settings import Guarantee, parse_guarantee
 from fairlead_kafka.spark.formats import DEFAULT_LAYOUT, Layout, parse_layout
 from fairlead_kafka.spark.offsets import EARLIEST, LATEST, OffsetsByPartition
@@ -85,8 +86,6 @@ def parse_read_options(options: Mapping[str, str], streaming: bool = False) -> R
     layout, unreadable = parse_layout(options)
     wrong += unreadable
     raise_wrong("readStream" if streaming else "read", wrong)
-    if values.get("view") not in ("offsets", "topics"):  # which need no consumer
-        CLIENT_CONFIGS.parse("consumer", client)
     return ReadOptions(
         client=client,
         topics=values.get("subscribe"),
@@ -129,6 +128,21 @@ def _group(values: Mapping[str, Any]) -> str | None:
 def parse_write_options(options: Mapping[str, str], streaming: bool = False) -> WriteOptions:
     """The settings of a write. Raises one ConfigError that names every wrong option."""
     values, client, wrong = judge(options, "write")
-    guarantee, unkept = parse_guarantee(values, client, streaming=streaming)
+    guarantee, unkept = parse_guarantee(values, client, wrong, streaming=streaming)
     raise_wrong("writeStream" if streaming else "write", wrong + unkept)
+    _check_producer(client, transactional=guarantee is not None)
     return WriteOptions(client=client, topic=values.get("topic"), include_headers=values.get("includeHeaders"), exactly_once=guarantee)
+
+
+def _check_producer(client: Mapping[str, str], *, transactional: bool) -> None:
+    """ConfigError for settings that contradict each other, as the tasks' producers would have it."""
+    from fairlead_kafka.producer.settings import producer_settings  # reads need none of it
+
+    # A partitioner of the user's may be where the tasks run, and nowhere else.
+    settings = {name: text for name, text in client.items() if name != "partitioner.class"}
+    if transactional:
+        settings["transactional.id"] = "a task's own"
+    try:
+        producer_settings(CLIENT_CONFIGS.parse("producer", settings))
+    except ConfigError as error:
+        raise ConfigError(f"kafka.* options of the producer: {error}") from error

@@ -7,13 +7,13 @@ from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.spark.offsets import EARLIEST, LATEST, OffsetRange, OffsetsByPartition
 from fairlead_kafka.spark.options import ReadOptions
 from fairlead_kafka.spark.reading import DataLoss
-from fairlead_kafka.spark.survey import Survey, refuse_missing
+from fairlead_kafka.spark.survey import Survey
 
 
 def plan_ranges(survey: Survey, options: ReadOptions) -> list[OffsetRange]:
     """What a batch read reads of each partition, sorted by partition. Raises ConfigError, DataLoss, or what the client raises."""
     found = survey.find()
-    refuse_missing(found)
+    survey.refuse_missing(found)
     partitions = found.partitions
     _check_named(options, partitions)
     earliest, latest = survey.earliest(partitions), survey.latest(partitions)
@@ -42,7 +42,7 @@ def starting_offsets(survey: Survey, options: ReadOptions, latest: OffsetsByPart
     An offset asked for by number is taken as it is: the first micro-batch says if it is gone.
     """
     found = survey.find()
-    refuse_missing(found)
+    survey.refuse_missing(found)
     partitions = found.partitions if latest is None else sorted(latest)
     _check_named(options, partitions)
     earliest = survey.earliest(partitions)

@@ -15,6 +15,7 @@ from fairlead_kafka.base.errors import ConfigError
 from fairlead_kafka.spark.connector import refused_settings
 from fairlead_kafka.spark.home import ensure_spark_home
 from fairlead_kafka.spark.java import ensure_java
+from fairlead_kafka.spark.starting import check_master, ensure_installed, jvm_told
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,8 +42,11 @@ def spark_session(app_name: str = "fairlead", master: str | None = None, config:
     """A session with `format("fairlead")` ready, made or taken if one runs already (`SparkSession.builder.getOrCreate`).
 
     `master` None leaves the choice to spark-submit or to Spark's own configuration, `local[*]` if neither says anything. `config`
-    goes over `SESSION_DEFAULTS`. Raises ConfigError if no Java can be found, or if `config` sets up Spark's own Kafka connector.
+    goes over `SESSION_DEFAULTS`. Raises ConfigError if Spark is not installed, if it has no such master, if no Java can be found, or if
+    `config` sets up Spark's own Kafka connector; SparkNotStarted if its JVM ends at once.
     """
+    ensure_installed()
+    check_master(master or (config or {}).get("spark.master"))
     wrong = refused_settings(config or {})
     if wrong:
         raise ConfigError(
@@ -64,7 +68,8 @@ def spark_session(app_name: str = "fairlead", master: str | None = None, config:
     of_new = {} if SparkSession.getActiveSession() is not None else local_defaults(master)
     for key, value in {**SESSION_DEFAULTS, **of_new, **(config or {})}.items():
         builder = builder.config(key, value)
-    session = builder.getOrCreate()
+    with jvm_told():
+        session = builder.getOrCreate()
     fill_worker_variables(session)
     return session
 

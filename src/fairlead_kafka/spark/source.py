@@ -16,7 +16,8 @@ from pyspark.sql.types import StructType
 from fairlead_kafka.base.errors import ConfigError
 from fairlead_kafka.spark.formats import read_layout
 from fairlead_kafka.spark.option_table import VIEW_OPTIONS
-from fairlead_kafka.spark.options import ReadOptions, parse_read_options, parse_write_options, view_of
+from fairlead_kafka.spark.options import ReadOptions, WriteOptions, parse_read_options, parse_write_options, view_of
+from fairlead_kafka.spark.planners import PLANS_WRITE, runs
 from fairlead_kafka.spark.schema import check_read_schema, check_write_schema, source_schema
 from fairlead_kafka.spark.telling import tells_errors_first
 
@@ -60,11 +61,12 @@ class FairleadSource(DataSource):
         return FairleadStreamReader(options, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        """A batch write. Raises ConfigError."""
+        """A batch write. Raises ConfigError, and what makes an exactly-once write impossible, before a task has written a row."""
         if overwrite:
             raise ConfigError('a Kafka topic cannot be overwritten; use .mode("append")')
         options = parse_write_options(self.options)
         check_write_schema(schema, options.topic, options.include_headers)
+        _plan(options)
         if options.exactly_once is not None:
             from fairlead_kafka.spark.exactly_once.writers import ExactlyOnceWriter
 
@@ -74,13 +76,15 @@ class FairleadSource(DataSource):
         return FairleadWriter(options)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
-        """The write of a streaming query. Raises ConfigError.
+        """The write of a streaming query. Raises ConfigError, and before the tasks of a micro-batch what makes its commit impossible.
 
         `overwrite` comes with outputMode("complete"): every trigger appends the whole result again, as with Spark's own connector.
         outputMode("update") is refused by Spark itself, which lets no sink in Python have it.
         """
         options = parse_write_options(self.options, streaming=True)
         check_write_schema(schema, options.topic, options.include_headers)
+        if runs(PLANS_WRITE):  # it is asked for again to commit and to abort: there, nothing may keep it from that
+            _plan(options)
         if options.exactly_once is not None:
             from fairlead_kafka.spark.exactly_once.writers import ExactlyOnceStreamWriter
 
@@ -88,6 +92,12 @@ class FairleadSource(DataSource):
         from fairlead_kafka.spark.writer import FairleadStreamWriter
 
         return FairleadStreamWriter(options)
+
+
+def _plan(options: WriteOptions) -> None:
+    from fairlead_kafka.spark.write_planning import plan_write
+
+    plan_write(options)
 
 
 def _checked(options: ReadOptions, schema: StructType) -> ReadOptions:

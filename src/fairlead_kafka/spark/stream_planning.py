@@ -21,7 +21,7 @@ from fairlead_kafka.spark.offsets import OffsetRange, OffsetsByPartition
 from fairlead_kafka.spark.options import ReadOptions
 from fairlead_kafka.spark.planning import starting_offsets
 from fairlead_kafka.spark.reading import DataLoss
-from fairlead_kafka.spark.survey import Found, Survey, refuse_missing
+from fairlead_kafka.spark.survey import Found, Survey
 from fairlead_kafka.spark.volume import Volume
 
 LOGGER = logging.getLogger("fairlead_kafka.spark")
@@ -134,7 +134,7 @@ class StreamPlanner:
         lost = self._losses(start, before, now)
         self._lose(list(lost.values()))
         if self._options.fail_on_data_loss:
-            refuse_missing(now.found)
+            self._survey.refuse_missing(now.found)
         self.seen = now
         return {partition: end for partition, end in now.ends.items() if partition not in lost}
 

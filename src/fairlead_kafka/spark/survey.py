@@ -10,12 +10,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.config_client import CLIENT_CONFIGS
 from fairlead_kafka.base.errors import BrokerError, ConfigError, ConnectionFailed, ItemsFailed, NoBrokerReached, TimedOut
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.client import Admin, Consumer
 from fairlead_kafka.spark.offsets import OffsetsByPartition
 from fairlead_kafka.spark.options import ReadOptions
+from fairlead_kafka.spark.topics import did_you_mean
 from fairlead_kafka.spark.volume import Sample
 
 T = TypeVar("T")
@@ -70,8 +72,17 @@ class Survey:
             partitions += [TopicPartition(name, number) for number in wanted if number in there]
             absent = [number for number in wanted if number not in there]
             if absent:
-                missing[f"{name}, partition {', '.join(map(str, absent))}"] = BrokerError(3, f"topic {name} has {len(there)} partitions")
+                shown = f"{name}, partition {', '.join(map(str, absent))}"
+                missing[shown] = BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name} has {len(there)} partitions")
         return Found(sorted(partitions), {name: topic.topic_id for name, topic in described.items()}, missing)
+
+    def refuse_missing(self, found: Found) -> None:
+        """BrokerError that names the first of what is not there, and what may have been meant."""
+        for name, error in found.missing.items():
+            if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                raise BrokerError(error.code, f"topic {name}: {error.context or error.policy.meaning}") from error
+            hint = f" ({error.context})" if "," in name else did_you_mean(name, self._topics().list_topics())
+            raise BrokerError(error.code, f"topic {name} is not in the cluster{hint or '; create it, or check its name'}") from error
 
     def earliest(self, partitions: Iterable[TopicPartition]) -> OffsetsByPartition:
         """Where each log begins."""
@@ -135,9 +146,3 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
         return re.compile(pattern)
     except re.error as error:
         raise ConfigError(f"subscribePattern: {pattern!r} is not a regular expression ({error})") from None
-
-
-def refuse_missing(found: Found) -> None:
-    """BrokerError that names what is not there, and what is the matter."""
-    for name, error in found.missing.items():
-        raise BrokerError(error.code, f"topic {name} is not in the cluster; create it, or check its name") from error

@@ -1,7 +1,8 @@
 """What Spark prints of an error: our sentence within the first lines, and below it the frames that led there.
 
-Spark sends the text of a traceback to the driver, frames first, so that a user scrolls past thirty of them to learn what is wrong. An
-error of ours is raised anew here, where Spark called, and its frames become a note, which Python prints behind the message.
+Spark sends the text of a traceback to the driver, frames and causes first, so that a user scrolls past thirty of them to learn what is
+wrong. An error of ours is raised anew here, where Spark called, and its frames and causes become a note, which Python prints behind the
+message.
 """
 
 from __future__ import annotations
@@ -27,11 +28,26 @@ def tells_errors_first(cls: C) -> C:
 
 
 def told(error: FairleadError) -> FairleadError:
-    """The error without its traceback, which is a note on it: once, wherever it passes."""
+    """The error without its traceback and its causes, which are a note on it: once, wherever it passes."""
     if not getattr(error, "__notes__", None):
+        causes = [f"\nIt came of {_named(cause)}" for cause in _causes(error)]
         frames = "".join(traceback.format_tb(error.__traceback__))
-        error.add_note(f"\nIt was raised here:\n{frames.rstrip()}")
+        error.add_note("".join(causes) + f"\nIt was raised here:\n{frames.rstrip()}")
     return error.with_traceback(None)
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """What led to the error, nearest first."""
+    seen = {id(error)}
+    cause = error.__cause__
+    while cause is not None and id(cause) not in seen:
+        yield cause
+        seen.add(id(cause))
+        cause = cause.__cause__
+
+
+def _named(cause: BaseException) -> str:
+    return "".join(traceback.format_exception_only(cause)).rstrip()
 
 
 def _calling(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -40,7 +56,7 @@ def _calling(method: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return method(*args, **kwargs)
         except FairleadError as error:
-            raise told(error) from error.__cause__
+            raise told(error) from None
 
     return telling
 
@@ -51,6 +67,6 @@ def _generating(method: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[
         try:
             yield from method(*args, **kwargs)
         except FairleadError as error:
-            raise told(error) from error.__cause__
+            raise told(error) from None
 
     return telling

@@ -18,6 +18,7 @@ from fairlead_kafka.base.checked import checked
 from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.config_broker import BROKER_CONFIGS
 from fairlead_kafka.base.errors import BrokerError, ConfigError, UsageError
+from fairlead_kafka.base.within import Int32
 from fairlead_kafka.broker import Controller
 from fairlead_kafka.broker.control import ControllerServer, Decide
 from fairlead_kafka.broker.controller import CreateTopics, DeleteTopics, NewTopic
@@ -96,7 +97,7 @@ class Cluster:
             where = Where(node_id, str(self._folder / f"broker-{node_id}"), host, rack)
             shared = self._processes
             runner = BrokerInThread(loop, self._controller, where) if shared is None else BrokerInProcess(shared, where)
-            self._brokers.append(BrokerHandle(where, runner, port and port + node_id, lambda: self._brokers))
+            self._brokers.append(BrokerHandle(where, runner, port and port + node_id, lambda: self._brokers, self._check))
         begun = [broker._begin(ports[broker.node_id] if not port else 0) for broker in self._brokers]
         for broker, start in zip(self._brokers, begun, strict=True):
             broker._finish_start(start)
@@ -125,7 +126,9 @@ class Cluster:
             raise UsageError(f"there is no broker {node_id}; this cluster has 0 to {len(self._brokers) - 1}")
         return self._brokers[node_id]
 
-    def create_topic(self, name: str, partitions: int = -1, replication_factor: int = -1, configs: Mapping[str, Any] | None = None) -> None:
+    def create_topic(
+        self, name: str, partitions: Int32 = -1, replication_factor: Int32 = -1, configs: Mapping[str, Any] | None = None
+    ) -> None:
         """Create a topic without a client; -1: as `num.partitions` and `default.replication.factor` have it. BrokerError: it cannot be."""
         self._decide_one(CreateTopics([NewTopic(name, partitions, replication_factor, None, dict(configs or {}))]))
 
@@ -138,16 +141,21 @@ class Cluster:
         self._decide_one(DeleteTopics([name]))
 
     def _decide_one(self, decision: CreateTopics | DeleteTopics) -> None:
-        if self._host is None or self._closed:
-            raise UsageError("the cluster is closed")
+        self._check()
+        assert self._host is not None, "it is open"
         completion = Completion()
         self._host.submit(self._server, Decide(decision, completion))
         (result,) = completion.result(TIMEOUT_S)
         if isinstance(result, BrokerError):
             raise result
 
+    def _check(self) -> None:
+        if self._closed:
+            raise UsageError("this cluster is closed; make a new one")
+
     def restore(self) -> None:
         """Heal all brokers, and start those that do not run: the cluster is whole again, whatever a test did to it."""
+        self._check()
         for broker in self._brokers:
             broker.heal()
         for broker in self._brokers:
@@ -176,6 +184,7 @@ class Cluster:
                 shutil.rmtree(self._folder, ignore_errors=True)
 
     def __enter__(self) -> Cluster:
+        self._check()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:

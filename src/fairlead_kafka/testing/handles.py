@@ -8,12 +8,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
+from fairlead_kafka.base.checked import checked
 from fairlead_kafka.base.errors import ConfigError, ConnectionFailed, FairleadError, UsageError
 from fairlead_kafka.broker import Faults
 
 _logger = logging.getLogger("fairlead_kafka.testing")
 
 TIMEOUT_S = 60.0
+SLOWEST_MS = 86_400_000
+"""A day: what is slower than that does not answer."""
 CONTROLLER = "controller"
 """Names the controller in `BrokerHandle.cut`."""
 
@@ -58,15 +61,19 @@ class Runner(Protocol):
         """Let go of what is left of it."""
 
 
+@checked("__init__")
 class BrokerHandle:
     """One broker of a `Cluster`: its faults, and its life. It keeps its port from start to start, and its faults until they are healed."""
 
-    def __init__(self, where: Where, runner: Runner, port: int, others: Callable[[], Iterable[BrokerHandle]]) -> None:
+    def __init__(
+        self, where: Where, runner: Runner, port: int, others: Callable[[], Iterable[BrokerHandle]], check_open: Callable[[], None]
+    ) -> None:
         self.node_id = where.node_id
         self.host = where.host
         self.port = port
         self._runner = runner
         self._others = others
+        self._check_open = check_open
         self._faults = Faults()
         self._changing = threading.Lock()
 
@@ -93,10 +100,12 @@ class BrokerHandle:
 
         `produce_service_time_ms`: the answer to each Produce request is held back so long, and the connection meanwhile serves nothing
         else: one request after another, as in KIP-794's experiment. `latency_ms`: every answer arrives so much later, all concurrently.
-        Raises ConfigError for a negative time. The faults survive a restart of the broker.
+        Raises ConfigError for a negative time, or more than a day. The faults survive a restart of the broker.
         """
-        if produce_service_time_ms < 0 or latency_ms < 0:
-            raise ConfigError(f"times must be 0 or more, got produce_service_time_ms={produce_service_time_ms}, latency_ms={latency_ms}")
+        if not (0 <= produce_service_time_ms <= SLOWEST_MS and 0 <= latency_ms <= SLOWEST_MS):
+            raise ConfigError(
+                f"times must be 0 to {SLOWEST_MS} ms, got produce_service_time_ms={produce_service_time_ms}, latency_ms={latency_ms}"
+            )
         self._change(lambda faults: replace(faults, produce_service_time_ms=produce_service_time_ms, latency_ms=latency_ms))
 
     def cut(self, from_: int | Literal["controller"] | None = None) -> None:
@@ -152,6 +161,7 @@ class BrokerHandle:
 
     def start(self) -> None:
         """Start again on the same port, from what is on disk. Nothing if it runs."""
+        self._check_open()
         with self._changing:
             if not self.running:
                 self._runner.drop()

@@ -12,9 +12,8 @@ from typing import BinaryIO
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fairlead_kafka.base.errors import ConfigError
 from fairlead_kafka.base.units import MIB
-from fairlead_kafka.cli.demo.line_formats import common_line, judge
+from fairlead_kafka.cli.demo.line_formats import InputOfNoUse, common_line, judge
 
 READ_BLOCK_BYTES = 4 * MIB
 """A file is read and produced in tables of about this size, so that no file is held whole."""
@@ -75,7 +74,7 @@ def ending() -> pa.Table:
 
 
 def from_file(path: Path) -> Iterator[pa.Table]:
-    """The lines of a file, each with its first field as key, in tables. ConfigError if there is no line in it, or it cannot be read."""
+    """The lines of a file, each with its first field as key, in tables. InputOfNoUse if it has no line or cannot be read."""
     for lines in blocks_of_lines(path):
         yield _keyed(lines)
 
@@ -86,7 +85,7 @@ def access_lines(path: Path) -> Iterator[pa.Table]:
     for block in blocks_of_lines(path):
         lines = [common_line(line) for line in block]
         if first:
-            judge(lines, f"INPUT={path}")
+            judge(lines, f"--input {path}")
             first = False
         yield _keyed(lines)
 
@@ -94,7 +93,7 @@ def access_lines(path: Path) -> Iterator[pa.Table]:
 def blocks_of_lines(path: Path) -> Iterator[list[bytes]]:
     """The lines of a file, read in blocks and inflated if it is compressed; line ends are taken off, `\\r\\n` too.
 
-    ConfigError if there is no line in it, or it cannot be read.
+    InputOfNoUse if there is no line in it, or it cannot be read.
     """
     lines: list[bytes] = []
     try:
@@ -107,13 +106,13 @@ def blocks_of_lines(path: Path) -> Iterator[list[bytes]]:
                 rest = lines[-1]
     except OSError as error:  # Arrow has no number for an archive that is damaged
         reason = error.strerror or str(error)
-        raise ConfigError(f"INPUT={path}: cannot be read ({reason}); give the path of an access log, or leave INPUT out") from None
+        raise InputOfNoUse(f"--input {path}: cannot be read ({reason}); give the path of an access log, or leave --input out") from None
     if lines and not lines[-1]:
         lines.pop()  # the file ends with a line's end
     if lines:
         yield [line.rstrip(b"\r") for line in lines]
     else:
-        raise ConfigError(f"INPUT={path}: the file is empty; give an access log with at least one line, or leave INPUT out")
+        raise InputOfNoUse(f"--input {path}: the file is empty; give an access log with at least one line, or leave --input out")
 
 
 def _opened(path: Path) -> BinaryIO | pa.NativeFile:

@@ -17,16 +17,27 @@ TIME_FORMAT = "%d/%b/%Y:%H:%M:%S %z"
 JUDGED_LINES_MAX = 1_000
 """So many lines are looked at before anything starts."""
 SHOWN_MAX_LENGTH = 80
-_HOSTS = ("remote_addr", "remote_host", "client_ip", "clientip", "client", "host", "ip")
-_TIMES = ("time_local", "time_iso8601", "@timestamp", "timestamp", "time", "ts")
-_STATUSES = ("status", "status_code", "response", "code")
-_SIZES = ("body_bytes_sent", "bytes_sent", "bytes", "response_size", "size")
-_PATHS = ("request_uri", "uri", "url", "path")
+HOSTS = ("remote_addr", "remote_host", "client_ip", "clientip", "client", "host", "ip")
+TIMES = ("time_local", "time_iso8601", "@timestamp", "timestamp", "time", "ts")
+STATUSES = ("status", "status_code", "response", "code")
+SIZES = ("body_bytes_sent", "bytes_sent", "bytes", "response_size", "size")
+PATHS = ("request_uri", "uri", "url", "path")
 _MILLISECONDS_FROM = 1e11
 """Seconds since 1970 reach this in the year 5138; such a number counts milliseconds."""
 
 
-class NotAnAccessLog(ConfigError):
+JSON_FIELDS = (
+    f"host ({', '.join(HOSTS)}), time ({', '.join(TIMES)}) and status ({', '.join(STATUSES)}); if there are any, also size "
+    f"({', '.join(SIZES)}), request, or method and path ({', '.join(PATHS)})"
+)
+"""What is understood of a JSON line: for each meaning the first of its fields that is there."""
+
+
+class InputOfNoUse(ConfigError):
+    """What was given as access log cannot be read, or has no line."""
+
+
+class NotAnAccessLog(InputOfNoUse):
     """A file of other lines."""
 
 
@@ -37,11 +48,11 @@ def common_line(line: bytes) -> bytes:
         return line
     try:
         entry = json.loads(text)
-        host, status = _of(entry, _HOSTS), int(_of(entry, _STATUSES))
-        when = _time(_of(entry, _TIMES)).strftime(TIME_FORMAT)
-        request = _of(entry, ("request",), "") or f"{_of(entry, ('method',), 'GET')} {_of(entry, _PATHS, '/')} HTTP/1.1"
+        host, status = _of(entry, HOSTS), int(_of(entry, STATUSES))
+        when = _time(_of(entry, TIMES)).strftime(TIME_FORMAT)
+        request = _of(entry, ("request",), "") or f"{_of(entry, ('method',), 'GET')} {_of(entry, PATHS, '/')} HTTP/1.1"
         quoted = str(request).replace("\\", "\\\\").replace('"', '\\"')
-        return f'{host} - - [{when}] "{quoted}" {status:03} {_of(entry, _SIZES, "-")}'.encode()
+        return f'{host} - - [{when}] "{quoted}" {status:03} {_of(entry, SIZES, "-")}'.encode()
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         return line
 
@@ -55,7 +66,7 @@ def judge(lines: Iterable[bytes], named: str) -> None:
     first = repr(next((line for line in judged if line.strip()), b"")[:SHOWN_MAX_LENGTH])[1:]
     raise NotAnAccessLog(
         f"{named}: 0 of {count} parse as an access log: known are the common and the combined log format, and JSON lines with host, time "
-        f"and status; the first line is {first}"
+        f"and status (`fairlead demo --help` names their fields); the first line is {first}"
     )
 
 

@@ -94,7 +94,7 @@ Status = Callable[[str], None]
 def run_demo(input_path: Path | None, rows: int, status: Status) -> DemoResult:
     """Runs every step on an embedded cluster of three brokers.
 
-    Raises ConfigError for an input that cannot be read or is empty, NotAnAccessLog for one of other lines, PipelineFailed if Spark fails.
+    Raises InputOfNoUse for an input that cannot be read, is empty or has other lines, PipelineFailed if Spark fails.
     """
     result = DemoResult()
 

@@ -10,6 +10,7 @@ from fairlead_kafka.base.codes import ErrorCode, policy
 from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import BrokerError, UnsupportedVersion
 from fairlead_kafka.base.ids import NO_LEADER_EPOCH, NO_OFFSET, TopicPartition
+from fairlead_kafka.base.rights import broker_error
 from fairlead_kafka.core.coordinator_lookup import KeyType, find_coordinators
 from fairlead_kafka.core.group_offsets import GroupMetadata, OffsetAndMetadata, offset_rows
 from fairlead_kafka.core.metadata import Metadata
@@ -98,7 +99,8 @@ class CoordinatorCalls:
 
     def error(self, api_key: ApiKey, code: int, advice: str = "") -> BrokerError:
         """The error to tell."""
-        return BrokerError(code, f"{api_key.name} for group {self.group_id!r}: {advice or policy(code).meaning}")
+        text = f"{api_key.name} for group {self.group_id!r}"
+        return BrokerError(code, f"{text}: {advice}") if advice else broker_error(code, f"{text}: {policy(code).meaning}", "Read")
 
     def commit(self, member: GroupMetadata, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> Steps[None]:
         """Commit offsets. BrokerError with what the group has against it."""

@@ -130,6 +130,9 @@ class Membership:
         One commit at a time, in the order of the calls: one that is asked again must not set back what a later one has committed. It
         is made in the name of the generation that it was asked for in.
         """
+        if self.error is not None:
+            done(None, self.error)
+            return
         if self.subscribed and self.generation == NO_GENERATION:
             error = self._calls.error(
                 ApiKey.OFFSET_COMMIT, ErrorCode.UNKNOWN_MEMBER_ID, "this consumer is not in the group at present; poll"

@@ -4,7 +4,7 @@ A program of a user's that sends: it imports its client, hands records over as f
 `cold`; the first 100,000 are waited for by themselves. Then it goes on until `warm_after_s` are over; what it sends in the `warm_s` after
 that, and waits for, is warm.
 
-JSON: {system, bootstrap_servers, topic, records, keyed, compression, file, warm_after_s, warm_s, started_s}: `file` has
+JSON: {system, bootstrap_servers, secured, topic, records, keyed, compression, file, warm_after_s, warm_s, started_s}: `file` has
 different values, one per line, that go round (a program that sends tables reads them as Arrow from `file`.arrow); the last is the time of
 `time.monotonic` right before the process was made. Prints one line of JSON: {first_100000_s, cold_s} since then, {sending_s, cold_cpu_s,
 cold_acked} of the cold part from the first record on, {warm_acked, warm_s, warm_cpu_s}, and `rss_mb`, the process's peak of memory.
@@ -24,19 +24,16 @@ from typing import Any
 SETTLE = 0
 KEYS = 3_000
 """Different keys; they go round."""
-LINGER_MS = 5
-"""The others' default."""
+LINGER_MS = 5  # the others' default
 QUEUE_RECORDS = 1_000_000
-POLL_EVERY = 1_000
-"""Records between two polls of confluent-kafka, which serve its delivery callbacks."""
+POLL_EVERY = 1_000  # records, between two polls of confluent-kafka, which serve its delivery callbacks
 BATCH_RECORDS = 10_000
 AWAITED = 20_000
 """Awaited together where every record has a future: nobody keeps a million."""
 _FIRST = 100_000
 _PIECE = 100_000
 """Handed over between two looks at the clock."""
-KEPT = 1_000_000
-"""Handles kept at once."""
+KEPT = 1_000_000  # handles, at once
 
 Plan = Generator[int, int, None]
 
@@ -49,6 +46,9 @@ class Sending:
         self.topic: str = job["topic"]
         self.compression: str = job["compression"]
         self.file: str = job["file"]
+        self.secured: dict[str, Any] = job["secured"]  # settings for TLS, in the client's own words
+        self.config = {"bootstrap.servers": self.bootstrap_servers, "compression.type": self.compression, **self.secured}
+        self.codec = None if self.compression == "none" else self.compression
         self.marks: dict[str, float] = {}
         self._job = job
         with open(self.file, "rb") as file:
@@ -120,7 +120,7 @@ async def follow_async(plan: Plan, send: Callable[[int], Awaitable[object]], set
 def _fairlead(sending: Sending, send_of: Callable[[Any], Callable[[int], object]], acked: Callable[[Any], int] | None = None) -> None:
     from fairlead_kafka import Producer
 
-    with Producer({"bootstrap.servers": sending.bootstrap_servers, "compression.type": sending.compression}) as producer:
+    with Producer(sending.config) as producer:
 
         def settle() -> int:
             producer.flush()
@@ -205,7 +205,7 @@ def fairlead_async(sending: Sending) -> None:
     from fairlead_kafka import AsyncProducer
 
     async def run() -> None:
-        async with AsyncProducer({"bootstrap.servers": sending.bootstrap_servers, "compression.type": sending.compression}) as producer:
+        async with AsyncProducer(sending.config) as producer:
 
             async def send(count: int) -> None:
                 for key, value in sending.pairs(count):
@@ -240,9 +240,8 @@ async def _with_futures(sending: Sending, send_one: Callable[[bytes, bytes | Non
 
 def _confluent_config(sending: Sending) -> dict[str, Any]:
     return {
-        "bootstrap.servers": sending.bootstrap_servers,
+        **sending.config,
         "acks": "all",
-        "compression.type": sending.compression,
         "queue.buffering.max.messages": QUEUE_RECORDS,
         "queue.buffering.max.kbytes": 2_000_000,
     }
@@ -328,8 +327,8 @@ def kafka_python(sending: Sending) -> None:
     """KafkaProducer.send, every future looked at when all are acknowledged."""
     from kafka import KafkaProducer
 
-    codec = None if sending.compression == "none" else sending.compression
-    producer = KafkaProducer(bootstrap_servers=sending.bootstrap_servers, acks="all", linger_ms=LINGER_MS, compression_type=codec)
+    config = {"acks": "all", "linger_ms": LINGER_MS, "compression_type": sending.codec, **sending.secured}
+    producer = KafkaProducer(bootstrap_servers=sending.bootstrap_servers, **config)
     futures: list[Any] = []
     acked = 0
 
@@ -350,13 +349,14 @@ def kafka_python(sending: Sending) -> None:
 def aiokafka(sending: Sending) -> None:
     """AIOKafkaProducer.send."""
     import asyncio
+    import ssl
 
     from aiokafka import AIOKafkaProducer
 
-    codec = None if sending.compression == "none" else sending.compression
-
     async def run() -> None:
-        config = {"acks": "all", "linger_ms": LINGER_MS, "compression_type": codec}
+        config: dict[str, Any] = {"acks": "all", "linger_ms": LINGER_MS, "compression_type": sending.codec}
+        if sending.secured:
+            config |= {"security_protocol": "SSL", "ssl_context": ssl.create_default_context(cafile=sending.secured["cafile"])}
         async with AIOKafkaProducer(bootstrap_servers=sending.bootstrap_servers, **config) as producer:
             await _with_futures(sending, lambda value, key: producer.send(sending.topic, value, key=key))
 

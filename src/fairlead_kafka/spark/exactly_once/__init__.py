@@ -6,11 +6,13 @@ Kafka commits one transaction atomically, not several, and a batch needs several
 row behind, and sequence numbers are counted by partition and producer. So the batch is committed as any set of transactions is, by two
 phases, with the decision in a log (`docs/exactly-once.md` argues it, and why not otherwise).
 
+    driver    `check_ready`, before the tasks: a write that could not be committed is refused while no transaction is open
     task      `prepare`: writes its rows in a transaction under an id that no other process uses, leaves it open, hands (transactional id,
               producer id, epoch) to the driver. Attempts that fail, lose or die leave an open transaction that nobody commits
     driver    `Committer.commit`: 1 shut out older drivers and read the last decision; 2 ask whether every transaction is open and has time
               left; 3 write the decision: the list of transactions to commit, and what is left over to abort; 4 commit and abort them;
-              5 note that this is done. Before 3 counts, the batch is not committed and is written again; after it, it is committed
+              5 note that this is done. Before 3 counts, the batch is not committed and is written again; after it, it is committed.
+              Whatever fails before it can count aborts what was prepared: nobody else knows these transactions
     log       `CommitLog`: a compacted topic, the name of the query as key. Written in transactions of the driver's own transactional id,
               so a decision counts or was never made, and whoever takes over knows that the driver before can decide nothing more
     parts     what the two say to each other and write down

@@ -11,9 +11,9 @@ from enum import Enum
 from typing import TypeVar
 
 from fairlead_kafka.base.codes import ErrorCode
-from fairlead_kafka.base.errors import FairleadError, ItemsFailed
+from fairlead_kafka.base.errors import BrokerError, FairleadError, ItemsFailed
 from fairlead_kafka.client import Admin, PreparedTransaction, TransactionDescription
-from fairlead_kafka.spark.exactly_once.errors import TIMES, CheckpointBehind, NotCommitted, RowsLost
+from fairlead_kafka.spark.exactly_once.errors import TIMES, CheckpointBehind, NotCommitted, RowsLost, still_open
 from fairlead_kafka.spark.exactly_once.log import CommitLog
 from fairlead_kafka.spark.exactly_once.parts import Decision, Part, Writing
 from fairlead_kafka.spark.exactly_once.settings import Guarantee, settings_for, transaction_timeout_ms
@@ -27,6 +27,10 @@ AGE_MAX_RATIO = 0.9
 """A transaction that has used up more of its time than this is not committed any more: it might not live to see it."""
 _ABORTED = frozenset({ErrorCode.INVALID_TXN_STATE, ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH})
 """What a coordinator answers who is to commit a transaction that has been aborted, by time-out above all."""
+_ENDED = _ABORTED | {ErrorCode.INVALID_PRODUCER_ID_MAPPING}
+"""What it answers who is to abort one that has ended, or is forgotten."""
+TAKE_BACK_TIMEOUT_S = 15.0
+"""For aborting what a commit that failed leaves behind: the brokers may be why it failed, and the error has to be told."""
 
 
 class Step(Enum):
@@ -63,49 +67,87 @@ class Committer:
         self._reached = reached
         self._at_once = at_once
         self._remembers = remembers
+        self._may_count = False
+        """Whether the decision about the batch at hand may count by now: from then on nothing of it is aborted without reading the log."""
 
     def commit(self, batch: int, parts: Sequence[Part], *, repeats_older: bool = False) -> bool:
         """Commit a batch, all its parts or none. False: it had been committed before, so what is prepared now is aborted.
 
         A batch that is older than the last one is an error, CheckpointBehind, unless `repeats_older`: then it too has been committed.
-        NotCommitted: nothing of it is visible, write it again. RowsLost: see there.
+        NotCommitted: nothing of it is visible, write it again. RowsLost: see there. Whatever it raises before a decision can count, the
+        parts are aborted by then; if they cannot be, that is what it says, as NotCommitted.
         """
         writing = Writing(self._name, batch)
+        self._may_count = False
         with self._work() as (admin, log):
-            last = log.take_over()
-            self._reached(Step.TAKEN_OVER)
-            if last is not None and last.writing.batch > batch and not repeats_older:
-                raise CheckpointBehind(
-                    f"{writing} is to be committed, and batch {last.writing.batch} was committed before: the checkpoint is older than what "
-                    "was written. Use the newest checkpoint; to write the rows again, start with a new one"
-                )
-            lost = [] if last is None or last.done else self._carry_out(admin, last)
-            new = last is None or last.writing.batch < batch
-            if last is not None and last.writing.batch == batch:
-                chosen = _instead_of(lost, last, parts)
-            elif last is not None and lost:
-                raise _rows_lost(last, lost)
-            else:
-                chosen = list(parts) if new else []
-            if chosen or parts:
-                self._vote(admin, writing, chosen)
-                # What is already committed stays the last word: of a batch that is repeated everything is left over.
-                of, earlier = (writing, 0) if new or last is None else (last.writing, last.earlier + len(last.commit) - len(lost))
-                self._decide(admin, log, Decision(of, tuple(chosen), self._left_over(admin, chosen), earlier=earlier))
-            return new or bool(chosen)
+            try:
+                return self._commit(admin, log, writing, parts, repeats_older)
+            except FairleadError as error:
+                if not self._may_count:
+                    self._take_back(admin, writing, parts, error)
+                raise
 
-    def abort(self, parts: Sequence[Part]) -> None:
-        """Abort parts of a batch that failed, but for those that were decided to be committed: the repeated batch will find them."""
+    def abort(self, parts: Sequence[Part], *, everything: bool = False) -> None:
+        """Abort parts of a batch that failed, but for those that were decided to be committed: the repeated batch will find them.
+
+        `everything`: also what else is open under the name, of tasks that were stopped before they could hand it over. NotCommitted if
+        something stays open.
+        """
         with self._work() as (admin, log):
-            last = log.take_over()
-            decided = {part.transaction for part in last.commit} if last is not None else set()
-            self._abort(admin, [part.transaction for part in parts if part.transaction not in decided])
+            if not everything and not self._any_open(admin, parts):
+                return  # a commit that failed has aborted them itself; to take over would shut out a driver that has replaced this one
+            try:
+                last = log.take_over(to_write=False)
+            except FairleadError as error:
+                raise NotCommitted(
+                    f"{self._name}: what was decided last cannot be read, so nothing may be aborted: "
+                    f"{still_open(len(parts), transaction_timeout_ms(self._client))} ({error})"
+                ) from error
+            decided = () if last is None else last.commit
+            kept = {part.transaction for part in decided}
+            unwanted = [part.transaction for part in parts if part.transaction not in kept]
+            left = self._abort(admin, unwanted)
+            if everything:
+                left += self._abort(admin, self._left_over(admin, decided))
+            if left:
+                raise NotCommitted(f"{self._name}: {still_open(len(left), transaction_timeout_ms(self._client))}")
 
     # Steps
 
+    def _commit(self, admin: Admin, log: CommitLog, writing: Writing, parts: Sequence[Part], repeats_older: bool) -> bool:
+        batch = writing.batch
+        last = log.take_over()
+        self._reached(Step.TAKEN_OVER)
+        if last is not None and last.writing.batch > batch and not repeats_older:
+            raise CheckpointBehind(
+                f"{writing} is to be committed, and batch {last.writing.batch} was committed before: the checkpoint is older than what "
+                "was written. Use the newest checkpoint; to write the rows again, start with a new one"
+            )
+        lost = [] if last is None or last.done else self._carry_out(admin, last)
+        new = last is None or last.writing.batch < batch
+        if last is not None and last.writing.batch == batch:
+            chosen = _instead_of(lost, last, parts)
+        elif last is not None and lost:
+            raise _rows_lost(last, lost)
+        else:
+            chosen = list(parts) if new else []
+        if chosen or parts:
+            self._vote(admin, writing, chosen)
+            # What is already committed stays the last word: of a batch that is repeated everything is left over.
+            of, earlier = (writing, 0) if new or last is None else (last.writing, last.earlier + len(last.commit) - len(lost))
+            self._decide(admin, log, Decision(of, tuple(chosen), self._left_over(admin, chosen), earlier=earlier))
+        return new or bool(chosen)
+
+    def _take_back(self, admin: Admin, writing: Writing, parts: Sequence[Part], why: FairleadError) -> None:
+        """Abort what nobody can have decided to commit: only this driver knows the parts. NotCommitted if some stay open."""
+        left = self._abort(admin, [part.transaction for part in parts], TAKE_BACK_TIMEOUT_S)
+        if left:
+            waits = still_open(len(left), transaction_timeout_ms(self._client))
+            raise NotCommitted(f"{writing} is not committed: {why}. It could not be aborted either: {waits}") from why
+
     def _decide(self, admin: Admin, log: CommitLog, decision: Decision) -> None:
         self._reached(Step.VOTED)
-        log.write(decision, lambda: self._reached(Step.DECISION_SENT))
+        log.write(decision, self._decision_sent)
         self._reached(Step.DECIDED)
         lost = self._carry_out(admin, decision)
         if lost:
@@ -113,6 +155,10 @@ class Committer:
         self._reached(Step.ENDED)
         log.write(decision.carried_out() if self._remembers else None)
         self._reached(Step.DONE)
+
+    def _decision_sent(self) -> None:
+        self._may_count = True
+        self._reached(Step.DECISION_SENT)
 
     @contextmanager
     def _work(self) -> Iterator[tuple[Admin, CommitLog]]:
@@ -125,10 +171,7 @@ class Committer:
         now_ms, limit_ms = time.time() * 1000, AGE_MAX_RATIO * transaction_timeout_ms(self._client)
         gone, old_ms = [], 0.0
         for some in self._in_turn(parts):
-            try:
-                described = admin.describe_transactions([part.transaction.transactional_id for part in some])
-            except ItemsFailed as failed:
-                described = failed.results
+            described = _described(admin, [part.transaction.transactional_id for part in some])
             for part in some:
                 found = described.get(part.transaction.transactional_id)
                 if found is None or not found.is_open or _named(found) != part.transaction:
@@ -149,12 +192,20 @@ class Committer:
         listed = [each for each in ongoing if is_task_of(self._guarantee, self._name, each) and each not in wanted]
         found = []
         for some in self._in_turn(listed):
-            try:
-                described = admin.describe_transactions(some)
-            except ItemsFailed as failed:
-                described = failed.results
-            found += [_named(one) for one in described.values() if one.is_open]
+            found += [_named(one) for one in _described(admin, some).values() if one.is_open]
         return tuple(found)
+
+    def _any_open(self, admin: Admin, parts: Sequence[Part]) -> bool:
+        """Whether some of them are open as their tasks left them, or nobody can tell."""
+        identities = {part.transaction[:3] for part in parts}
+        try:
+            for some in self._in_turn(parts):
+                described = _described(admin, [part.transaction.transactional_id for part in some])
+                if any(one.is_open and _named(one)[:3] in identities for one in described.values()):
+                    return True
+        except FairleadError:
+            return True
+        return False
 
     def _carry_out(self, admin: Admin, decision: Decision) -> list[Part]:
         """Commit and abort what was decided, as often as it takes; the parts that brokers had aborted before."""
@@ -171,17 +222,32 @@ class Committer:
         self._abort(admin, decision.abort)
         return lost
 
-    def _abort(self, admin: Admin, transactions: Sequence[PreparedTransaction]) -> None:
-        """Abort; one that was aborted before, or cannot be now, is left to its time-out, which does the same."""
+    def _abort(
+        self, admin: Admin, transactions: Sequence[PreparedTransaction], timeout_s: float | None = None
+    ) -> list[PreparedTransaction]:
+        """Abort; those that cannot be now, which stay open until they time out. One that has ended before is none of them."""
+        left: list[PreparedTransaction] = []
         for some in self._in_turn(transactions):
             try:
-                admin.end_transactions(some, commit=False)
+                admin.end_transactions(some, commit=False, timeout_s=timeout_s)
             except FairleadError as error:
-                if not isinstance(error, ItemsFailed) or any(one.code not in _ABORTED for one in error.errors.values()):
-                    LOGGER.warning("%s: some transactions that are not wanted stay open until they time out: %s", self._name, error)
+                errors = error.errors if isinstance(error, ItemsFailed) else dict.fromkeys(some, error)
+                stay = [of for of, one in errors.items() if not isinstance(one, BrokerError) or one.code not in _ENDED]
+                if stay:
+                    LOGGER.warning("%s: %d transactions that are not wanted could not be aborted: %s", self._name, len(stay), error)
+                left += stay
+        return left
 
     def _in_turn(self, items: Sequence[T]) -> Iterator[Sequence[T]]:
         return (items[start : start + self._at_once] for start in range(0, len(items), self._at_once))
+
+
+def _described(admin: Admin, transactional_ids: Sequence[str]) -> dict[str, TransactionDescription]:
+    """Those of these transactions that their coordinators know."""
+    try:
+        return admin.describe_transactions(transactional_ids)
+    except ItemsFailed as failed:
+        return failed.results
 
 
 def _named(found: TransactionDescription) -> PreparedTransaction:

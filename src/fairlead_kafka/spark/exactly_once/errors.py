@@ -10,6 +10,24 @@ TIMES = (
 )
 
 
+def still_open(count: int, timeout_ms: int) -> str:
+    """What transactions mean to readers that can neither be committed nor aborted now."""
+    which = "a transaction of it stays" if count == 1 else f"{count} transactions of it stay"
+    return (
+        f"{which} open until kafka.transaction.timeout.ms ({timeout_ms} ms) is over, and readers of committed data see nothing of what is "
+        "written behind; Admin.list_transactions(['Ongoing']) and kafka-transactions.sh show such transactions"
+    )
+
+
+def too_long(timeout_ms: int, allowed_ms: int | None = None) -> str:
+    """What to say of transactions that may be open for longer than brokers allow; `allowed_ms` None: nobody knows how long that is."""
+    allowed = "less" if allowed_ms is None else f"{allowed_ms} at most"
+    return (
+        f"kafka.transaction.timeout.ms: a task's transaction may be open for {timeout_ms} ms, and the brokers allow {allowed} (their "
+        "setting transaction.max.timeout.ms); lower kafka.transaction.timeout.ms, or raise the brokers' setting"
+    )
+
+
 class NotCommitted(FairleadError):
     """Nothing of the batch is visible, and nothing is lost: it has to be written again, which a restarted query does by itself."""
 

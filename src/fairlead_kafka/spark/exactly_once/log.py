@@ -56,9 +56,15 @@ class CommitLog:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._open.__exit__(kind, error, trace)
 
-    def take_over(self) -> Decision | None:
-        """Shut out every other driver of this name, and read the last decision about it; None if there is none."""
-        self._see_to_topic()
+    def take_over(self, *, to_write: bool = True) -> Decision | None:
+        """Shut out every other driver of this name, and read the last decision about it; None if there is none.
+
+        `to_write` False: what was decided is all that is wanted, so any topic will do, and one that is not there has nothing to tell.
+        """
+        if to_write:
+            see_to_log_topic(self._admin, self._topic)
+        elif self._topic not in self._admin.list_topics(include_internal=True):
+            return None
         settings = {
             **self._client,
             "transactional.id": self._transactional_id,
@@ -74,7 +80,7 @@ class CommitLog:
     def write(self, decision: Decision | None, sent: Callable[[], None] = lambda: None) -> None:
         """Make a decision; None has the log forget the name. If this raises TimedOut, only the next `take_over` tells whether it counts.
 
-        `sent` is called when its record is in the log and does not count yet.
+        `sent` is called when its record is in the log and does not count yet: if this raises before that, the decision was never made.
         """
         assert self._producer is not None, "take_over comes first"
         self._producer.begin_transaction()
@@ -83,27 +89,6 @@ class CommitLog:
         record.result(timeout_s=DRIVER_TIMEOUT_MS / 1000)
         sent()
         self._producer.commit_transaction()
-
-    def _see_to_topic(self) -> None:
-        if self._topic not in self._admin.list_topics(include_internal=True):
-            brokers = len(self._admin.describe_cluster().nodes)
-            made = NewTopic(self._topic, 1, min(REPLICATION_FACTOR, brokers), configs=TOPIC_CONFIGS)
-            try:
-                self._admin.create_topics([made])
-            except ItemsFailed as failed:
-                if failed.code != ErrorCode.TOPIC_ALREADY_EXISTS:  # another query's driver was quicker
-                    raise BrokerError(
-                        failed.code,
-                        f"exactly-once writes need the topic {self._topic}, and it could not be made; make it with 1 partition, "
-                        f"{', '.join(f'{key}={value}' for key, value in TOPIC_CONFIGS.items())} ({failed})",
-                    ) from failed
-        resource = ConfigResource.topic(self._topic)
-        policy = self._admin.describe_configs([resource])[resource]["cleanup.policy"].value or ""
-        if policy != TOPIC_CONFIGS["cleanup.policy"]:
-            raise ConfigError(
-                f"the topic {self._topic} has cleanup.policy={policy}, so it would forget which batches are committed and they could be "
-                "written twice; set cleanup.policy=compact, or name another topic with commitLogTopic"
-            )
 
     def _last(self) -> Decision | None:
         """The last decision about the name; reads the end of the log first, and all of it only if that has none."""
@@ -127,3 +112,36 @@ class CommitLog:
                 if row_key == key:
                     value = row_value
         return value
+
+
+def see_to_log_topic(admin: Admin, topic: str) -> None:
+    """Make the topic of the commit log if it is not there. BrokerError if that cannot be, ConfigError for a topic that forgets."""
+    if topic not in admin.list_topics(include_internal=True):
+        _make(admin, topic)
+    resource = ConfigResource.topic(topic)
+    try:
+        policy = admin.describe_configs([resource])[resource]["cleanup.policy"].value or ""
+    except ItemsFailed as failed:
+        raise BrokerError(
+            failed.code,
+            f"exactly-once writes have to look at cleanup.policy of the topic {topic}, and the brokers do not show it; allow Describe and "
+            "DescribeConfigs on it, or name another topic with commitLogTopic",
+        ) from failed
+    if policy != TOPIC_CONFIGS["cleanup.policy"]:
+        raise ConfigError(
+            f"commitLogTopic: the topic {topic} has cleanup.policy={policy}, so it would forget which batches are committed and they could "
+            "be written twice; set cleanup.policy=compact, or name another topic with commitLogTopic"
+        )
+
+
+def _make(admin: Admin, topic: str) -> None:
+    brokers = len(admin.describe_cluster().nodes)
+    try:
+        admin.create_topics([NewTopic(topic, 1, min(REPLICATION_FACTOR, brokers), configs=TOPIC_CONFIGS)])
+    except ItemsFailed as failed:
+        if failed.code != ErrorCode.TOPIC_ALREADY_EXISTS:  # another query's driver was quicker
+            raise BrokerError(
+                failed.code,
+                f"exactly-once writes need the topic {topic}, and it could not be made; make it with 1 partition, "
+                f"{', '.join(f'{key}={value}' for key, value in TOPIC_CONFIGS.items())}",
+            ) from failed

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from fairlead_kafka.base.config_client import CLIENT_CONFIGS
-from fairlead_kafka.spark.option_values import not_empty, one_of
+from fairlead_kafka.spark.option_values import not_empty, one_of, topic_name
 
 EXACTLY_ONCE = "exactly-once"
 AT_LEAST_ONCE = "at-least-once"
@@ -33,7 +33,7 @@ EXACTLY_ONCE_OPTIONS: tuple[tuple[str, str, str, str, Callable[[str], Any], bool
         "deliveryGuarantee",
         "write",
         AT_LEAST_ONCE,
-        "at-least-once, or exactly-once: each row is in Kafka once for readers of committed data (isolation.level=read_committed), "
+        "at-least-once, or exactly-once: each row is in Kafka once for readers of committed data (kafka.isolation.level=read_committed), "
         "whatever fails and is repeated. See exactly-once.md.",
         one_of(AT_LEAST_ONCE, EXACTLY_ONCE),
         True,
@@ -51,7 +51,7 @@ EXACTLY_ONCE_OPTIONS: tuple[tuple[str, str, str, str, Callable[[str], Any], bool
         "write",
         LOG_TOPIC,
         "Exactly-once: the compacted topic that keeps which batch of which query is committed. It is made if it is not there; keep it.",
-        not_empty,
+        topic_name,
         True,
     ),
     (
@@ -83,10 +83,19 @@ class Guarantee:
     version: int | None = None
 
 
-def parse_guarantee(values: Mapping[str, Any], client: Mapping[str, str], *, streaming: bool) -> tuple[Guarantee | None, list[str]]:
-    """The guarantee among parsed options (None: at least once), and what is wrong, with the client's settings too."""
-    names = [row[0] for row in EXACTLY_ONCE_OPTIONS[1:] if row[0] in values]
-    if values.get(EXACTLY_ONCE_OPTIONS[0][0], AT_LEAST_ONCE) != EXACTLY_ONCE:
+def parse_guarantee(
+    values: Mapping[str, Any], client: Mapping[str, str], known: Sequence[str], *, streaming: bool
+) -> tuple[Guarantee | None, list[str]]:
+    """The guarantee among parsed options (None: at least once), and what else is wrong, with the client's settings too.
+
+    `known` is what is wrong already: an option whose value makes no sense is given all the same.
+    """
+    senseless = {problem.partition(":")[0] for problem in known}
+    names = [row[0] for row in EXACTLY_ONCE_OPTIONS[1:] if row[0] in values or row[0] in senseless]
+    guarantee_option = EXACTLY_ONCE_OPTIONS[0][0]
+    if guarantee_option in senseless:
+        return None, []
+    if values.get(guarantee_option, AT_LEAST_ONCE) != EXACTLY_ONCE:
         return None, [f"{name}: says how exactly-once writes are kept; set deliveryGuarantee=exactly-once" for name in names]
     wrong = [
         f"kafka.{name}: must be {' or '.join(allowed)} for exactly-once writes, not {client[name]}"
@@ -95,8 +104,10 @@ def parse_guarantee(values: Mapping[str, Any], client: Mapping[str, str], *, str
     ]
     if streaming:
         wrong += [f"{name}: is for batch writes; a streaming query is known by its checkpoint" for name in names if name.startswith("txn")]
-    elif ("txnAppId" in values) != ("txnVersion" in values):
+    elif ("txnAppId" in names) != ("txnVersion" in names):
         wrong.append("txnAppId and txnVersion: one needs the other")
+    if values.get("topic", "") == values.get("commitLogTopic", LOG_TOPIC):
+        wrong.append(f"topic: {values['topic']} is the topic of the commit log; write to another one, or name another with commitLogTopic")
     guarantee = Guarantee(
         values.get("transactionalIdPrefix", ID_PREFIX),
         values.get("commitLogTopic", LOG_TOPIC),

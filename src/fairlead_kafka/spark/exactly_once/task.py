@@ -22,7 +22,7 @@ from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError, ConfigError, ItemsFailed, ProducerFenced, TransactionFailed
 from fairlead_kafka.client import Admin
 from fairlead_kafka.spark.clients import task_producer
-from fairlead_kafka.spark.exactly_once.errors import TIMES, NotCommitted
+from fairlead_kafka.spark.exactly_once.errors import TIMES, NotCommitted, too_long
 from fairlead_kafka.spark.exactly_once.parts import Digest, Part, TaskPrepared, Writing
 from fairlead_kafka.spark.exactly_once.settings import Guarantee, settings_for, transaction_timeout_ms
 from fairlead_kafka.spark.writing import send_all
@@ -94,10 +94,7 @@ def prepare(
             ) from error
         except BrokerError as error:
             if error.code == ErrorCode.INVALID_TRANSACTION_TIMEOUT:
-                raise ConfigError(
-                    f"the brokers do not allow transactions of {timeout_ms} ms: set kafka.transaction.timeout.ms to what their "
-                    f"transaction.max.timeout.ms says, or raise that ({error})"
-                ) from error
+                raise ConfigError(too_long(timeout_ms)) from error
             raise
     assert prepared is not None, "rows were sent"
     reached(TaskStep.PREPARED)

@@ -11,7 +11,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 
 from fairlead_kafka.base.errors import FairleadError, UsageError
 from fairlead_kafka.spark.exactly_once.driver import LOGGER, Committer
-from fairlead_kafka.spark.exactly_once.parts import TaskPrepared, Writing, parts_of
+from fairlead_kafka.spark.exactly_once.parts import Part, TaskPrepared, Writing, parts_of
 from fairlead_kafka.spark.exactly_once.settings import Guarantee
 from fairlead_kafka.spark.exactly_once.task import TaskStep, prepare
 from fairlead_kafka.spark.options import WriteOptions
@@ -42,15 +42,12 @@ class _Writer:
     def task_reached(self, step: TaskStep) -> None:
         """A task is so far; likewise."""
 
-    def _abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        writing, parts = parts_of(messages)
-        if writing is None or not parts:
-            return
+    def _abort(self, writing: Writing, parts: Sequence[Part], *, everything: bool = False) -> None:
         try:
-            self.committer(writing.name).abort(parts)
+            self.committer(writing.name).abort(parts, everything=everything)
         except FairleadError as error:
             # Why the batch failed is what has to be told; these transactions are aborted by the next batch, or time out.
-            LOGGER.warning("%s: its transactions could not be aborted now: %s", writing, error)
+            LOGGER.warning("%s failed, and could not be aborted now: %s", writing, error)
 
 
 @tells_errors_first
@@ -69,7 +66,9 @@ class ExactlyOnceStreamWriter(_Writer, DataSourceStreamArrowWriter):
 
     def abort(self, messages: list[WriterCommitMessage | None], batch_id: int) -> None:
         """Aborts what tasks of a failed batch have prepared."""
-        self._abort(messages)
+        writing, parts = parts_of(messages)
+        if writing is not None and parts:
+            self._abort(writing, parts)
 
 
 @tells_errors_first
@@ -93,8 +92,8 @@ class ExactlyOnceWriter(_Writer, DataSourceArrowWriter):
             LOGGER.warning("%s had been committed before (txnAppId, txnVersion): nothing is written", self._writing)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Aborts what tasks have prepared."""
-        self._abort(messages)
+        """Aborts what tasks have prepared, and what those had open that Spark has stopped: no later write would find it."""
+        self._abort(self._writing, parts_of(messages)[1], everything=True)
 
 
 def _micro_batch() -> Writing:

@@ -15,15 +15,16 @@ from fairlead_kafka.spark.pipelines.topic_rules import LookAt, cluster_findings,
 
 
 def check_project(
-    spec: Path, ask: LookAt | None = look_at, overrides: Mapping[str, str] | None = None
+    spec: Path, ask: LookAt | None = look_at, overrides: Mapping[str, str] | None = None, typed: Mapping[str, str] | None = None
 ) -> tuple[Project, Definitions, list[Finding]]:
     """The project, what it defines, and all that is wrong with it, by file and line.
 
-    `ask` looks at the cluster of a list of brokers, None asks none; `overrides` go over the specification's configuration. Raises OSError
-    for a file that cannot be read.
+    `ask` looks at the cluster of a list of brokers, None asks none; `overrides` go over the specification's configuration, and `typed` says
+    how each was given. Raises OSError for a file that cannot be read.
     """
     project = load_project(spec)
     project.configuration.update(overrides or {})
+    project.typed.update(typed or {})
     findings = list(project.findings)
     definitions = read_definitions(project, findings)
     findings += graph_findings(definitions, lambda place: project.shown(place.file))

@@ -11,7 +11,7 @@ ERROR, WARNING = "error", "warning"
 
 @dataclass(frozen=True, order=True)
 class Finding:
-    """One mistake. `line` counts from 1; `rule` is a short name that stays, for tools."""
+    """One mistake. `line` counts from 1; 0: `file` is not a file, but what was typed. `rule` is a short name that stays, for tools."""
 
     file: str
     line: int
@@ -20,8 +20,13 @@ class Finding:
     fix: str
     severity: str = ERROR
 
+    @property
+    def place(self) -> str:
+        """Where it is, as compilers write it."""
+        return f"{self.file}:{self.line}" if self.line else self.file
+
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}: {self.severity}: {self.what}; {self.fix}"
+        return f"{self.place}: {self.severity}: {self.what}; {self.fix}"
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,8 @@ class Project:
     """The files with definitions, in the order of the specification."""
     lines: dict[str, int] = field(default_factory=dict)
     """Line of each key; `configuration.KEY` for what is inside."""
+    typed: dict[str, str] = field(default_factory=dict)
+    """Keys of the configuration that were given with the command, each with what was typed."""
     findings: list[Finding] = field(default_factory=list)
 
     @property

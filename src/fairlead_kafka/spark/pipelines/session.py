@@ -18,6 +18,7 @@ from fairlead_kafka.base.errors import ConnectionFailed
 from fairlead_kafka.spark.home import ensure_spark_home
 from fairlead_kafka.spark.java import ensure_java
 from fairlead_kafka.spark.session import SESSION_DEFAULTS, fill_worker_variables
+from fairlead_kafka.spark.starting import check_master, jvm_told
 
 if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession
@@ -38,7 +39,8 @@ def connect_session(name: str, master: str | None, remote: str | None, config: M
     """A session, closed in the end along with what was started for it.
 
     `remote` is the `sc://` address of a server; without it one is started with `master` (None: `local[*]`, or what spark-submit says).
-    Raises ConfigError if no Java can be found, ConnectionFailed if the server does not answer.
+    Raises ConfigError if Spark has no such master or no Java can be found, SparkNotStarted if its JVM ends at once, ConnectionFailed if
+    the server does not answer.
     """
     before = {variable: os.environ.get(variable) for variable in (_TOKEN_VARIABLE, _CONNECT_VARIABLE)}
     classic: Any = None
@@ -66,6 +68,7 @@ def connect_session(name: str, master: str | None, remote: str | None, config: M
 
 
 def _start_server(name: str, master: str | None, config: Mapping[str, str]) -> tuple[Any, str]:
+    check_master(master or config.get("spark.master"))
     ensure_java()
     ensure_spark_home(master)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -81,7 +84,8 @@ def _start_server(name: str, master: str | None, config: Mapping[str, str]) -> t
     elif not conf.contains("spark.master"):
         conf = conf.setMaster("local[*]")
     conf = conf.setAll(list({**SESSION_DEFAULTS, **config, **_SERVER}.items()))
-    classic = SparkSession(SparkContext.getOrCreate(conf))
+    with jvm_told():
+        classic = SparkSession(SparkContext.getOrCreate(conf))
     fill_worker_variables(classic)
     service = getattr(classic._jvm, "org.apache.spark.sql.connect.service.SparkConnectService$")
     return classic, f"sc://localhost:{service.__getattr__('MODULE$').localPort()}"

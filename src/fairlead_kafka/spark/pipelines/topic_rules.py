@@ -89,15 +89,15 @@ def _problems(use: Use) -> list[str]:
     if use.kind != "write":
         return judge_read(use.options, streaming=use.kind == "stream")[2]
     values, client, wrong = judge(use.options, "write")
-    return wrong + parse_guarantee(values, client, streaming=True)[1]
+    return wrong + parse_guarantee(values, client, wrong, streaming=True)[1]
 
 
 def _client_options(use: Use, shown: str) -> Iterator[Finding]:
-    """`kafka.*` names that no client has; their values the client judges itself."""
+    """`kafka.*` names that no client has, where the value is not known: the others are judged with it."""
     known = {key.name for key in CLIENT_CONFIGS.scope("producer" if use.kind == "write" else "consumer")}
     every = {key.name for key in CLIENT_CONFIGS.scope("producer")} | {key.name for key in CLIENT_CONFIGS.scope("consumer")}
     for name, one in use.settings.items():
-        if not name.lower().startswith("kafka.") or name[6:].lower() in every:
+        if one.value is not UNKNOWN or not name.lower().startswith("kafka.") or name[6:].lower() in every:
             continue
         near = nearest(name[6:], known)
         fix = f"did you mean kafka.{near}?" if near else "docs/configuration.md lists them"
@@ -108,12 +108,15 @@ LookAt = Callable[[str], ClusterView]
 
 
 def cluster_findings(uses: Iterable[Use], project: Project, look_at: LookAt) -> Iterator[Finding]:
-    """Brokers that do not answer, and topics that are not there. `look_at` is `cluster.look_at`; each cluster is asked once."""
+    """Brokers that do not answer, and topics that are not there. `look_at` is `cluster.look_at`; each cluster is asked once.
+
+    A cluster that wants TLS or a log-in is not asked: that takes a whole client, and longer than a check.
+    """
     views: dict[str, ClusterView | Exception] = {}
     told: set[tuple[str, int]] = set()
     for use in uses:
         servers = use.setting(SERVERS)
-        if servers is None or not isinstance(servers.value, str):
+        if servers is None or not isinstance(servers.value, str) or _secured(use):
             continue
         file, line = _where(use, servers, project)
         if servers.value not in views:
@@ -126,12 +129,19 @@ def cluster_findings(uses: Iterable[Use], project: Project, look_at: LookAt) -> 
             yield from _topics(use, view, servers.value, project)
         elif (file, line) not in told:
             told.add((file, line))
-            fix = "`fairlead up` starts a cluster; or write the address of yours here"
+            fix = f"`fairlead up` starts a cluster; or {'write' if line else 'give'} the address of yours here"
             yield Finding(file, line, "unreachable-broker", f"no broker answers: {view}", fix)
 
 
+def _secured(use: Use) -> bool:
+    protocol = use.setting("kafka.security.protocol")
+    return protocol is not None and str(protocol.value).strip().upper() != "PLAINTEXT"
+
+
 def _where(use: Use, setting: Setting, project: Project) -> tuple[str, int]:
-    """Where a value is written: in the specification, if it came from there."""
+    """Where a value is written: in the specification if it came from there; as line 0 of what was typed if that went over it."""
+    if setting.configured_by in project.typed:
+        return project.typed[setting.configured_by], 0
     if setting.configured_by is not None:
         return project.shown(project.file), project.lines.get(f"configuration.{setting.configured_by}", 1)
     return project.shown(use.place.file), setting.line

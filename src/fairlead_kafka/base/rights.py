@@ -1,0 +1,22 @@
+"""What to ask an administrator for when a broker says that a user may not do something."""
+
+from __future__ import annotations
+
+from fairlead_kafka.base.codes import ErrorCode, policy
+from fairlead_kafka.base.errors import BrokerError
+
+_WHERE = {
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "on the topic",
+    ErrorCode.GROUP_AUTHORIZATION_FAILED: "on the group",
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "on the cluster",
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "on the transactional id",
+}
+
+
+def broker_error(code: int, what: str, operation: str) -> BrokerError:
+    """A broker's answer as an error about `what`; of a missing right, which one: `operation` as Kafka's ACLs name it ("Write")."""
+    if code not in _WHERE:
+        return BrokerError(code, what)
+    meaning = policy(code).meaning
+    said = what if meaning in what else f"{what}: {meaning}"
+    return BrokerError(code, f"{said}; the user of this client needs the right to {operation} {_WHERE[code]}")

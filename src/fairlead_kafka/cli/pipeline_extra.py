@@ -1,0 +1,19 @@
+"""Commands that need Spark say so before they do anything else."""
+
+from __future__ import annotations
+
+import typer
+
+from fairlead_kafka.cli.main import WRONG_COMMAND_LINE_EXIT_CODE
+from fairlead_kafka.cli.terminal import errors
+
+
+def need_spark() -> None:
+    """One line and exit code 2 where what Spark's pipelines need is not installed."""
+    from fairlead_kafka.spark.starting import PIPELINE_PACKAGES, SparkMissing, ensure_installed
+
+    try:
+        ensure_installed(PIPELINE_PACKAGES)
+    except SparkMissing as error:
+        errors.print(str(error), markup=False, soft_wrap=True)
+        raise typer.Exit(WRONG_COMMAND_LINE_EXIT_CODE) from None

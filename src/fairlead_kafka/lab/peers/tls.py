@@ -1,0 +1,20 @@
+"""TLS in the words of each client, for programs that are measured: settings that go through JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def settings_of(system: str, trust: str | None) -> dict[str, Any]:
+    """What a client is given to trust the authority of this PEM file; nothing without one. `system`: as experiments name it."""
+    if trust is None:
+        return {}
+    if system.startswith("fairlead"):
+        return {"security.protocol": "SSL", "ssl.truststore.location": trust}
+    if system.startswith("confluent"):
+        return {"security.protocol": "ssl", "ssl.ca.location": trust}
+    if system == "java":
+        return {"security.protocol": "SSL", "ssl.truststore.type": "PEM", "ssl.truststore.location": trust}
+    if system == "kafka-python":
+        return {"security_protocol": "SSL", "ssl_cafile": trust}
+    return {"security_protocol": "SSL", "cafile": trust}

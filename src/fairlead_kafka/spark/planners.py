@@ -1,0 +1,19 @@
+"""In which of Spark's Python processes this is: some questions make sense in one of them only.
+
+Spark calls the same method of a source in several processes, and does not say what for. Each process runs one module of PySpark's.
+"""
+
+from __future__ import annotations
+
+import sys
+
+PUSHES_FILTERS = "pyspark.sql.worker.data_source_pushdown_filters"
+"""Hands filters to the reader of a batch read."""
+PLANS_WRITE = "pyspark.sql.worker.write_into_data_source"
+"""Makes the writer that tasks get, for each write and each micro-batch; no task has begun."""
+
+
+def runs(worker: str) -> bool:
+    """Whether this process runs that module of PySpark's."""
+    main = sys.modules.get("__main__")
+    return worker in sys.modules or getattr(getattr(main, "__spec__", None), "name", None) == worker

@@ -1,0 +1,68 @@
+"""What can be wrong before Spark runs, told in a sentence: packages that are missing, a master of no form, a JVM that ends at once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+
+from fairlead_kafka.base.errors import ConfigError, FairleadError
+
+SESSION_PACKAGES = ("pyspark",)
+PIPELINE_PACKAGES = ("pyspark", "yaml", "grpc", "pandas")
+"""Pipelines live in Spark Connect, which needs more than Spark."""
+MASTERS = "local, local[4], local[*], local[4,2], local-cluster[2,1,1024], spark://host:7077, yarn or k8s://https://host:443"
+_MASTER = re.compile(
+    r"local(\[([1-9]\d*|\*)(\s*,\s*\d+)?\])?"
+    r"|local-cluster\[\s*\d+\s*,\s*\d+\s*,\s*\d+\s*\]"
+    r"|spark://[^,\s/]+(:\d+)?(,[^,\s/]+(:\d+)?)*"
+    r"|yarn"
+    r"|k8s://\S+"
+)
+
+
+class SparkMissing(ConfigError):
+    """What Spark needs is not installed."""
+
+
+class SparkNotStarted(FairleadError):
+    """Spark's JVM ended before Python could talk to it."""
+
+
+def ensure_installed(packages: tuple[str, ...] = SESSION_PACKAGES) -> None:
+    """SparkMissing that says what to install, unless these packages are there."""
+    missing = [name for name in packages if find_spec(name) is None]
+    if missing:
+        raise SparkMissing(
+            f'Spark is not installed here ({", ".join(missing)} cannot be imported): pip install "fairlead-kafka[spark]" brings it'
+        )
+
+
+def check_master(master: str | None) -> None:
+    """ConfigError if Spark has no such kind of master; None leaves the choice to Spark."""
+    if master is None or _MASTER.fullmatch(master.strip()):
+        return
+    if master.startswith("sc://"):
+        raise ConfigError(
+            f"master: {master} is a server of Spark Connect, not a master; make the session with SparkSession.builder.remote({master!r}), "
+            "or run a pipeline there with --remote"
+        )
+    raise ConfigError(f"master: {master!r} is none that Spark knows; write {MASTERS}")
+
+
+@contextmanager
+def jvm_told() -> Iterator[None]:
+    """Has the error of a JVM that ended at once say where its own words are. SparkNotStarted."""
+    from pyspark.errors import PySparkRuntimeError
+
+    try:
+        yield
+    except PySparkRuntimeError as error:
+        if error.getCondition() != "JAVA_GATEWAY_EXITED":
+            raise
+        raise SparkNotStarted(
+            "Spark's JVM ended before it could be talked to. Why is on the standard error of this process, above this message; in a "
+            "notebook, in the terminal or the log of the server that started it. What stands there is mostly about Java, about memory, or "
+            "about a setting of config, spark-defaults.conf or PYSPARK_SUBMIT_ARGS"
+        ) from error

@@ -1,0 +1,13 @@
+"""Topics that are not there: which one was most likely meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from fairlead_kafka.base.nearest import nearest
+
+
+def did_you_mean(topic: str, there: Iterable[str]) -> str:
+    """The nearest of the topics that are there, as the end of a sentence; empty if none is near."""
+    near = nearest(topic, there)
+    return f"; did you mean {near}?" if near else ""

@@ -1,0 +1,54 @@
+"""A throw-away certificate authority, and files of its certificates as clients and brokers want them. Needs the extra `security`."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+from typing import Any
+
+from fairlead_kafka.base.errors import ConfigError
+
+PASSWORD = "changeit"
+EXPIRED_SINCE = datetime.timedelta(days=2)
+
+
+class Certificates:
+    """One authority, made at once; `folder` gets the files. ConfigError if the packages that make them are not installed."""
+
+    def __init__(self, folder: Path) -> None:
+        try:
+            import trustme
+        except ImportError:
+            raise ConfigError('certificates are made by the package trustme: pip install "fairlead-kafka[security]"') from None
+        self.folder = folder
+        self._authority: Any = trustme.CA()
+        self._issued = 0
+        self.trust = folder / "authority.pem"
+        """The authority's certificate, as PEM."""
+        self._authority.cert_pem.write_to_path(str(self.trust))
+
+    def issue(self, *names: str, expired: bool = False) -> Path:
+        """A PEM file of a new key (PKCS #8) and the chain of its certificate, for these host names, addresses or e-mail addresses."""
+        from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
+
+        end = datetime.datetime.now(datetime.UTC) - EXPIRED_SINCE
+        dates = {"not_before": end - EXPIRED_SINCE, "not_after": end} if expired else {}
+        issued = self._authority.issue_cert(*names, **dates)
+        key = load_pem_private_key(issued.private_key_pem.bytes(), None)
+        text = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        self._issued += 1
+        path = self.folder / f"certificate-{self._issued}.pem"
+        path.write_bytes(text + b"".join(blob.bytes() for blob in issued.cert_chain_pems))
+        return path
+
+    def pkcs12(self, pem: Path) -> Path:
+        """The same key and chain as a PKCS12 store, with PASSWORD."""
+        from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, load_pem_private_key, pkcs12
+        from cryptography.x509 import load_pem_x509_certificates
+
+        text = pem.read_bytes()
+        key: Any = load_pem_private_key(text, None)
+        own, *others = load_pem_x509_certificates(text)
+        path = pem.with_suffix(".p12")
+        path.write_bytes(pkcs12.serialize_key_and_certificates(b"own", key, own, others, BestAvailableEncryption(PASSWORD.encode())))
+        return path
