@@ -14,6 +14,8 @@ from fairlead_kafka.spark.pipelines.expectations import OBSERVED, QUARANTINED
 from fairlead_kafka.spark.pipelines.registry import BYTES, READ, ROWS, WRITTEN
 
 Offsets = dict[TopicPartition, int]
+Connection = tuple[tuple[str, str], ...]
+"""A cluster, and how a client is let in: settings, sorted by name."""
 AGGREGATION = "stateStoreSave"
 """Spark's name of the operator that keeps the sums of open windows."""
 
@@ -161,22 +163,22 @@ def offsets_of(text: Any) -> Offsets:
     return offsets
 
 
-def earliest_offsets(servers_by_topic: Mapping[str, str]) -> Offsets:
+def earliest_offsets(clusters: Mapping[str, Connection]) -> Offsets:
     """Where the logs of topics begin."""
-    return _offsets(servers_by_topic, "beginning_offsets")
+    return _offsets(clusters, "beginning_offsets")
 
 
-def latest_offsets(servers_by_topic: Mapping[str, str]) -> Offsets:
+def latest_offsets(clusters: Mapping[str, Connection]) -> Offsets:
     """Where the logs of topics end."""
-    return _offsets(servers_by_topic, "end_offsets")
+    return _offsets(clusters, "end_offsets")
 
 
-def _offsets(servers_by_topic: Mapping[str, str], which: str) -> Offsets:
+def _offsets(clusters: Mapping[str, Connection], which: str) -> Offsets:
     found: Offsets = {}
-    for servers in set(servers_by_topic.values()):
-        with Consumer({"bootstrap.servers": servers, "allow.auto.create.topics": "false"}) as consumer:
+    for connection in set(clusters.values()):
+        with Consumer({**dict(connection), "allow.auto.create.topics": "false"}) as consumer:
             there = set(consumer.list_topics())
-            topics = [topic for topic, own in servers_by_topic.items() if own == servers and topic in there]
+            topics = [topic for topic, own in clusters.items() if own == connection and topic in there]
             partitions = [TopicPartition(topic, one.partition) for topic in topics for one in consumer.partitions_for(topic)]
             found |= getattr(consumer, which)(partitions)
     return found

@@ -11,9 +11,18 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fairlead_kafka.base.config_security import SECURITY_KEYS
 from fairlead_kafka.base.errors import FairleadError
 from fairlead_kafka.spark.pipelines.catalog import derby_log, kept_catalog
-from fairlead_kafka.spark.pipelines.counters import FlowCounters, Offsets, Progress, add_lag_and_loss, earliest_offsets, latest_offsets
+from fairlead_kafka.spark.pipelines.counters import (
+    Connection,
+    FlowCounters,
+    Offsets,
+    Progress,
+    add_lag_and_loss,
+    earliest_offsets,
+    latest_offsets,
+)
 from fairlead_kafka.spark.pipelines.definitions import MATERIALIZED_VIEW, TABLE, Definitions
 from fairlead_kafka.spark.pipelines.project import Project
 from fairlead_kafka.spark.pipelines.session import connect_session
@@ -27,6 +36,7 @@ LOG4J_OPTION = f'"-Dlog4j2.configurationFile={Path(__file__).with_name("log4j2.p
 LISTENER_PATIENCE_S = 15.0
 """The last progress of a query comes a moment after its end."""
 _FLOW_EVENT = re.compile(r"Flow '?(?P<name>[^\s']+)'? (?:is|has) (?P<state>[A-Z]+)", re.DOTALL)
+SECURITY_NAMES = frozenset(name for key in SECURITY_KEYS for name in (key.name, *key.aliases))
 Status = Callable[[str], None]
 
 
@@ -105,10 +115,10 @@ class Runner:
         add_lag_and_loss(flows, earliest, _told(latest_offsets, self._topics_read(flows)))
         return RunResult(flows, time.monotonic() - started_s, failure, events)
 
-    def _topics_read(self, flows: list[FlowCounters]) -> dict[str, str]:
-        """The brokers of each topic that was read; those that a pattern found are where all others are."""
-        servers = set(self._topics.values())
-        others = {one.topic: next(iter(servers)) for flow in flows for one in flow.end} if len(servers) == 1 else {}
+    def _topics_read(self, flows: list[FlowCounters]) -> dict[str, Connection]:
+        """The cluster of each topic that was read; those that a pattern found are where all others are."""
+        clusters = set(self._topics.values())
+        others = {one.topic: next(iter(clusters)) for flow in flows for one in flow.end} if len(clusters) == 1 else {}
         return {**others, **self._topics}
 
     def _register(self) -> tuple[str, dict[str, str]]:
@@ -199,7 +209,7 @@ def open_runner(project: Project, definitions: Definitions, where: Where) -> Ite
         yield Runner(session, project, definitions, project.configuration if where.remote else {})
 
 
-def _told(ask: Callable[[Mapping[str, str]], Offsets], topics: Mapping[str, str]) -> Offsets:
+def _told(ask: Callable[[Mapping[str, Connection]], Offsets], topics: Mapping[str, Connection]) -> Offsets:
     """Offsets as far as brokers tell them: a report goes without rather than not at all."""
     try:
         return ask(topics)
@@ -207,15 +217,20 @@ def _told(ask: Callable[[Mapping[str, str]], Offsets], topics: Mapping[str, str]
         return {}
 
 
-def _topics(definitions: Definitions) -> Iterator[tuple[str, str]]:
-    """The topics that flows read, with their brokers."""
+def _topics(definitions: Definitions) -> Iterator[tuple[str, Connection]]:
+    """The topics that flows read, with their clusters."""
     for use in uses_of(definitions):
-        servers = use.options.get(SERVERS)
-        if use.kind != "write" and servers:
+        if use.kind != "write" and use.options.get(SERVERS):
             for topic, _, _ in named_topics(use):
-                yield topic, servers
+                yield topic, _connection(use.options)
             if use.setting("subscribePattern"):
-                yield "", servers  # no topic has this name; its brokers count all the same
+                yield "", _connection(use.options)  # no topic has this name; its brokers count all the same
+
+
+def _connection(options: Mapping[str, str]) -> Connection:
+    """What a client needs of a flow's options to reach its cluster and to be let in."""
+    kept = {key.removeprefix("kafka."): value for key, value in options.items() if key.startswith("kafka.")}
+    return tuple(sorted((key, value) for key, value in kept.items() if key == "bootstrap.servers" or key in SECURITY_NAMES))
 
 
 def _as_plain(progress: Any) -> dict[str, Any]:
