@@ -158,3 +158,17 @@ def test_a_forgotten_broker_starts_afresh() -> None:
     account.forget(2)
     account.observe(1, can_take=False, now_ns=550)
     assert not account.is_unready(1)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("late.any", "write late, with partitioner.max.lead.bytes=9223372036854775807"),
+        ("murmur2_random", "leave it out (null)"),
+        ("consistent_random", "there is no placing by CRC-32 here"),
+    ],
+)
+def test_names_of_the_plots_and_of_librdkafka_are_answered_with_what_to_write(name: str, said: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        resolve_partitioner(name)
+    assert said in str(raised.value)

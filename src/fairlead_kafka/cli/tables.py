@@ -54,7 +54,8 @@ class FittingTable(Table):
 
     def _block(self, row: tuple[str, ...], width: int) -> Iterator[Text]:
         names = [str(column.header) for column in self.columns]
-        yield Text.from_markup(f"[bold]{row[0]}[/]", overflow="fold")
+        numbered = names[0] and _plain(row[0]).strip().isdecimal()  # a number alone says nothing
+        yield Text.from_markup(f"[bold]{f'{names[0]} ' if numbered else ''}{row[0]}[/]", overflow="fold")
         line = ""
         for name, value in zip(names[1:], row[1:], strict=True):
             if not _plain(value):

@@ -30,6 +30,16 @@ _DEPRECATED = {
     f"{_KAFKA_PACKAGE}UniformStickyPartitioner": "remove it, and set partitioner.ignore.keys=true instead",
     f"{_KAFKA_PACKAGE}internals.DefaultPartitioner": "remove it",
 }
+_LIBRDKAFKA = "leave it out (null): records with a key go where librdkafka's murmur2_random and Java put them, others where the policy says"
+_CRC32 = "there is no placing by CRC-32 here; give a callable, or leave it out (null) for Java's murmur2"
+_OTHERS_NAMES = {
+    "late.any": "write late, with partitioner.max.lead.bytes=9223372036854775807: so the plots name it",
+    "murmur2_random": _LIBRDKAFKA,
+    "murmur2": _LIBRDKAFKA,
+    "consistent_random": _CRC32,
+    "consistent": _CRC32,
+}
+"""What the plots and librdkafka call policies, and what to write instead."""
 _BUILT_IN = ("", "null")
 _CONFIG_KEY = "partitioner.class"
 
@@ -66,6 +76,8 @@ def resolve_partitioner(partitioner: str | CustomPartitioner | None, *, adaptive
     name = partitioner.strip()
     if name in POLICY_NAMES:
         return Partitioner(name, ignore_keys)
+    if name in _OTHERS_NAMES:
+        raise ConfigError(f"{_CONFIG_KEY}: {name}: {_OTHERS_NAMES[name]}")
     name = _full(name)
     if name in _KAFKA_CLASSES:
         policy_name, ignores_keys = _KAFKA_CLASSES[name]

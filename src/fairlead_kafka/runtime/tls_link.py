@@ -29,6 +29,7 @@ class TlsLink(Link):
         self._heard = False
         self._sending: Buffer = b""  # what OpenSSL asked for again
         self._asked_read = False  # it has to hear something before it can send
+        self._buffer = memoryview(b"")
 
     # Beginning
 
@@ -84,23 +85,24 @@ class TlsLink(Link):
         return sent
 
     def _receive(self, sock: socket.socket, limit_bytes: int) -> bytes:
-        pieces: list[bytes] = []
-        size_bytes = 0
+        # Into one buffer that is used again: a piece for each record, and joining them, would cost more than taking the copy once.
+        if len(self._buffer) < limit_bytes:
+            self._buffer = memoryview(bytearray(limit_bytes))
+        buffer, size_bytes = self._buffer, 0
         try:
             while size_bytes < limit_bytes:
-                piece = sock.recv(RECORD_BYTES)
-                if not piece:
+                count = sock.recv_into(buffer[size_bytes:limit_bytes])
+                if not count:
                     break
-                pieces.append(piece)
-                size_bytes += len(piece)
+                size_bytes += count
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
-            if not pieces:
+            if not size_bytes:
                 raise BlockingIOError from None
         except OSError:
-            if not pieces:
+            if not size_bytes:
                 raise
         self._heard = self._heard or size_bytes > 0
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        return bytes(buffer[:size_bytes])
 
     def _read(self, sock: socket.socket) -> None:
         super()._read(sock)
