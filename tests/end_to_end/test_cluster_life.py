@@ -68,7 +68,7 @@ def test_two_clusters_do_not_share_a_folder(tmp_path: Path) -> None:
 
 def test_fewer_brokers_than_the_data_needs_are_refused(tmp_path: Path) -> None:
     Cluster(brokers=3, data_dir=tmp_path).close()
-    with pytest.raises(ConfigError, match="brokers=3 or more"):
+    with pytest.raises(ConfigError, match="3 brokers or more"):
         Cluster(brokers=2, data_dir=tmp_path)
     with Cluster(brokers=4, data_dir=tmp_path) as cluster:
         assert len(addresses(cluster)) == 4

@@ -213,5 +213,5 @@ def _ports_of(folder: Path, brokers: int) -> list[int]:
     except (ValueError, KeyError, TypeError) as error:
         raise ConfigError(f"{path}: not a file of a cluster's ports ({error}); delete it to have new ports") from None
     if len(ports) > brokers:
-        raise ConfigError(f"{folder} holds the data of {len(ports)} brokers; open it with brokers={len(ports)} or more, not {brokers}")
+        raise ConfigError(f"{folder} holds the data of {len(ports)} brokers; open it with {len(ports)} brokers or more, not {brokers}")
     return ports + [0] * (brokers - len(ports))

@@ -32,7 +32,9 @@ class FolderLock:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             self.release()
-            raise UsageError(f"{folder} is in use by another cluster; close that one, or give this one a data_dir of its own") from None
+            raise UsageError(
+                f"{folder} is in use by another cluster; close that one, or give this one a folder of its own (data_dir, --data-dir)"
+            ) from None
 
     def release(self) -> None:
         """Let go. Idempotent."""
