@@ -6,6 +6,8 @@ import io
 import json
 import re
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -264,3 +266,15 @@ def test_settings_come_from_a_file_or_a_profile(run_at: Run, cluster: Cluster, t
     assert "cannot be read (no such file or directory)" in run_at("topics", "list", "--command-config", str(tmp_path / "none")).err
     assert run_at("profile", "delete", "here").code == 0
     assert "there is none; `fairlead profile add here` makes it" in run_at("profile", "show", "here").err
+
+
+def test_ctrl_c_within_an_import_ends_with_the_same_exit_code(tmp_path: Path) -> None:
+    """CPython remembers a KeyboardInterrupt that was raised inside of an exec of text, and kills itself by SIGINT at its end."""
+    (tmp_path / "interrupted.py").write_text(
+        "import fairlead_kafka.cli.application as application\n"
+        "from fairlead_kafka.cli.main import main\n"
+        "application.invoke = lambda arguments: exec('raise KeyboardInterrupt')\n"
+        "main()\n"
+    )
+    ran = subprocess.run([sys.executable, "-m", "interrupted"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (130, "interrupted\n")

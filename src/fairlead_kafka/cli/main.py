@@ -35,6 +35,9 @@ def run(arguments: Sequence[str]) -> int:
         sys.stdout.flush()
         return code
     except KeyboardInterrupt:
+        # One that was met inside of an exec of text, as dataclasses and named tuples use while they are imported, is remembered by CPython,
+        # which then ends the process by SIGINT, not with our code; the next such exec lets it forget (pythonrun.c, run_eval_code_obj).
+        exec("")
         _say("interrupted")
         return INTERRUPTED_EXIT_CODE
     except BrokenPipeError:
