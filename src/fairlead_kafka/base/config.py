@@ -219,7 +219,11 @@ class ConfigTable:
     """All keys of one side, by name."""
 
     def __init__(
-        self, keys: Iterable[ConfigKey], unsupported: Mapping[str, str] | None = None, ignored: Mapping[str, str] | None = None
+        self,
+        keys: Iterable[ConfigKey],
+        unsupported: Mapping[str, str] | None = None,
+        ignored: Mapping[str, str] | None = None,
+        narrowed: Callable[[str], str | None] = lambda _name: None,
     ) -> None:
         self.keys = {key.name: key for key in keys}
         self.aliases = {alias: key.name for key in self.keys.values() for alias in key.aliases}
@@ -227,6 +231,8 @@ class ConfigTable:
         """Keys of Kafka that are known and refused, with the reason: a prefix if it ends in a dot."""
         self.ignored = dict(ignored or {})
         """Keys of other clients that are taken and mean nothing here, with what becomes of them: said in the log, once."""
+        self.narrowed = narrowed
+        """Of a name that gives a key a value for a part of what it is for (one listener): that key; None for any other name."""
         self._warned: set[str] = set()
         self._scopes: dict[str, list[ConfigKey]] = {}
 
@@ -244,18 +250,19 @@ class ConfigTable:
         names = self._by_name(given, wrong)
         wrong += [f"{key.name}: required, and not given" for key in keys.values() if key.required and names.get(key.name) is None]
         for name, value in names.items():
-            if name not in keys:
+            key = keys.get(name) or keys.get(self.narrowed(str(name)) or "")
+            if key is None:
                 if name in self.ignored:
                     self._warn_once(name)
                 else:
                     wrong.append(self._unknown(scope, str(name), keys))
                 continue
-            if value is None and keys[name].required:
+            if value is None and key.required:
                 continue
             try:
-                values[name] = keys[name].parse(value)
+                values[name] = key.parse(value)
             except ConfigError as error:
-                wrong.append(str(error))
+                wrong.append(str(error) if name == key.name else f"{name}: {error}")
         if wrong:
             raise ConfigError(f"{scope} config: " + "; ".join(wrong))
         return Settings(values, frozenset(names))

@@ -15,6 +15,7 @@ from fairlead_kafka.base.config_broker_connections import CONNECTION_KEYS
 from fairlead_kafka.base.config_broker_log import LOG_COUNTERPARTS, LOG_KEYS, LOG_TOPIC_KEYS
 from fairlead_kafka.base.config_broker_refused import UNSUPPORTED
 from fairlead_kafka.base.config_broker_replication import REPLICATION_KEYS
+from fairlead_kafka.base.config_broker_security import BROKER_SECURITY_KEYS, key_of_listener
 from fairlead_kafka.base.units import GIB, MIB
 
 _T = ConfigType
@@ -270,13 +271,14 @@ _KEYS = (
     *LOG_KEYS,
     *_CLUSTER_KEYS,
     *CONNECTION_KEYS,
+    *BROKER_SECURITY_KEYS,
     *REPLICATION_KEYS,
     *_GROUP_KEYS,
     *_TRANSACTION_KEYS,
     *_TOPIC_KEYS,
     *LOG_TOPIC_KEYS,
 )
-BROKER_CONFIGS = ConfigTable(_KEYS, UNSUPPORTED)
+BROKER_CONFIGS = ConfigTable(_KEYS, UNSUPPORTED, narrowed=key_of_listener)
 
 
 def topic_settings(broker: Mapping[str, Any], overrides: Mapping[str, Any]) -> Settings:

@@ -7,7 +7,6 @@ _THROTTLE = "replication is not throttled: all brokers are on one machine"
 _CLEANER = "compaction works in bounded steps on the broker's one thread"
 _STREAM = "brokers follow each other on one stream of their own for each pair"
 _PLACE = "the cluster's launcher decides it"
-_SECURITY = "only PLAINTEXT connections so far"
 _TIERED = "there is no tiered storage"
 _SHARED_LOG = "a broker keeps one log for all its partitions"
 _QUORUM = "there is one controller, not a quorum"
@@ -15,8 +14,6 @@ _THREADS = "a broker is one machine on one thread"
 _MIRROR_OF_JVM = "plug-in classes are Java's"
 
 UNSUPPORTED = {
-    "advertised.listeners": _PLACE,
-    "listeners": _PLACE,
     "broker.id": _PLACE,
     "broker.rack": "brokers are told their racks one by one: Cluster(racks=...), or fairlead up --racks",
     "node.id": _PLACE,
@@ -43,12 +40,12 @@ UNSUPPORTED = {
     "transaction.state.log.load.buffer.size": _SHARED_LOG,
     "transaction.two.phase.commit.enable": "two-phase commit (KIP-939) is not part of this release",
     "add.partitions.to.txn.": "partitions are added by their own requests alone (transaction.version below 2)",
-    "sasl.": _SECURITY,
-    "ssl.": _SECURITY,
-    "security.": _SECURITY,
-    "inter.broker.listener.name": _SECURITY,
-    "authorizer.class.name": _SECURITY,
-    "super.users": _SECURITY,
+    "sasl.kerberos.": "clients cannot log in by Kerberos here",
+    "sasl.login.": "brokers log in at each other by PLAIN, SCRAM or certificates",
+    "sasl.server.callback.handler.class": _MIRROR_OF_JVM,
+    "ssl.engine.factory.class": _MIRROR_OF_JVM,
+    "principal.builder.class": _MIRROR_OF_JVM,
+    "delegation.token.": "there are no delegation tokens",
     "quota.": "there are no quotas in this release",
     "client.quota.callback.class": _MIRROR_OF_JVM,
     "create.topic.policy.class.name": _MIRROR_OF_JVM,

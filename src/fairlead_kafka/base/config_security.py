@@ -31,7 +31,7 @@ def _secret(name: str, doc: str, *aliases: str) -> ConfigKey:
     return ConfigKey(name, _T.PASSWORD, None, doc, _ALL, nullable=True, aliases=aliases)
 
 
-_SSL_KEYS = (
+SSL_KEYS = (
     ConfigKey(
         "security.protocol",
         _T.STRING,
@@ -199,4 +199,4 @@ _SASL_KEYS = (
     ),
 )
 
-SECURITY_KEYS = _SSL_KEYS + _SASL_KEYS
+SECURITY_KEYS = SSL_KEYS + _SASL_KEYS

@@ -35,16 +35,21 @@ from fairlead_kafka.base.limits import (
     PENDING_REQUESTS_MAX_BYTES,
     REQUEST_ELEMENT_BYTES,
 )
+from fairlead_kafka.base.principal import ANONYMOUS
 from fairlead_kafka.base.units import ms_to_ns
+from fairlead_kafka.broker.answers import Answers
 from fairlead_kafka.broker.dispatch import REGISTRY, Api, api_of, decode_served
 from fairlead_kafka.broker.links import CLIENT_ID
-from fairlead_kafka.core.effects import AwaitSent, Buffer, Close, Hold, Write
+from fairlead_kafka.core.effects import Buffer, Close, Hold
 from fairlead_kafka.wire import ApiKey, FrameReader, Message, RequestHeader, encode_response, peek_request
 
 if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
 
 _logger = logging.getLogger("fairlead_kafka.broker")
+
+DEFAULT_LISTENER = "PLAINTEXT"
+"""The listener of a broker that was given none."""
 
 
 class _Outstanding:
@@ -75,11 +80,15 @@ class _Outstanding:
 class Session:
     """One accepted connection. `closed` handlers' replies are dropped."""
 
-    def __init__(self, broker: Broker, connection: int, peer: str) -> None:
+    def __init__(self, broker: Broker, connection: int, peer: str, listener: str = DEFAULT_LISTENER) -> None:
         self.broker = broker
         self.connection = connection
         self.peer = peer
         """The other end's address, as the host names it."""
+        self.listener = listener
+        """The name of the listener it came to."""
+        self.principal = ANONYMOUS
+        """Who is at the other end."""
         self.closed = False
         self.heard = False
         """Something has come from the peer."""
@@ -98,10 +107,7 @@ class Session:
         self._begun_bytes = 0
         self._serving: _Outstanding | None = None
         self._counted_bytes = 0
-        self._departing: deque[tuple[int, list[Buffer]]] = deque()
-        self._written_bytes = 0
-        self._sent_bytes = 0
-        self._awaits_sent = False
+        self._answers = Answers(broker, connection, self)
         self._working = False
         self._on_close: dict[Callable[[], None], None] = {}
 
@@ -137,11 +143,6 @@ class Session:
         """What has come and is not answered, by what it costs in memory."""
         return self._frames.held_bytes + self._waiting_bytes + self._begun_bytes
 
-    @property
-    def unsent_bytes(self) -> int:
-        """Answers that, as far as is known, have not left; small ones are not asked after."""
-        return self._written_bytes - self._sent_bytes
-
     def on_close(self, function: Callable[[], None]) -> None:
         """Have `function` called when the connection ends; for handlers that wait."""
         self._on_close[function] = None
@@ -171,10 +172,7 @@ class Session:
     def sent(self, position: int) -> None:
         """So many bytes of the answers have left."""
         self.active_ns = self.broker.now_ns
-        self._awaits_sent = False
-        self.broker.clients.outbound_bytes -= self.unsent_bytes
-        self._sent_bytes = position
-        self._await_sent()
+        self._answers.sent(position)
         self._work()
 
     def give_back(self) -> None:
@@ -209,9 +207,7 @@ class Session:
         self.closed = True
         self._waiting.clear()
         self._outstanding.clear()
-        self._departing.clear()
-        if self._awaits_sent:
-            self.broker.clients.outbound_bytes -= self.unsent_bytes
+        self._answers.ended()
         self.broker.clients.count(self, -self._counted_bytes)
         functions, self._on_close = self._on_close, {}
         for function in functions:
@@ -246,7 +242,7 @@ class Session:
 
     @hook("sessions: no request is begun while answers wait to be sent")
     def _may_send(self) -> bool:
-        return self._written_bytes - self._sent_bytes <= OUTBOUND_MAX_BYTES
+        return self._answers.unsent_bytes <= OUTBOUND_MAX_BYTES
 
     @hook("sessions: no request is begun beside others that take much memory")
     def _may_begin_more(self) -> bool:
@@ -323,7 +319,7 @@ class Session:
             api = REGISTRY[ApiKey.API_VERSIONS]
             row = Message(api_key=int(ApiKey.API_VERSIONS), min_version=api.advertised_low, max_version=api.high)
             message = Message(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[row])
-            self._depart(encode_response(ApiKey.API_VERSIONS, 0, header.correlation_id, message))
+            self._answers.depart(encode_response(ApiKey.API_VERSIONS, 0, header.correlation_id, message))
             return
         self.close(f"API key {int(header.api_key)} version {header.version} is not served")
 
@@ -343,40 +339,8 @@ class Session:
         self._begun_bytes -= first.frame_bytes + first.cost_bytes
         self.active_ns = broker.now_ns
         if first.buffers is not None:
-            self._depart(first.buffers)
+            self._answers.depart(first.buffers)
         return True
-
-    def _depart(self, buffers: list[Buffer]) -> None:
-        broker = self.broker
-        size_bytes = sum(map(len, buffers))
-        self._written_bytes += size_bytes
-        if self._awaits_sent:
-            broker.clients.outbound_bytes += size_bytes
-        if self._departing or broker.faults.latency_ms > 0:
-            self._delay(buffers)
-        else:
-            broker.emit(Write(self.connection, buffers))
-        if self._written_bytes - self._sent_bytes > OUTBOUND_MAX_BYTES:
-            self._await_sent()
-
-    def _delay(self, buffers: list[Buffer]) -> None:
-        broker = self.broker
-        due_ns = broker.now_ns + ms_to_ns(broker.faults.latency_ms)
-        if self._departing:
-            due_ns = max(due_ns, self._departing[-1][0])
-        self._departing.append((due_ns, buffers))
-        broker.call_at(due_ns, self._send_departing, self)
-
-    def _await_sent(self) -> None:
-        """Ask to be told when the next part has left, if much has not."""
-        if not self._awaits_sent and self.unsent_bytes > OUTBOUND_MAX_BYTES:
-            self._awaits_sent = True
-            self.broker.clients.outbound_bytes += self.unsent_bytes
-            self.broker.emit(AwaitSent(self.connection, self._sent_bytes + OUTBOUND_MAX_BYTES))
-
-    def _send_departing(self) -> None:
-        while self._departing and self._departing[0][0] <= self.broker.now_ns:
-            self.broker.emit(Write(self.connection, self._departing.popleft()[1]))
 
     # --- Checks
 
@@ -386,8 +350,7 @@ class Session:
         same(f"{self}: bytes of waiting requests", self._waiting_bytes, sum(map(len, self._waiting)))
         same(f"{self}: cost of begun requests", self._begun_bytes, begun_bytes)
         same(f"{self}: what is counted for all", self._counted_bytes, self.queued_bytes)
-        holds(f"{self}: more has left than was written", 0 <= self._sent_bytes <= self._written_bytes)
-        holds(f"{self}: much waits to be sent, and it does not ask", self._awaits_sent == (self.unsent_bytes > OUTBOUND_MAX_BYTES))
+        self._answers.check()
         last = self._outstanding[-1] if self._outstanding else None
         last_bytes = 0 if last is None else last.frame_bytes + last.cost_bytes
         holds(f"{self}: {begun_bytes} bytes are begun", begun_bytes - last_bytes <= BEGUN_REQUESTS_MAX_BYTES)
@@ -395,4 +358,4 @@ class Session:
     @property
     def awaited_bytes(self) -> int:
         """Its part of the broker's `outbound_bytes`."""
-        return self.unsent_bytes if self._awaits_sent else 0
+        return self._answers.awaited_bytes

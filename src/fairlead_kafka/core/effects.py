@@ -13,11 +13,15 @@ Buffer = bytes | bytearray | memoryview
 
 
 class Connect(NamedTuple):
-    """Open a TCP connection. The machine chooses the number: positive, never used twice."""
+    """Open a TCP connection. The machine chooses the number: positive, never used twice.
+
+    `plain`: as it is, whatever the machine's transport says (between a broker and the controller of its cluster).
+    """
 
     connection: int
     host: str
     port: int
+    plain: bool = False
 
 
 class Write(NamedTuple):
@@ -58,14 +62,19 @@ class Authenticate(NamedTuple):
     """Ask for the next message of the log-in on a connection (SASL). `challenge` is what the peer said; None: begin.
 
     The host answers by `events.Authenticated`. It keeps what is secret, and may ask others (a token end point, a Kerberos server).
+    For an accepted connection it judges instead: `mechanism` is what the peer chose, given with each message.
     """
 
     connection: int
     challenge: bytes | None = None
+    mechanism: str | None = None
 
 
 class Listen(NamedTuple):
-    """Accept connections at host:port; port 0 takes any free one. Answered by `events.Listening`."""
+    """Accept connections at host:port; port 0 takes any free one. Answered by `events.Listening`.
+
+    The machine's transport says whether those of this `listener` are in TLS; `events.Secured` then follows `events.Accepted`.
+    """
 
     listener: int
     host: str

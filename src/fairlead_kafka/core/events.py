@@ -19,6 +19,14 @@ class Accepted(NamedTuple):
     peer: str
 
 
+class Secured(NamedTuple):
+    """The TLS handshake on an accepted connection is over. `subject`: whom its certificate names, by `ssl.principal.mapping.rules`;
+    None: it showed none."""
+
+    connection: int
+    subject: str | None
+
+
 class Disconnected(NamedTuple):
     """A connection ended, or could not be made. Not sent for a connection that the machine closed itself.
 
@@ -34,11 +42,15 @@ class Authenticated(NamedTuple):
     """The answer to `effects.Authenticate`: what to send next; None: nothing, this end is satisfied.
 
     `error`: AuthenticationFailed, or ConnectionFailed for what may pass (a token end point that is down).
+    On an accepted connection `user` is who logged in, once that is known, and `expires_ms` (since 1970) until when it is believed; None:
+    for ever.
     """
 
     connection: int
     message: bytes | None
     error: Exception | None = None
+    user: str | None = None
+    expires_ms: int | None = None
 
 
 class Received(NamedTuple):
@@ -80,4 +92,4 @@ class FileDone(NamedTuple):
 
 ConnectionEvent = Connected | Disconnected | Received | Authenticated
 """What a client machine passes on to its `Network`s."""
-Event = Connected | Accepted | Disconnected | Authenticated | Received | Sent | Listening | Submitted | FileDone
+Event = Connected | Accepted | Secured | Disconnected | Authenticated | Received | Sent | Listening | Submitted | FileDone

@@ -5,7 +5,7 @@ A record is a JSON object with a `type`. Topic ids are hexadecimal text; partiti
 | type | fields |
 |---|---|
 | cluster | cluster_id |
-| broker | node_id, host, port, rack, alive, epoch, stopping, disk_failed (not there: false) |
+| broker | node_id, host, port, rack, alive, epoch, stopping, disk_failed (not there: false), endpoints (listener: [host, port]) |
 | topic | topic_id, name, partitions (columns), configs |
 | topic_removed | topic_id |
 | partitions_added | topic_id, partitions (columns) |
@@ -14,6 +14,9 @@ A record is a JSON object with a `type`. Topic ids are hexadecimal text; partiti
 | topic_configs | topic_id, configs (null: no longer set) |
 | broker_configs | name, configs (null: no longer set) |
 | producer_ids | next |
+| acls | added, removed: lists of the fields of `AclBinding` |
+| scram_credential | mechanism, user, credential: [salt, stored_key, server_key in hexadecimal, iterations] (null: no longer there) |
+| client_quotas | entity: list of [type, name or null]; values (null: no longer set) |
 """
 
 from __future__ import annotations
@@ -22,17 +25,23 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 from uuid import UUID
 
+from fairlead_kafka.base.acls import AclBinding, AclOperation, AclPatternType, AclPermission, AclResourceType
 from fairlead_kafka.base.ids import Node
 from fairlead_kafka.broker.controller.image import (
+    AclsChanged,
     BrokerConfigsChanged,
     BrokerInfo,
     BrokersChanged,
     Change,
+    ClientQuotasChanged,
     ClusterImage,
     LeadersChanged,
     PartitionImage,
     PartitionsAdded,
     PartitionsChanged,
+    QuotaEntity,
+    ScramCredential,
+    ScramCredentialChanged,
     TopicConfigsChanged,
     TopicCreated,
     TopicDeleted,
@@ -59,6 +68,12 @@ def snapshot_records(image: ClusterImage) -> Iterator[MetadataRecord]:
         yield topic_record(topic)
     for name in sorted(image.broker_configs):
         yield {"type": "broker_configs", "name": name, "configs": dict(image.broker_configs[name])}
+    if image.acls:
+        yield acls_record(added=image.acls)
+    for (mechanism, user), credential in image.scram_credentials.items():
+        yield scram_credential_record(mechanism, user, credential)
+    for entity, values in image.client_quotas.items():
+        yield client_quotas_record(entity, dict(values))
     yield {"type": "producer_ids", "next": image.next_producer_id}
 
 
@@ -75,6 +90,7 @@ def broker_record(broker: BrokerInfo) -> MetadataRecord:
         "epoch": broker.epoch,
         "stopping": broker.stopping,
         "disk_failed": broker.disk_failed,
+        "endpoints": {listener: list(where) for listener, where in broker.endpoints.items()},
     }
 
 
@@ -92,6 +108,24 @@ def topic_record(topic: TopicImage) -> MetadataRecord:
 def partitions_added_record(topic: TopicImage, partitions: list[PartitionImage]) -> MetadataRecord:
     """The record of partitions that a topic gets after those it has."""
     return {"type": "partitions_added", "topic_id": topic.topic_id.hex, "partitions": pack(partitions)}
+
+
+def acls_record(added: Iterable[AclBinding] = (), removed: Iterable[AclBinding] = ()) -> MetadataRecord:
+    """The record of rights that come and go."""
+    return {"type": "acls", "added": [list(each) for each in added], "removed": [list(each) for each in removed]}
+
+
+def scram_credential_record(mechanism: str, user: str, credential: ScramCredential | None) -> MetadataRecord:
+    """The record of what is kept of a user's password; None: nothing any more."""
+    kept = None
+    if credential is not None:
+        kept = [credential.salt.hex(), credential.stored_key.hex(), credential.server_key.hex(), credential.iterations]
+    return {"type": "scram_credential", "mechanism": mechanism, "user": user, "credential": kept}
+
+
+def client_quotas_record(entity: QuotaEntity, values: Mapping[str, float | None]) -> MetadataRecord:
+    """The record of quotas that are set, or with None set no longer."""
+    return {"type": "client_quotas", "entity": [list(part) for part in entity], "values": dict(values)}
 
 
 def changed_records(changes: Iterable[ChangedPartition]) -> list[MetadataRecord]:
@@ -125,7 +159,8 @@ def _apply_cluster(image: ClusterImage, record: MetadataRecord) -> Change | None
 def _apply_broker(image: ClusterImage, record: MetadataRecord) -> Change | None:
     node = Node(record["node_id"], record["host"], record["port"], record["rack"])
     disk_failed = record.get("disk_failed", False)
-    image.brokers[node.node_id] = BrokerInfo(node, record["alive"], record["epoch"], record["stopping"], disk_failed)
+    endpoints = {listener: (host, port) for listener, (host, port) in record.get("endpoints", {}).items()}
+    image.brokers[node.node_id] = BrokerInfo(node, record["alive"], record["epoch"], record["stopping"], disk_failed, endpoints)
     return BrokersChanged(node.node_id, record["alive"])
 
 
@@ -193,6 +228,44 @@ def _apply_producer_ids(image: ClusterImage, record: MetadataRecord) -> Change |
     return None
 
 
+def _binding(fields: list[Any]) -> AclBinding:
+    kind, name, pattern, principal, host, operation, permission = fields
+    return AclBinding(
+        AclResourceType(kind), name, AclPatternType(pattern), principal, host, AclOperation(operation), AclPermission(permission)
+    )
+
+
+def _apply_acls(image: ClusterImage, record: MetadataRecord) -> Change | None:
+    added, removed = (tuple(_binding(each) for each in record[side]) for side in ("added", "removed"))
+    for each in removed:
+        image.acls.pop(each, None)
+    image.acls.update(dict.fromkeys(added))
+    return AclsChanged(added, removed)
+
+
+def _apply_scram_credential(image: ClusterImage, record: MetadataRecord) -> Change | None:
+    mechanism, user, kept = record["mechanism"], record["user"], record["credential"]
+    if kept is None:
+        image.scram_credentials.pop((mechanism, user), None)
+    else:
+        salt, stored_key, server_key = (bytes.fromhex(text) for text in kept[:3])
+        image.scram_credentials[mechanism, user] = ScramCredential(salt, stored_key, server_key, kept[3])
+    return ScramCredentialChanged(mechanism, user)
+
+
+def _apply_client_quotas(image: ClusterImage, record: MetadataRecord) -> Change | None:
+    entity = tuple((kind, name) for kind, name in record["entity"])
+    values = image.client_quotas.setdefault(entity, {})
+    for key, value in record["values"].items():
+        if value is None:
+            values.pop(key, None)
+        else:
+            values[key] = value
+    if not values:
+        del image.client_quotas[entity]
+    return ClientQuotasChanged(entity)
+
+
 _APPLIERS: dict[str, Callable[[ClusterImage, MetadataRecord], Change | None]] = {
     "cluster": _apply_cluster,
     "broker": _apply_broker,
@@ -204,4 +277,7 @@ _APPLIERS: dict[str, Callable[[ClusterImage, MetadataRecord], Change | None]] = 
     "topic_configs": _apply_topic_configs,
     "broker_configs": _apply_broker_configs,
     "producer_ids": _apply_producer_ids,
+    "acls": _apply_acls,
+    "scram_credential": _apply_scram_credential,
+    "client_quotas": _apply_client_quotas,
 }

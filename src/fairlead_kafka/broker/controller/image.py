@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
+from typing import NamedTuple
 from uuid import UUID
 
+from fairlead_kafka.base.acls import AclBinding
 from fairlead_kafka.base.ids import NO_LEADER, Node
 
 CLUSTER_WIDE = ""
@@ -19,9 +21,24 @@ INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC})
 """Topics that clients may read and may not create, delete or grow (Kafka's `Topic.isInternal`)."""
 
 
+QuotaEntity = tuple[tuple[str, str | None], ...]
+"""Whom a quota is for: ("client-id", ...), ("ip", ...), ("user", ...) by type, in this order; None: whoever has none of its own."""
+
+
+class ScramCredential(NamedTuple):
+    """What is kept of a user's password for SCRAM (RFC 5802): enough to tell that a client knows it, and not to log in with it."""
+
+    salt: bytes
+    stored_key: bytes
+    server_key: bytes
+    iterations: int
+
+
 @dataclass(slots=True)
 class BrokerInfo:
     """One broker: where it listens, and whether it runs now. A replayed broker is not alive until it starts again.
+
+    `node` is where the other brokers find it; `endpoints` says for each listener where its clients do: (host, port).
 
     `epoch` numbers its starts: no two starts of any brokers have the same. `stopping`: it is leaving in good order, and still serves.
     `disk_failed`: its log takes nothing at present, and it serves what is there.
@@ -32,6 +49,12 @@ class BrokerInfo:
     epoch: int = NO_BROKER_EPOCH
     stopping: bool = False
     disk_failed: bool = False
+    endpoints: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+
+    def endpoint(self, listener: str) -> Node | None:
+        """The broker as clients of `listener` are told of it; None: it has no such listener."""
+        where = self.endpoints.get(listener)
+        return None if where is None else Node(self.node.node_id, *where, self.node.rack)
 
     @property
     def eligible(self) -> bool:
@@ -96,6 +119,10 @@ class ClusterImage:
     topics_by_id: dict[UUID, TopicImage] = field(default_factory=dict)
     broker_configs: dict[str, dict[str, str]] = field(default_factory=dict)
     next_producer_id: int = 0
+    acls: dict[AclBinding, None] = field(default_factory=dict)
+    scram_credentials: dict[tuple[str, str], ScramCredential] = field(default_factory=dict)
+    """By mechanism and user."""
+    client_quotas: dict[QuotaEntity, dict[str, float]] = field(default_factory=dict)
 
     def alive(self) -> list[BrokerInfo]:
         """The brokers that run, by node id."""
@@ -202,6 +229,29 @@ class BrokersChanged:
     alive: bool
 
 
+@dataclass(frozen=True, slots=True)
+class AclsChanged:
+    """Who may do what changed; the image has all of it."""
+
+    added: tuple[AclBinding, ...]
+    removed: tuple[AclBinding, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ScramCredentialChanged:
+    """A user has another password for `mechanism`, or none any more."""
+
+    mechanism: str
+    user: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClientQuotasChanged:
+    """The quotas of `entity` changed."""
+
+    entity: QuotaEntity
+
+
 Change = (
     TopicCreated
     | TopicDeleted
@@ -211,4 +261,7 @@ Change = (
     | TopicConfigsChanged
     | BrokerConfigsChanged
     | BrokersChanged
+    | AclsChanged
+    | ScramCredentialChanged
+    | ClientQuotasChanged
 )

@@ -1,0 +1,89 @@
+"""Answers of one connection on their way out: written at once or with a delay, and counted until they have left."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from fairlead_kafka.base.checks import holds
+from fairlead_kafka.base.limits import OUTBOUND_MAX_BYTES
+from fairlead_kafka.base.units import ms_to_ns
+from fairlead_kafka.core.effects import AwaitSent, Buffer, Write
+
+if TYPE_CHECKING:
+    from fairlead_kafka.broker.guard import Owner
+    from fairlead_kafka.broker.machine import Broker
+
+
+class Answers:
+    """What a session has written. While more than OUTBOUND_MAX_BYTES have not left, it asks to be told when they have."""
+
+    def __init__(self, broker: Broker, connection: int, owner: Owner) -> None:
+        self._broker = broker
+        self._connection = connection
+        self._owner = owner
+        self._departing: deque[tuple[int, list[Buffer]]] = deque()
+        self._written_bytes = 0
+        self._sent_bytes = 0
+        self._awaits_sent = False
+
+    @property
+    def unsent_bytes(self) -> int:
+        """Answers that, as far as is known, have not left; small ones are not asked after."""
+        return self._written_bytes - self._sent_bytes
+
+    @property
+    def awaited_bytes(self) -> int:
+        """Its part of the broker's `outbound_bytes`."""
+        return self.unsent_bytes if self._awaits_sent else 0
+
+    def depart(self, buffers: list[Buffer]) -> None:
+        """Write an answer, or delay it as the fault `latency_ms` has it."""
+        broker = self._broker
+        size_bytes = sum(map(len, buffers))
+        self._written_bytes += size_bytes
+        if self._awaits_sent:
+            broker.clients.outbound_bytes += size_bytes
+        if self._departing or broker.faults.latency_ms > 0:
+            self._delay(buffers)
+        else:
+            broker.emit(Write(self._connection, buffers))
+        if self.unsent_bytes > OUTBOUND_MAX_BYTES:
+            self._await_sent()
+
+    def sent(self, position: int) -> None:
+        """So many bytes of all have left."""
+        self._awaits_sent = False
+        self._broker.clients.outbound_bytes -= self.unsent_bytes
+        self._sent_bytes = position
+        self._await_sent()
+
+    def ended(self) -> None:
+        """The connection is gone."""
+        self._departing.clear()
+        if self._awaits_sent:
+            self._broker.clients.outbound_bytes -= self.unsent_bytes
+
+    def check(self) -> None:
+        """What is kept of bytes fits together; between two steps."""
+        holds(f"{self._owner}: more has left than was written", 0 <= self._sent_bytes <= self._written_bytes)
+        holds(f"{self._owner}: much waits to be sent, and it does not ask", self._awaits_sent == (self.unsent_bytes > OUTBOUND_MAX_BYTES))
+
+    def _delay(self, buffers: list[Buffer]) -> None:
+        broker = self._broker
+        due_ns = broker.now_ns + ms_to_ns(broker.faults.latency_ms)
+        if self._departing:
+            due_ns = max(due_ns, self._departing[-1][0])
+        self._departing.append((due_ns, buffers))
+        broker.call_at(due_ns, self._send_departing, self._owner)
+
+    def _await_sent(self) -> None:
+        """Ask to be told when the next part has left, if much has not."""
+        if not self._awaits_sent and self.unsent_bytes > OUTBOUND_MAX_BYTES:
+            self._awaits_sent = True
+            self._broker.clients.outbound_bytes += self.unsent_bytes
+            self._broker.emit(AwaitSent(self._connection, self._sent_bytes + OUTBOUND_MAX_BYTES))
+
+    def _send_departing(self) -> None:
+        while self._departing and self._departing[0][0] <= self._broker.now_ns:
+            self._broker.emit(Write(self._connection, self._departing.popleft()[1]))
