@@ -60,6 +60,8 @@ UTF8, PRINTABLE = 0x0C, 0x13
         ([[("SERIAL", PRINTABLE, b"1")]], "2.5.4.5=#130131"),
         ([[("ODD", PRINTABLE, b"1")]], "2.999.3=#130131"),
         ([[("CN", 0x04, b"ab")]], "CN=#04026162"),
+        ([[("CN", 0x1C, b"abcd")]], "CN=#1c0461626364"),
+        ([[("CN", 0x1E, b"\0a")]], r"CN=\00a"),
     ],
 )
 def test_a_subject_is_printed_as_java_prints_it(sets: Any, expected: str) -> None:
@@ -104,6 +106,7 @@ SUBJECT = "CN=kafka-server1,OU=Service Users,O=Unknown,L=Unknown,ST=Unknown,C=Un
         ("RULE:CN=a\\/b/c\\/d/", "CN=a/b", "c/d"),
         ("RULE:(?i)^cn=(.*)$/$1/", "CN=Duke", "Duke"),
         ("RULE:.*/x/", "CN=Duke", "xx"),
+        ("RULE:(.*?)/<$1>/", "ab", "<>a<>b<>"),
         (",DEFAULT", "CN=Duke", "CN=Duke"),
     ],
 )

@@ -14,8 +14,8 @@ RULES_KEY = "ssl.principal.mapping.rules"
 
 _EXPLICIT_0 = 0xA0
 _OBJECT_IDENTIFIER = 0x06
-_STRING_TAGS = frozenset({0x0C, 0x13, 0x14, 0x16, 0x1B, 0x1C, 0x1E})
-"""Types of ASN.1 that Java writes as text: UTF8, Printable, Teletex, IA5, General, Universal and BMP."""
+_STRING_TAGS = frozenset({0x0C, 0x13, 0x14, 0x16, 0x1B, 0x1E})
+"""Types of ASN.1 that Java writes as text: UTF8, Printable, Teletex, IA5, General and BMP."""
 _KEYWORDS = {
     bytes.fromhex("550403"): "CN",
     bytes.fromhex("550406"): "C",
@@ -91,10 +91,19 @@ class _Rule(NamedTuple):
             return name
         if self.pattern.fullmatch(name) is None:
             return None
-        replaced = self.pattern.sub(
-            lambda found: "".join(part if isinstance(part, str) else found[part] or "" for part in self.replacement), name
-        )
-        return _CASES[self.case](replaced)
+        return _CASES[self.case](_replaced(self.pattern, self.replacement, name))
+
+
+def _replaced(pattern: re.Pattern[str], replacement: tuple[str | int, ...], name: str) -> str:
+    """Java's `String.replaceAll`. Python's `re.sub` goes on otherwise after a match of nothing."""
+    pieces: list[str] = []
+    copied = at = 0
+    while at <= len(name) and (found := pattern.search(name, at)) is not None:
+        pieces.append(name[copied : found.start()])
+        pieces += [part if isinstance(part, str) else found[part] or "" for part in replacement]
+        copied = found.end()
+        at = copied + (found.start() == copied)
+    return "".join([*pieces, name[copied:]])
 
 
 class PrincipalNames:
