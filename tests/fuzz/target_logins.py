@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import base64
 import hashlib
 import hmac
 import json
+import shutil
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
@@ -64,6 +66,7 @@ def prepare() -> None:
 @cache
 def world() -> World:
     folder = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     (folder / "x").mkdir()
     issuers = (TokenIssuer(folder), TokenIssuer(folder, "ES256"))
     strangers = (TokenIssuer(folder / "x"), TokenIssuer(folder / "x", "ES256"))

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scramp import ScramClient
 
-from fairlead_kafka.base.errors import AuthenticationFailed
+from fairlead_kafka.base.errors import AuthenticationFailed, ConfigError
 from fairlead_kafka.base.secret import Secret
 from fairlead_kafka.security.mechanisms import Plain, Scram
 from fairlead_kafka.security.server_mechanisms import Answer, Bounded, PlainServer, PlainUsers, ServerAuthenticator
@@ -165,6 +165,12 @@ def test_a_weak_or_foreign_credential_is_none() -> None:
     for stored in (Stored(b"x" * 12, b"y" * 32, b"z" * 32, 4095), Stored(b"x" * 12, b"", b"", 4096)):
         server = ScramServer("SCRAM-SHA-256", lambda _user, stored=stored: stored)  # type: ignore[misc]
         assert b"s=" + base64.b64encode(b"x" * 12) not in server.next(b"n,,n=alice,r=abc").message
+
+
+def test_a_password_that_cannot_be_stored_is_told() -> None:
+    for password, iterations in (("a\x07", 4096), ("\ud800", 4096), ("good", 4095)):
+        with pytest.raises(ConfigError, match="SASLprep"):
+            scram_credential("SCRAM-SHA-256", Secret(password), iterations)
 
 
 FIRSTS = [

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import logging
 import socket
 import ssl
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -137,6 +140,46 @@ def test_a_renewed_certificate_is_shown_to_the_next_client(certificates: Certifi
     own.write_bytes(certificates.issue("localhost", "other").read_bytes())
     assert server.context() is not first
     assert shaken(server, client_tls(certificates))[0] == "TLSv1.3"
+
+
+def test_a_trust_store_that_openssl_cannot_use_is_told(certificates: Certificates) -> None:
+    own = str(certificates.issue("localhost"))
+    hollow = bytes.fromhex("3014 300d 020101" + "3000" * 5 + "3000 030100")  # all parts are there, and nothing is in them
+    text = f"-----BEGIN CERTIFICATE-----\n{base64.b64encode(hollow).decode()}\n-----END CERTIFICATE-----\n"
+    with pytest.raises(ConfigError, match=r"ssl\.truststore: OpenSSL cannot use a certificate"):
+        server_tls(ssl_keystore_location=own, ssl_truststore_certificates=text, ssl_client_auth="required")
+
+
+@pytest.mark.parametrize("version", ["TLSv1.2", "TLSv1.3"])
+def test_a_session_that_is_resumed_is_of_the_same_client(certificates: Certificates, version: str) -> None:
+    server = server_tls(
+        ssl_keystore_location=str(certificates.issue("localhost")),
+        ssl_truststore_location=str(certificates.trust),
+        ssl_client_auth="required",
+        ssl_enabled_protocols=version,
+    )
+    context, _ = client_tls(certificates, ssl_keystore_location=str(certificates.issue("alice"))).wrap("localhost")
+    session = None
+    subjects = []
+    for _nth in range(2):
+        to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+        ours = server.context().wrap_bio(to_server, to_client, server_side=True)
+        theirs = context.wrap_bio(to_client, to_server, server_hostname="localhost", session=session)
+        for step in (
+            theirs.do_handshake,
+            ours.do_handshake,
+            theirs.do_handshake,
+            ours.do_handshake,
+            partial(ours.write, b"x"),
+            theirs.read,
+        ):
+            with suppress(ssl.SSLWantReadError):
+                step()
+        subjects.append(server.subject(ours.getpeercert(binary_form=True)))
+        session = theirs.session
+    assert theirs.session_reused
+    assert subjects[0] is not None
+    assert subjects[0] == subjects[1]
 
 
 def test_a_broker_without_a_certificate_is_none(certificates: Certificates) -> None:

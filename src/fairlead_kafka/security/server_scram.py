@@ -17,7 +17,7 @@ from collections.abc import Callable
 from enum import Enum, auto
 from typing import NamedTuple, Protocol
 
-from fairlead_kafka.base.errors import AuthenticationFailed
+from fairlead_kafka.base.errors import AuthenticationFailed, ConfigError
 from fairlead_kafka.base.secret import Secret
 from fairlead_kafka.base.units import KIB
 from fairlead_kafka.security.server_mechanisms import Answer, refuse
@@ -76,10 +76,18 @@ class _Awaited(Enum):
 
 
 def scram_credential(mechanism: str, password: Secret, iterations: int = ITERATIONS_MIN) -> tuple[bytes, bytes, bytes, int]:
-    """(salt, stored key, server key, iterations) of a password, with a new salt. The password is prepared by SASLprep, as clients do."""
-    from scramp import ScramMechanism
+    """(salt, stored key, server key, iterations) of a password, with a new salt. The password is prepared by SASLprep, as our clients do.
 
-    made: tuple[bytes, bytes, bytes, int] = ScramMechanism(mechanism).make_auth_info(password.reveal(), iteration_count=iterations)
+    ConfigError for a password that SASLprep does not allow, and for fewer than ITERATIONS_MIN.
+    """
+    from scramp import ScramException, ScramMechanism
+
+    try:
+        made: tuple[bytes, bytes, bytes, int] = ScramMechanism(mechanism).make_auth_info(password.reveal(), iteration_count=iterations)
+    except (ScramException, ValueError):
+        raise ConfigError(
+            f"a password for SCRAM must be of characters that SASLprep (RFC 4013) allows, and hashed {ITERATIONS_MIN} times at least"
+        ) from None
     return made
 
 
