@@ -150,7 +150,7 @@ def test_scram_is_that_of_the_rfc() -> None:
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_a_user_who_is_not_there_is_refused_like_a_wrong_password(mechanism: str) -> None:
     said = []
-    salts = set()
+    salts: set[bytes] = set()
     for user, password in (("alice", "wrong"), ("mallory", "hunter2"), ("mallory", "x"), ("mallory2", "x")):
         server, client = scram_server(mechanism), Scram(mechanism, lambda user=user, password=password: (user, Secret(password)))  # type: ignore[misc]
         first = server.next(client.next(None) or b"").message
@@ -159,6 +159,7 @@ def test_a_user_who_is_not_there_is_refused_like_a_wrong_password(mechanism: str
         said.append(refusal(server, client.next(first) or b""))
     assert said == [f"{REFUSED} {mechanism}"] * 4
     assert len(salts) == 3, "a user who is not there has the same salt each time"
+    assert len({len(salt) for salt in salts}) == 1
 
 
 def test_a_weak_or_foreign_credential_is_none() -> None:

@@ -28,7 +28,8 @@ ITERATIONS_MIN = 4096
 """Fewest hashes of a password that is stored (Kafka's `ScramMechanism.minIterations`)."""
 _HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 _NONCE_BYTES = 24
-_SALT_BYTES = 20
+_SALT_BYTES = 32
+"""As `scram_credential` makes them. A credential of another client's making, or of more hashes, can be told from that of nobody."""
 _OF_NOBODY = secrets.token_bytes(32)
 """Of this and the name the salt is made that somebody sees who tries a name that nobody has: each time the same, as a true one is."""
 
