@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tests.fuzz import target_broker, target_clients, target_codecs, target_records, target_security, target_wire
+from tests.fuzz import target_broker, target_clients, target_codecs, target_logins, target_records, target_security, target_wire
 from tests.fuzz.engine import Run
 
 
@@ -26,6 +26,7 @@ TARGETS: dict[str, Target] = {
     "records": Target(target_records.run, target_records.prepare),
     "codecs": Target(target_codecs.run),
     "security": Target(target_security.run),
+    "logins": Target(target_logins.run, target_logins.prepare),
     "broker": Target(target_broker.run),
     "producer": Target(target_clients.producer),
     "transactions": Target(target_clients.transactions),

@@ -14,13 +14,14 @@ from fairlead_kafka.base.errors import DecodeError
 from fairlead_kafka.broker.dispatch import REGISTRY
 from fairlead_kafka.core.connection import Connection
 from fairlead_kafka.records.decode_kernels import decode_records
+from fairlead_kafka.security import server_bearer, server_scram
 from fairlead_kafka.wire import ApiKey, FrameReader, response_correlation_id
 from tests.fuzz.coverage import Coverage
 from tests.fuzz.engine import CORPUS, attempt, fuzz, smallest
 from tests.fuzz.tape import TAPE_MAX_BYTES, Tape, changed, fresh
 from tests.fuzz.targets import TARGETS
 
-FRESH_RUNS = {"wire": 40, "records": 60, "codecs": 60, "security": 60, "broker": 6}
+FRESH_RUNS = {"wire": 40, "records": 60, "codecs": 60, "security": 60, "logins": 60, "broker": 6}
 FRESH_RUNS_ELSE = 4
 CORPUS_MAX_BYTES = 300_000
 
@@ -121,6 +122,16 @@ def test_a_handler_that_raises_is_found(monkeypatch: pytest.MonkeyPatch) -> None
         if api_key != ApiKey.API_VERSIONS:
             monkeypatch.setitem(REGISTRY, api_key, replace(api, handler=raises))
     assert any("logged KeyError" in what for what in findings_of("broker", 10))
+
+
+def test_a_broker_that_believes_any_token_or_proof_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(server_bearer, "is_signed_by", lambda *_: True)
+        assert any("target_logins.bearer" in what for what in findings_of("logins", 60))
+    with monkeypatch.context() as patched:
+        patched.setattr(server_scram.hmac, "compare_digest", lambda *_: True)
+        assert any("target_logins.scram" in what for what in findings_of("logins", 60))
+    assert not findings_of("logins", 60)
 
 
 def test_a_client_that_believes_any_correlation_id_or_any_bytes_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -231,7 +231,7 @@ def test_a_certificate_that_is_not_trusted_is_final(monkeypatch: pytest.MonkeyPa
     def refuse(*_args: object, **_options: object) -> None:
         raise URLError(ssl.SSLCertVerificationError(1, "self-signed certificate"))
 
-    monkeypatch.setattr(oidc, "_opener", lambda *_: SimpleNamespace(open=refuse))
+    monkeypatch.setattr(oidc, "opener", lambda *_: SimpleNamespace(open=refuse))
     source = OidcSource("https://idp:8443/token?tenant=1", "orders", Secret(SECRET))
     with pytest.raises(AuthenticationFailed, match=r"^https://idp:8443/token has a certificate that is not trusted \(.*self-signed"):
         source.fetch(NOW_S)

@@ -12,12 +12,20 @@ ever reaches a machine, and none is kept longer than a log-in or a connection ne
     jaas          Java's `sasl.jaas.config`, read into our settings
     references    `${env:NAME}` and `${file:PATH:KEY}`, resolved where a value is used
 
+A broker's host is given a `server_transport.ServerTransport`: the same for connections to other brokers, and for each of its listeners
+
+    server_tls         the context to answer with, and whom a client's certificate names (`principal_names`)
+    server_mechanisms  the other ends of log-ins: PLAIN here, `server_scram` and `server_bearer` beside it
+    jwt, jwks          which token is believed, and the keys that it must be signed with
+
 What can go wrong. Settings that cannot work (a file that is missing, a password that does not fit, a mechanism without its user name) are
 ConfigError when the client is made. What the other end refuses is AuthenticationFailed, from each call that waits, at once. A token end
-point that is down is ConnectionFailed, tried again. Secrets are `base.secret.Secret`s: no text of ours shows one.
+point that is down is ConnectionFailed, tried again. A client's messages are bounded before they are read, and whatever is wrong with them
+is AuthenticationFailed too, in words that tell it no more than Kafka does. Secrets are `base.secret.Secret`s: no text of ours shows one.
 
-Python's `ssl` is OpenSSL and the operating system's trust; SCRAM is `scramp`'s, PKCS12 `cryptography`'s, Kerberos `gssapi`'s. JKS is read
-here, for what reads it elsewhere is not maintained.
+Python's `ssl` is OpenSSL and the operating system's trust; the client's SCRAM is `scramp`'s, PKCS12 and signatures are `cryptography`'s,
+Kerberos is `gssapi`'s. JKS is read here, for what reads it elsewhere is not maintained; why the server's SCRAM and tokens are, their
+modules say.
 """
 
 from fairlead_kafka.security.transport import client_transport

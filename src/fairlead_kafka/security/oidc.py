@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fairlead_kafka.base.errors import AuthenticationFailed, ConfigError, ConnectionFailed
 from fairlead_kafka.base.secret import HIDDEN, Secret
-from fairlead_kafka.base.units import KIB, MIB
+from fairlead_kafka.base.units import MIB
 from fairlead_kafka.security.tokens import EXPIRES_MAX_S, LOGGER, Token, expiry_claim_s, jwt_claims, make_token, number, shown
+from fairlead_kafka.security.web import checked_url, is_loopback, opener, read_body
 
 if TYPE_CHECKING:
     import ssl
@@ -27,7 +28,6 @@ _CREDENTIALS_KEY = "sasl.oauthbearer.client.credentials"
 _SCOPE_KEY = "sasl.oauthbearer.scope"
 _NOT_UTF8 = re.compile("[\\ud800-\\udfff]")
 """What Python makes of other bytes, in variables of the environment for one."""
-_CHUNK_BYTES = 64 * KIB
 _NAMES_SHOWN = 10
 _RETRIED = frozenset({408, 425, 429})
 """Refusals that may pass: Request Timeout, Too Early, Too Many Requests."""
@@ -77,7 +77,7 @@ class OidcSource:
             raise ConfigError(f"{_CREDENTIALS_KEY}.client.id and .client.secret: both are needed to ask {self._where}")
         if _NOT_UTF8.search(f"{client_id}{client_secret.reveal()}{scope}"):
             raise ConfigError(f"{_CREDENTIALS_KEY}.client.id, .client.secret and {_SCOPE_KEY}: one of them is not valid UTF-8")
-        if self._scheme == "http" and not _is_loopback(host):
+        if self._scheme == "http" and not is_loopback(host):
             LOGGER.warning("%s: the client's secret is sent to it unencrypted; use https in %s", self._where, _URL_KEY)
         self._url = url
         self._client_id = client_id
@@ -145,8 +145,8 @@ class OidcSource:
             "User-Agent": "fairlead-kafka",
         }
         request = Request(self._url, self._form(), headers, method="POST")
-        opener = _opener(self._read_timeout_s, self._ssl_context)
-        with opener.open(request, timeout=self._connect_timeout_s) as response:
+        asker = opener(self._read_timeout_s, self._ssl_context)
+        with asker.open(request, timeout=self._connect_timeout_s) as response:
             body = self._body(response)
             return _Answer(response.status, response.reason or "", response.headers.get("Location") or "", body)
 
@@ -165,22 +165,7 @@ class OidcSource:
         return base64.b64encode(":".join(map(quote_plus, pair) if self._urlencode else pair).encode()).decode("ascii")
 
     def _body(self, response: Any) -> bytes | None:
-        """What `response` has; None if it is too much. TimeoutError if it trickles in, ConnectionResetError if it breaks off."""
-        expected_bytes = response.length
-        data = bytearray()
-        deadline_s = self._monotonic_s() + self._read_timeout_s
-        while expected_bytes is None or len(data) < expected_bytes:
-            part = response.read1(_CHUNK_BYTES)
-            if not part:
-                break
-            data += part
-            if len(data) > ANSWER_MAX_BYTES:
-                return None
-            if self._monotonic_s() > deadline_s:
-                raise TimeoutError
-        if expected_bytes is not None and len(data) < expected_bytes:
-            raise ConnectionResetError("its answer broke off")
-        return bytes(data)
+        return read_body(response, ANSWER_MAX_BYTES, self._read_timeout_s, self._monotonic_s)
 
     def _reason(self, error: Exception, cause: Exception) -> str:
         """Why it could not be asked, in words. What happens before the answer, urllib wraps into a URLError."""
@@ -238,22 +223,9 @@ class OidcSource:
 
 
 def _parsed(url: str) -> tuple[str, str, str]:
-    """Scheme, host, and how errors show the URL: without user info, query and fragment. ConfigError if it cannot be asked."""
-    from urllib.parse import urlsplit
-
-    try:
-        parts = urlsplit(url)
-        scheme, host, port = parts.scheme, parts.hostname or "", parts.port
-        host.encode("idna")
-    except ValueError:
-        raise ConfigError(f"{_URL_KEY}: this is not a URL: check its host and port") from None
-    if scheme not in ("https", "http") or not host:
-        raise ConfigError(f"{_URL_KEY}: a URL of https is needed, such as https://idp.example.com/oauth2/token")
-    netloc = f"[{host}]" if ":" in host else host
-    where = f"{scheme}://{netloc}{'' if port is None else f':{port}'}{parts.path}"
-    if not url.isascii() or not url.isprintable() or " " in url:
-        raise ConfigError(f"{_URL_KEY}: {shown(where)} has characters that a URL may not have: encode them")
-    if "@" in parts.netloc:
+    """Scheme, host, and how errors show the URL. ConfigError if it cannot be asked."""
+    scheme, host, where, user_info = checked_url(url, _URL_KEY)
+    if user_info:
         raise ConfigError(
             f"{_URL_KEY}: {where} has user info before its host: give id and secret in {_CREDENTIALS_KEY}.client.id and .client.secret"
         )
@@ -269,46 +241,6 @@ def _without_secrets(url: str) -> str:
     except ValueError:
         return ""
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
-
-
-def _is_loopback(host: str) -> bool:
-    from ipaddress import ip_address
-
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def _opener(read_timeout_s: float, ssl_context: ssl.SSLContext | None) -> Any:
-    """An opener of http and https alone. It follows no redirect, raises for no status, and its connections have a time-out for reading."""
-    from http.client import HTTPConnection, HTTPSConnection
-    from urllib.request import HTTPHandler, HTTPSHandler, OpenerDirector, ProxyHandler, Request
-
-    class Plain(HTTPConnection):
-        def connect(self) -> None:
-            super().connect()
-            self.sock.settimeout(read_timeout_s)
-
-    class Encrypted(HTTPSConnection):
-        def connect(self) -> None:
-            super().connect()
-            self.sock.settimeout(read_timeout_s)
-
-    class PlainHandler(HTTPHandler):
-        def http_open(self, req: Request) -> Any:
-            return self.do_open(Plain, req)
-
-    class EncryptedHandler(HTTPSHandler):
-        def https_open(self, req: Request) -> Any:
-            return self.do_open(Encrypted, req, context=ssl_context)
-
-    opener = OpenerDirector()
-    for handler in (ProxyHandler(), PlainHandler(), EncryptedHandler(context=ssl_context)):
-        opener.add_handler(handler)
-    return opener
 
 
 def _json_object(body: bytes) -> dict[str, Any] | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import AuthenticationFailed, ConfigError
 from fairlead_kafka.base.secret import Secret
+from fairlead_kafka.security.references import resolve
 from fairlead_kafka.security.server_mechanisms import JAAS_KEY, Bounded, PlainServer, PlainUsers, ServerAuthenticator
 from fairlead_kafka.security.tokens import shown
 from fairlead_kafka.security.transport import client_transport
@@ -124,7 +125,32 @@ def _made_login(own: Settings, mechanism: str, credential: Credential) -> Callab
         users = PlainUsers(jaas)
         return lambda: Bounded(PlainServer(users), largest_bytes)
     if mechanism == "OAUTHBEARER":
-        raise ConfigError("sasl.enabled.mechanisms: OAUTHBEARER is not served")
+        return _made_bearer(own, largest_bytes)
     from fairlead_kafka.security.server_scram import ScramServer
 
     return lambda: Bounded(ScramServer(mechanism, partial(credential, mechanism)), largest_bytes)
+
+
+def _made_bearer(own: Settings, largest_bytes: int) -> Callable[[], ServerAuthenticator]:
+    from fairlead_kafka.security.jwks import URL_KEY, Jwks, source_of
+    from fairlead_kafka.security.jwt import Expected
+    from fairlead_kafka.security.server_bearer import OAuthBearerServer
+
+    try:
+        import cryptography  # noqa: F401
+    except ImportError:
+        raise ConfigError(
+            'sasl.enabled.mechanisms: OAUTHBEARER needs the package cryptography: pip install "fairlead-kafka[security]"'
+        ) from None
+    url: str | None = own[URL_KEY]
+    if url is None:
+        raise ConfigError(f"{URL_KEY}: is needed for OAUTHBEARER, for tokens are verified with the keys that are there")
+    source = source_of(resolve(url, URL_KEY))
+    expected = Expected.of(own)
+    for key, value in (("sub", expected.user_claim), ("scope", expected.scope_claim)):
+        if not value:
+            raise ConfigError(f"sasl.oauthbearer.{key}.claim.name: must not be empty")
+    keys = Jwks(source, own["sasl.oauthbearer.jwks.endpoint.refresh.ms"] / 1000)
+    if url.lower().startswith("file:"):  # an end point may come up later than a broker, and a file is there or is not
+        keys.read()
+    return lambda: Bounded(OAuthBearerServer(keys, expected), largest_bytes)

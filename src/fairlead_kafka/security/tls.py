@@ -53,7 +53,7 @@ class Contexts(ABC):
             try:
                 self._context = self._made()
                 self._stamp = stamp
-            except ConfigError as error:  # half written, it may be: what was read before still serves
+            except (ConfigError, OSError) as error:  # half written, it may be: what was read before still serves
                 self._again_s = time.monotonic() + RETRY_AFTER_S
                 if stamp != self._refused:
                     LOGGER.warning("the certificates read before are used, for one of those on the disk is of no use: %s", error)
@@ -97,7 +97,10 @@ class Contexts(ABC):
         if trusted is None:
             context.load_default_certs(purpose)
         else:
-            context.load_verify_locations(cadata=b"".join(trusted))
+            try:
+                context.load_verify_locations(cadata=b"".join(trusted))
+            except ssl.SSLError as error:
+                raise ConfigError(f"ssl.truststore: OpenSSL cannot use a certificate in it ({error.reason or error})") from None
 
     def _trusted(self) -> tuple[bytes, ...] | None:
         """The certificates to trust, in DER; None: the system's."""
