@@ -26,7 +26,7 @@ def describe_client_quotas(wanted: ClientQuotaFilter) -> AdminScript[dict[Client
 
 
 def alter_client_quotas(
-    alterations: Mapping[ClientQuotaEntity, Mapping[str, float | None]], *, validate_only: bool
+    changes: Mapping[ClientQuotaEntity, Mapping[str, float | None]], *, validate_only: bool
 ) -> AdminScript[dict[ClientQuotaEntity, None]]:
     """Set quotas of each entity, or (None) take them back, and leave its others alone."""
 
@@ -45,7 +45,7 @@ def alter_client_quotas(
             (_entity(row), Settled(row.error_code, explained(row.error_code, row.error_message, "AlterConfigs"))) for row in answer.entries
         ]
 
-    return per_item("alter_client_quotas", alterations, ask, read)
+    return per_item("alter_client_quotas", changes, ask, read)
 
 
 def _entity(row: Message) -> ClientQuotaEntity:

@@ -255,7 +255,8 @@ def _wrong(called: str, name: str, value: Any, kind: Any) -> UsageError:
     where, part, wanted = _wrong_part(name, value, kind)
     if isinstance(part, str) and (why := _uncarried(part)):
         return UsageError(f"{called}: {where} is {why}")
-    hidden = name == "alterations" or (name == "config" and not isinstance(part, str))  # it may hold a password
+    hidden = where.partition("[")[0] == "alterations" and "." not in where
+    hidden = hidden or (name == "config" and not isinstance(part, str))  # it may hold a password
     shown = type(part).__name__ if hidden else _shown(part)
     hint = _config_example(called, value) if name == "config" else _example(kind).replace(NAME, _name_in(value))
     return UsageError(f"{called}: {where} must be {_named(wanted)}, not {shown}{f'; write {hint}' if hint else ''}")

@@ -214,7 +214,7 @@ class Admin:
 
     def alter_client_quotas(
         self,
-        alterations: Mapping[ClientQuotaEntity, Mapping[str, float | None]],
+        changes: Mapping[ClientQuotaEntity, Mapping[str, float | None]],
         validate_only: bool = False,
         timeout_s: Seconds | None = None,
     ) -> dict[ClientQuotaEntity, None]:
@@ -223,7 +223,7 @@ class Admin:
         `producer_byte_rate` and `consumer_byte_rate` (bytes/s for each broker), `request_percentage` (of one thread's time; 200 is two),
         `controller_mutation_rate` (partitions/s), and for an ip `connection_creation_rate` (connections/s).
         """
-        return run_blocking(self._calls.alter_client_quotas(alterations, validate_only, timeout_s))
+        return run_blocking(self._calls.alter_client_quotas(changes, validate_only, timeout_s))
 
     def close(self) -> None:
         """Close all connections; calls under way end with UsageError. Closing again does nothing."""

@@ -260,13 +260,13 @@ class AdminCalls:
         return self._perform("describing client quotas", (), lambda _: admin.describe_client_quotas(wanted), timeout_s)
 
     def alter_client_quotas(
-        self, alterations: Mapping[ClientQuotaEntity, Mapping[str, float | None]], validate_only: bool, timeout_s: float | None
+        self, changes: Mapping[ClientQuotaEntity, Mapping[str, float | None]], validate_only: bool, timeout_s: float | None
     ) -> Steps[dict[ClientQuotaEntity, None]]:
         """Set client quotas, and take them back."""
-        for entity, quotas in alterations.items():
+        for entity, quotas in changes.items():
             check_quotas("alter_client_quotas", entity, quotas)
-        script = admin.alter_client_quotas(alterations, validate_only=validate_only)
-        return self._perform("altering quotas of", alterations, lambda _: script, timeout_s)
+        script = admin.alter_client_quotas(changes, validate_only=validate_only)
+        return self._perform("altering quotas of", changes, lambda _: script, timeout_s)
 
     def connect(self, timeout_s: float | None) -> Steps[None]:
         """Wait for a first connection."""
