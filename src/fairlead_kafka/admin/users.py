@@ -17,17 +17,21 @@ Alteration = SaltedPassword | UserScramCredentialDeletion
 
 def describe_user_scram_credentials(users: Sequence[str]) -> AdminScript[dict[str, list[ScramCredentialInfo]]]:
     """{user: its credentials} by name; none named: of all. ItemsFailed names those that have none."""
+    ask = Ask(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, Message(users=[Message(name=name) for name in users]))
 
-    def read(answer: Message) -> Settled:
-        return Settled(answer.error_code, explained(answer.error_code, answer.error_message, "Describe"), answer.results)
+    def read_all(answer: Message) -> Settled:
+        found = {row.user: _infos(row) for row in answer.results}
+        return Settled(answer.error_code, explained(answer.error_code, answer.error_message, "Describe"), dict(sorted(found.items())))
 
-    asked = Message(users=[Message(name=name) for name in users])
-    rows = yield from about_one("describe_user_scram_credentials", Ask(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, asked), read)
-    found = {row.user: sorted(map(_info, row.credential_infos)) for row in rows if not row.error_code}
-    errors = {row.user: BrokerError(row.error_code, row.error_message or "") for row in rows if row.error_code}
-    if errors:
-        raise ItemsFailed("describe_user_scram_credentials", dict(sorted(errors.items())), dict(sorted(found.items())))
-    return dict(sorted(found.items()))
+    def read(answer: Message) -> list[tuple[str, Settled]]:
+        whole = read_all(answer)
+        if whole.code:
+            return [(user, whole) for user in users]
+        return [(row.user, Settled(row.error_code, row.error_message, _infos(row))) for row in answer.results]
+
+    if not users:
+        return about_one("describe_user_scram_credentials", ask, read_all)
+    return per_item("describe_user_scram_credentials", dict.fromkeys(users), lambda _: [ask], read)
 
 
 def alter_user_scram_credentials(alterations: Sequence[Alteration]) -> AdminScript[dict[str, None]]:
@@ -67,6 +71,9 @@ def _read(answer: Message) -> list[tuple[str, Settled]]:
     return [(row.user, Settled(row.error_code, explained(row.error_code, row.error_message, "Alter"))) for row in answer.results]
 
 
-def _info(row: Message) -> ScramCredentialInfo:
-    known = row.mechanism in ScramMechanism.__members__.values()
-    return ScramCredentialInfo(ScramMechanism(row.mechanism) if known else ScramMechanism.UNKNOWN, row.iterations)
+def _infos(row: Message) -> list[ScramCredentialInfo]:
+    known = ScramMechanism.__members__.values()
+    return sorted(
+        ScramCredentialInfo(ScramMechanism(one.mechanism) if one.mechanism in known else ScramMechanism.UNKNOWN, one.iterations)
+        for one in row.credential_infos
+    )
