@@ -12,6 +12,7 @@ from fairlead_kafka.base.lazy import lazily
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from fairlead_kafka.base.acls import AclBinding, AclFilter, AclOperation, AclPatternType, AclPermission, AclResourceType
     from fairlead_kafka.base.errors import (
         AuthenticationFailed,
         BatchRefused,
@@ -34,11 +35,15 @@ if TYPE_CHECKING:
         UsageError,
     )
     from fairlead_kafka.base.ids import Node, TopicPartition
+    from fairlead_kafka.base.secret import Secret
     from fairlead_kafka.client import (
         Admin,
         AsyncAdmin,
         AsyncConsumer,
         AsyncProducer,
+        ClientQuotaEntity,
+        ClientQuotaFilter,
+        ClientQuotaFilterComponent,
         ConfigChange,
         ConfigResource,
         Consumer,
@@ -53,12 +58,17 @@ if TYPE_CHECKING:
         RebalanceListener,
         Record,
         RecordMetadata,
+        ScramCredentialInfo,
+        ScramMechanism,
+        UserScramCredentialDeletion,
+        UserScramCredentialUpsertion,
     )
     from fairlead_kafka.client.prometheus import PrometheusCollector
     from fairlead_kafka.core.group_offsets import GroupMetadata, OffsetAndMetadata
     from fairlead_kafka.testing import Cluster
 
 _HOMES = {
+    "fairlead_kafka.base.acls": ("AclBinding", "AclFilter", "AclOperation", "AclPatternType", "AclPermission", "AclResourceType"),
     "fairlead_kafka.base.errors": (
         "AuthenticationFailed",
         "BatchRefused",
@@ -81,11 +91,15 @@ _HOMES = {
         "UsageError",
     ),
     "fairlead_kafka.base.ids": ("Node", "TopicPartition"),
+    "fairlead_kafka.base.secret": ("Secret",),
     "fairlead_kafka.client": (
         "Admin",
         "AsyncAdmin",
         "AsyncConsumer",
         "AsyncProducer",
+        "ClientQuotaEntity",
+        "ClientQuotaFilter",
+        "ClientQuotaFilterComponent",
         "ConfigChange",
         "ConfigResource",
         "Consumer",
@@ -100,6 +114,10 @@ _HOMES = {
         "RebalanceListener",
         "Record",
         "RecordMetadata",
+        "ScramCredentialInfo",
+        "ScramMechanism",
+        "UserScramCredentialDeletion",
+        "UserScramCredentialUpsertion",
     ),
     "fairlead_kafka.client.prometheus": ("PrometheusCollector",),
     "fairlead_kafka.core.group_offsets": ("GroupMetadata", "OffsetAndMetadata"),
@@ -107,6 +125,12 @@ _HOMES = {
 }
 
 __all__ = [
+    "AclBinding",
+    "AclFilter",
+    "AclOperation",
+    "AclPatternType",
+    "AclPermission",
+    "AclResourceType",
     "Admin",
     "AsyncAdmin",
     "AsyncConsumer",
@@ -115,6 +139,9 @@ __all__ = [
     "BatchRefused",
     "BrokerError",
     "BufferExhausted",
+    "ClientQuotaEntity",
+    "ClientQuotaFilter",
+    "ClientQuotaFilterComponent",
     "Cluster",
     "ConfigChange",
     "ConfigError",
@@ -128,9 +155,9 @@ __all__ = [
     "InvalidRecord",
     "ItemsFailed",
     "LogTruncated",
-    "NoBrokerReached",
     "NewPartitions",
     "NewTopic",
+    "NoBrokerReached",
     "Node",
     "OffsetAndMetadata",
     "OffsetOutOfRange",
@@ -145,11 +172,16 @@ __all__ = [
     "Record",
     "RecordMetadata",
     "RecordTooLarge",
+    "ScramCredentialInfo",
+    "ScramMechanism",
+    "Secret",
     "TimedOut",
     "TopicPartition",
     "TransactionFailed",
     "UnsupportedVersion",
     "UsageError",
+    "UserScramCredentialDeletion",
+    "UserScramCredentialUpsertion",
     "__version__",
 ]
 

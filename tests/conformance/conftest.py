@@ -12,6 +12,8 @@ import fairlead_kafka
 from fairlead_kafka.lab.apache_kafka import ApacheKafka, Unavailable, jars
 from fairlead_kafka.lab.transcript.run import CONFIG
 from tests.support.java_tools import JavaTools
+from tests.support.secured_kafka import SecuredKafka, secured_kafka
+from tests.support.waiting import until
 
 
 @pytest.fixture(scope="session")
@@ -20,6 +22,28 @@ def apache_kafka(kafka_jars: str) -> Iterator[str]:
     configs: dict[str, Any] = {key.replace(".", "_"): value for key, value in CONFIG.items()}
     with ApacheKafka(heap="512m", **configs) as kafka:
         yield kafka.bootstrap_servers
+
+
+@pytest.fixture(scope="session")
+def secured(kafka_jars: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredKafka]:
+    """An Apache Kafka with an authorizer and users, for tests that change both and leave no rights behind."""
+    with secured_kafka(tmp_path_factory.mktemp("secured")) as kafka:
+        yield kafka
+
+
+@pytest.fixture(scope="session")
+def secured_admin(secured: SecuredKafka) -> Iterator[fairlead_kafka.Admin]:
+    """Our admin client of it, who may do everything."""
+    with fairlead_kafka.Admin({"bootstrap.servers": secured.plaintext}) as admin:
+        yield admin
+
+
+@pytest.fixture
+def no_rights_after(secured_admin: fairlead_kafka.Admin) -> Iterator[None]:
+    """What a test gives and denies is gone when the next one begins."""
+    yield
+    secured_admin.delete_acls([fairlead_kafka.AclFilter()])
+    until(lambda: not secured_admin.describe_acls())
 
 
 @pytest.fixture(scope="session")

@@ -36,6 +36,7 @@ ARGUMENTS: dict[str, Any] = {
     "topics": ["t"], "names": ["t"], "topic": "t", "partition": T0, "offset": 1, "start": 0, "end": 1, "times_ms": {T0: 1},
     "targets": {T0: 1}, "before": {T0: 1}, "changes": {}, "resources": [], "group_ids": ["g"], "group_id": "g", "offsets": {T0: 1},
     "transactional_ids": ["x"], "transactions": [], "commit": True, "group": "g", "value": b"",
+    "bindings": [], "filters": [], "alterations": [],
 }  # fmt: skip
 STILL_TOLD = {"close", "metrics", "assignment", "paused", "transaction", "send_table"}
 """These say what they know, or do nothing, or wait for what comes next; `metrics` of a consumer asks its machine."""

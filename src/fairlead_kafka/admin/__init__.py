@@ -1,8 +1,8 @@
 """The admin client: topics, partitions, configs, offsets and the cluster.
 
 Theory of operation. A call is a script (`core.script`): a generator that asks and waits from top to bottom, run by `AdminMachine`
-inside its step. `topics`, `configs`, `offsets`, `log_dirs` and `groups` hold the scripts; `items` and `group_items` what they take
-and give.
+inside its step. `topics`, `configs`, `offsets`, `log_dirs`, `groups`, `transactions`, `acls`, `users` and `quotas` hold the scripts;
+`items` and the modules named `..._items` what they take and give, and what of it is checked before anything is sent.
 
 Every call about several items has one frame (`scripts.per_item`): all items go into one request, items that failed for a reason that
 passes are asked about again after a back-off with fresh metadata, and when all are settled the call gives {item: result} or
@@ -20,6 +20,7 @@ A request whose answer was lost may have been carried out. Nothing hides that: a
 an error, and its message says that an earlier request went unanswered.
 """
 
+from fairlead_kafka.admin.acls import create_acls, delete_acls, describe_acls
 from fairlead_kafka.admin.configs import alter_configs, describe_configs
 from fairlead_kafka.admin.group_items import GroupDescription, GroupListing, GroupMember
 from fairlead_kafka.admin.groups import (
@@ -48,14 +49,28 @@ from fairlead_kafka.admin.items import (
 from fairlead_kafka.admin.log_dirs import describe_log_dirs
 from fairlead_kafka.admin.machine import AdminMachine, Perform, Shut
 from fairlead_kafka.admin.offsets import delete_records, list_offsets
+from fairlead_kafka.admin.quota_items import ClientQuotaEntity, ClientQuotaFilter, ClientQuotaFilterComponent, ClientQuotaMatch
+from fairlead_kafka.admin.quotas import alter_client_quotas, describe_client_quotas
 from fairlead_kafka.admin.scripts import AdminScript
 from fairlead_kafka.admin.topics import create_partitions, create_topics, delete_topics, describe_cluster, describe_topics, list_topics
 from fairlead_kafka.admin.transaction_items import TransactionDescription, TransactionListing
 from fairlead_kafka.admin.transactions import describe_transactions, end_transactions, list_transactions
+from fairlead_kafka.admin.user_items import (
+    SaltedPassword,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialDeletion,
+    UserScramCredentialUpsertion,
+)
+from fairlead_kafka.admin.users import alter_user_scram_credentials, describe_user_scram_credentials
 
 __all__ = [
     "AdminMachine",
     "AdminScript",
+    "ClientQuotaEntity",
+    "ClientQuotaFilter",
+    "ClientQuotaFilterComponent",
+    "ClientQuotaMatch",
     "ClusterDescription",
     "ConfigChange",
     "ConfigEntry",
@@ -71,25 +86,37 @@ __all__ = [
     "Perform",
     "ReplicaLog",
     "ResourceType",
+    "SaltedPassword",
+    "ScramCredentialInfo",
+    "ScramMechanism",
     "Shut",
     "TopicDescription",
     "TopicListing",
     "TransactionDescription",
     "TransactionListing",
+    "UserScramCredentialDeletion",
+    "UserScramCredentialUpsertion",
+    "alter_client_quotas",
     "alter_configs",
     "alter_group_offsets",
+    "alter_user_scram_credentials",
+    "create_acls",
     "create_partitions",
     "create_topics",
+    "delete_acls",
     "delete_group_offsets",
     "delete_groups",
     "delete_records",
     "delete_topics",
+    "describe_acls",
+    "describe_client_quotas",
     "describe_cluster",
     "describe_configs",
     "describe_groups",
     "describe_log_dirs",
     "describe_topics",
     "describe_transactions",
+    "describe_user_scram_credentials",
     "end_transactions",
     "list_group_offsets",
     "list_groups",

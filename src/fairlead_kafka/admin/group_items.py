@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from fairlead_kafka.base.acls import AclOperation
 from fairlead_kafka.base.ids import Node, TopicPartition
 
 
@@ -30,7 +31,10 @@ class GroupMember:
 
 @dataclass(slots=True, frozen=True)
 class GroupDescription:
-    """A group and its members. `protocol` is the assignor that it agreed on, "" unless it is stable."""
+    """A group and its members. `protocol` is the assignor that it agreed on, "" unless it is stable.
+
+    `authorized_operations`: what the user of this client may do with it; None if that was not asked for.
+    """
 
     group_id: str
     state: str
@@ -38,3 +42,4 @@ class GroupDescription:
     protocol: str
     coordinator: Node | None
     members: tuple[GroupMember, ...]
+    authorized_operations: frozenset[AclOperation] | None = None

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
+from fairlead_kafka.admin.acl_items import operations_of
 from fairlead_kafka.admin.coordinated import of_every_broker, per_coordinated
 from fairlead_kafka.admin.group_items import GroupDescription, GroupListing, GroupMember
 from fairlead_kafka.admin.scripts import AdminScript, Settled
@@ -34,7 +35,9 @@ def list_groups(states: Sequence[str], types: Sequence[str]) -> AdminScript[dict
     return dict(sorted(found.items()))
 
 
-def describe_groups(metadata: Metadata, group_ids: Sequence[str]) -> AdminScript[dict[str, GroupDescription]]:
+def describe_groups(
+    metadata: Metadata, group_ids: Sequence[str], *, include_authorized_operations: bool
+) -> AdminScript[dict[str, GroupDescription]]:
     """{group: description}; ItemsFailed names those that are missing."""
 
     def read(node_id: int, answer: Message) -> list[tuple[str, Settled]]:
@@ -49,12 +52,13 @@ def describe_groups(metadata: Metadata, group_ids: Sequence[str]) -> AdminScript
                 group.protocol_data,
                 metadata.nodes.get(node_id),
                 tuple(_member(member, group.protocol_type) for member in group.members),
+                operations_of(group.authorized_operations),
             )
             rows.append((group.group_id, Settled(code, getattr(group, "error_message", None), description)))
         return rows
 
     def ask(groups: list[str]) -> list[tuple[ApiKey, Message]]:
-        return [(ApiKey.DESCRIBE_GROUPS, Message(groups=groups, include_authorized_operations=False))]
+        return [(ApiKey.DESCRIBE_GROUPS, Message(groups=groups, include_authorized_operations=include_authorized_operations))]
 
     return per_coordinated("describe_groups", KeyType.GROUP, metadata, group_ids, ask, read)
 

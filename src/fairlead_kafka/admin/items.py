@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple
 
+from fairlead_kafka.base.acls import AclOperation
 from fairlead_kafka.base.ids import Node, TopicPartition
 from fairlead_kafka.base.within import Int32
 from fairlead_kafka.core.metadata import PartitionMetadata
@@ -50,21 +51,29 @@ class TopicListing:
 
 @dataclass(slots=True, frozen=True)
 class TopicDescription:
-    """A topic; `partitions` by number, each with leader, leader_epoch, replicas and isr (node ids)."""
+    """A topic; `partitions` by number, each with leader, leader_epoch, replicas and isr (node ids).
+
+    `authorized_operations`: what the user of this client may do with it; None if that was not asked for, or the broker does not tell.
+    """
 
     name: str
     topic_id: uuid.UUID
     is_internal: bool
     partitions: list[PartitionMetadata]
+    authorized_operations: frozenset[AclOperation] | None = None
 
 
 @dataclass(slots=True, frozen=True)
 class ClusterDescription:
-    """The cluster: its id, its live brokers, and the one to send admin requests to (with KRaft any broker, which passes them on)."""
+    """The cluster: its id, its live brokers, and the one to send admin requests to (with KRaft any broker, which passes them on).
+
+    `authorized_operations`: what the user of this client may do with it; None if that was not asked for.
+    """
 
     cluster_id: str | None
     controller: Node | None
     nodes: list[Node]
+    authorized_operations: frozenset[AclOperation] | None = None
 
 
 @dataclass(slots=True, frozen=True)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.codes import ErrorCode, policy
 from fairlead_kafka.base.errors import BrokerError, ItemsFailed, UnsupportedVersion
+from fairlead_kafka.base.rights import broker_error
 from fairlead_kafka.core.script import Answer, Ask, Pause
 
 K = TypeVar("K", bound=Hashable)
@@ -71,3 +72,17 @@ def per_item(
     if errors:
         raise ItemsFailed(what, {item: errors[item] for item in items if item in errors}, results)
     return {item: results[item] for item in items}
+
+
+def about_one(what: str, ask: Ask, read: Callable[[Any], Settled]) -> AdminScript[Any]:
+    """A script: what a single request gives. BrokerError, not ItemsFailed, if it fails: there is nothing to tell apart."""
+    try:
+        settled = yield from per_item(what, {what: None}, lambda _: [ask], lambda answer: [(what, read(answer))])
+    except ItemsFailed as failed:
+        raise failed.errors[what] from None
+    return settled[what]
+
+
+def explained(code: int, message: str | None, operation: str) -> str | None:
+    """A broker's words on an error; on a missing right, with its name: `operation`, as Kafka's ACLs have it."""
+    return message if not code else broker_error(code, message or policy(code).meaning, operation).context

@@ -5,8 +5,10 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from fairlead_kafka.admin.acl_items import operations_of
 from fairlead_kafka.admin.items import ClusterDescription, NewPartitions, NewTopic, TopicDescription, TopicListing, config_text
-from fairlead_kafka.admin.scripts import AdminScript, Settled, per_item, retriable
+from fairlead_kafka.admin.scripts import AdminScript, Settled, about_one, explained, per_item, retriable
+from fairlead_kafka.base.acls import AclOperation
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError, ItemsFailed
 from fairlead_kafka.base.ids import NO_LEADER, Node
@@ -15,6 +17,9 @@ from fairlead_kafka.core.network import CONTROLLER
 from fairlead_kafka.core.script import Ask, Pause
 from fairlead_kafka.core.topic_listing import ask_metadata, partitions_of
 from fairlead_kafka.wire import ApiKey, Message
+
+_BROKERS = 1
+"""Of the end points that DescribeCluster can tell: those of brokers (KIP-919)."""
 
 
 def create_topics(topics: Sequence[NewTopic], *, validate_only: bool, timeout_ms: int) -> AdminScript[dict[str, uuid.UUID]]:
@@ -111,12 +116,12 @@ def list_topics(*, include_internal: bool) -> AdminScript[dict[str, TopicListing
     }
 
 
-def describe_topics(names: Sequence[str]) -> AdminScript[dict[str, TopicDescription]]:
+def describe_topics(names: Sequence[str], *, include_authorized_operations: bool) -> AdminScript[dict[str, TopicDescription]]:
     """{name: description}; ItemsFailed names those that are missing."""
     found: dict[str, TopicDescription] = {}
     errors: dict[str, BrokerError] = {}
     while names:
-        answer = yield from ask_metadata(names)
+        answer = yield from ask_metadata(names, include_topic_authorized_operations=include_authorized_operations)
         left_out = {name: BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, f"the answer left out {name!r}") for name in names}
         errors = {name: error for name, error in left_out.items() if name not in found}
         for topic in answer.topics:
@@ -126,7 +131,8 @@ def describe_topics(names: Sequence[str]) -> AdminScript[dict[str, TopicDescript
             if topic.error_code:
                 errors[topic.name] = BrokerError(topic.error_code)
             else:
-                found[topic.name] = TopicDescription(topic.name, topic.topic_id, topic.is_internal, partitions_of(topic))
+                may = operations_of(topic.topic_authorized_operations)
+                found[topic.name] = TopicDescription(topic.name, topic.topic_id, topic.is_internal, partitions_of(topic), may)
         waiting = [error for name, error in errors.items() if retriable(error.code) or error is left_out[name]]
         if not waiting:
             break
@@ -136,13 +142,25 @@ def describe_topics(names: Sequence[str]) -> AdminScript[dict[str, TopicDescript
     return {name: found[name] for name in names}
 
 
-def describe_cluster() -> AdminScript[ClusterDescription]:
-    """Nodes, controller, cluster id."""
-    answer = yield from ask_metadata([])
-    nodes = [Node(broker.node_id, broker.host, broker.port, broker.rack) for broker in answer.brokers]
+def describe_cluster(*, include_authorized_operations: bool) -> AdminScript[ClusterDescription]:
+    """Nodes, controller, cluster id; and operations, for which newer brokers have a request of their own (KIP-700, Kafka 2.8)."""
+    answer: Message
+    may: frozenset[AclOperation] | None = None
+    if include_authorized_operations:
+        message = Message(include_cluster_authorized_operations=True, endpoint_type=_BROKERS, include_fenced_brokers=False)
+
+        def read(answer: Message) -> Settled:
+            return Settled(answer.error_code, explained(answer.error_code, answer.error_message, "Describe"), answer)
+
+        answer = yield from about_one("describe_cluster", Ask(ApiKey.DESCRIBE_CLUSTER, message), read)
+        nodes = [Node(broker.broker_id, broker.host, broker.port, broker.rack) for broker in answer.brokers]
+        may = operations_of(answer.cluster_authorized_operations)
+    else:
+        answer = yield from ask_metadata([])
+        nodes = [Node(broker.node_id, broker.host, broker.port, broker.rack) for broker in answer.brokers]
     nodes.sort()
     controller = next((node for node in nodes if node.node_id == answer.controller_id), None)
-    return ClusterDescription(answer.cluster_id, controller, nodes)
+    return ClusterDescription(answer.cluster_id, controller, nodes, may)
 
 
 def _creatable(topic: NewTopic) -> Message:

@@ -64,6 +64,11 @@ class AclPermission(IntEnum):
     ALLOW = 3
 
 
+def spelled(value: IntEnum) -> str:
+    """A name as Kafka's tools write it: DescribeConfigs, Allow, TransactionalId (`SecurityUtils.operationName`)."""
+    return "".join(word.capitalize() for word in value.name.split("_"))
+
+
 class AclBinding(NamedTuple):
     """One entry: `principal` ("User:alice", "User:*") from `host` ("*": any) is allowed, or denied, `operation` on the resource."""
 
@@ -74,6 +79,12 @@ class AclBinding(NamedTuple):
     host: str
     operation: AclOperation
     permission: AclPermission
+
+    def __str__(self) -> str:
+        pattern = "" if self.pattern_type == AclPatternType.LITERAL else f" ({self.pattern_type.name.lower()})"
+        host = "" if self.host == WILDCARD else f" from {self.host}"
+        resource = f"{self.resource_type.name.lower().replace('_', ' ')} {self.resource_name}{pattern}"
+        return f"{spelled(self.permission)} {self.principal}{host} {spelled(self.operation)} on {resource}"
 
 
 class AclFilter(NamedTuple):
@@ -87,7 +98,13 @@ class AclFilter(NamedTuple):
     operation: AclOperation = AclOperation.ANY
     permission: AclPermission = AclPermission.ANY
 
+    def __str__(self) -> str:
+        told = {name: value for name, value in self._asdict().items() if value is not None and value != 1}
+        shown = [f"{name}={spelled(value) if isinstance(value, IntEnum) else value}" for name, value in told.items()]
+        return f"entries with {', '.join(shown)}" if shown else "all entries"
 
+
+ALL_ENTRIES = AclFilter()
 RESOURCE_OPERATIONS: dict[AclResourceType, tuple[AclOperation, ...]] = {
     AclResourceType.TOPIC: (
         AclOperation.READ,

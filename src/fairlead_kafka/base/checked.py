@@ -49,6 +49,20 @@ EXAMPLES: dict[str, str] = {
     "ConfigOperation": "ConfigOperation.SET",
     "OffsetAndMetadata": "OffsetAndMetadata(42)",
     "Pattern": 're.compile("orders.*")',
+    "AclBinding": 'AclBinding(AclResourceType.TOPIC, "orders", AclPatternType.LITERAL, "User:alice", "*", AclOperation.READ, '
+    "AclPermission.ALLOW)",
+    "AclFilter": 'AclFilter(AclResourceType.TOPIC, "orders")',
+    "AclResourceType": "AclResourceType.TOPIC",
+    "AclPatternType": "AclPatternType.LITERAL",
+    "AclOperation": "AclOperation.READ",
+    "AclPermission": "AclPermission.ALLOW",
+    "ScramMechanism": "ScramMechanism.SCRAM_SHA_512",
+    "ScramCredentialInfo": "ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512)",
+    "UserScramCredentialUpsertion": 'UserScramCredentialUpsertion("alice", ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512), password)',
+    "UserScramCredentialDeletion": 'UserScramCredentialDeletion("alice", ScramMechanism.SCRAM_SHA_512)',
+    "ClientQuotaEntity": 'ClientQuotaEntity({"user": "alice"})',
+    "ClientQuotaFilter": 'ClientQuotaFilter([ClientQuotaFilterComponent.of_entity("user", "alice")])',
+    "ClientQuotaFilterComponent": 'ClientQuotaFilterComponent.of_entity("user", "alice")',
     "RebalanceListener": "an object of a subclass of RebalanceListener",
 }
 """How a value of a type is written, for those that are not Python's own."""
@@ -241,7 +255,9 @@ def _wrong(called: str, name: str, value: Any, kind: Any) -> UsageError:
     where, part, wanted = _wrong_part(name, value, kind)
     if isinstance(part, str) and (why := _uncarried(part)):
         return UsageError(f"{called}: {where} is {why}")
-    shown = _shown(part) if name != "config" or isinstance(part, str) else type(part).__name__  # it may hold a password
+    hidden = where.partition("[")[0] == "alterations" and "." not in where
+    hidden = hidden or (name == "config" and not isinstance(part, str))  # it may hold a password
+    shown = type(part).__name__ if hidden else _shown(part)
     hint = _config_example(called, value) if name == "config" else _example(kind).replace(NAME, _name_in(value))
     return UsageError(f"{called}: {where} must be {_named(wanted)}, not {shown}{f'; write {hint}' if hint else ''}")
 

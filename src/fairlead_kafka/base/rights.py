@@ -12,9 +12,19 @@ _WHERE = {
     ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "on the transactional id",
 }
 
+_NO_AUTHORIZER = (
+    "this cluster has no authorizer, so everyone may do everything: set authorizer.class.name in the configs of its brokers and "
+    "controllers (Apache Kafka's own is org.apache.kafka.metadata.authorizer.StandardAuthorizer)"
+)
+
 
 def broker_error(code: int, what: str, operation: str) -> BrokerError:
-    """A broker's answer as an error about `what`; of a missing right, which one: `operation` as Kafka's ACLs name it ("Write")."""
+    """A broker's answer as an error about `what`; of a missing right, which one: `operation` as Kafka's ACLs name it ("Write").
+
+    Of SECURITY_DISABLED, what turns rights on.
+    """
+    if code == ErrorCode.SECURITY_DISABLED:
+        return BrokerError(code, f"{what}; {_NO_AUTHORIZER}")
     if code not in _WHERE:
         return BrokerError(code, what)
     meaning = policy(code).meaning

@@ -32,6 +32,9 @@ COMMANDS: Mapping[str, Command] = {
     "consume": Command("records:consume", "Print the value of each record, one a line, until Ctrl-C."),
     "topics": Command("topics:app", "Create, list, describe and delete topics."),
     "groups": Command("groups:app", "List, describe, reset and delete consumer groups."),
+    "acls": Command("acls:app", "List, add and remove rights (access control lists)."),
+    "users": Command("users:app", "List, set and remove SCRAM users and their passwords."),
+    "quotas": Command("quotas:app", "List, set and remove quotas of users, clients, addresses."),
     "skew": Command(
         "skew_command:skew",
         "Show how a topic's bytes, batches and keys are spread.",
@@ -47,6 +50,8 @@ COMMANDS: Mapping[str, Command] = {
     ),
 }
 
+_KEEPS_SETTINGS = ("profile", "add")
+"""The command that takes client settings to keep them, and so from nowhere else."""
 _CommandLineError: type[Exception] = typer.BadParameter.__mro__[2]
 """`click.ClickException`, wherever this release of typer keeps it."""
 
@@ -120,7 +125,10 @@ def _take_settings(command: Any) -> None:
     profiles.forget()
     for own in [command, *getattr(command, "commands", {}).values()]:
         for each in [own, *getattr(own, "commands", {}).values()]:
-            if {"bootstrap_servers", "properties"} <= {parameter.name for parameter in each.params} and each.name != "add":
+            if {"bootstrap_servers", "properties"} <= {parameter.name for parameter in each.params} and (
+                own.name,
+                each.name,
+            ) != _KEEPS_SETTINGS:
                 each.params += _settings_options(profiles.take_file, profiles.take_profile)
 
 

@@ -43,7 +43,21 @@ from typing import TYPE_CHECKING
 from fairlead_kafka.base.lazy import lazily
 
 if TYPE_CHECKING:
-    from fairlead_kafka.admin import ConfigChange, ConfigResource, NewPartitions, NewTopic, TransactionDescription, TransactionListing
+    from fairlead_kafka.admin import (
+        ClientQuotaEntity,
+        ClientQuotaFilter,
+        ClientQuotaFilterComponent,
+        ConfigChange,
+        ConfigResource,
+        NewPartitions,
+        NewTopic,
+        ScramCredentialInfo,
+        ScramMechanism,
+        TransactionDescription,
+        TransactionListing,
+        UserScramCredentialDeletion,
+        UserScramCredentialUpsertion,
+    )
     from fairlead_kafka.client.admin import Admin
     from fairlead_kafka.client.admin_async import AsyncAdmin
     from fairlead_kafka.client.consumer import Consumer
@@ -63,6 +77,9 @@ __all__ = [
     "AsyncAdmin",
     "AsyncConsumer",
     "AsyncProducer",
+    "ClientQuotaEntity",
+    "ClientQuotaFilter",
+    "ClientQuotaFilterComponent",
     "ConfigChange",
     "ConfigResource",
     "Consumer",
@@ -77,18 +94,29 @@ __all__ = [
     "RebalanceListener",
     "Record",
     "RecordMetadata",
+    "ScramCredentialInfo",
+    "ScramMechanism",
     "TransactionDescription",
     "TransactionListing",
+    "UserScramCredentialDeletion",
+    "UserScramCredentialUpsertion",
 ]
 
 _HOMES = {
     "fairlead_kafka.admin": (
+        "ClientQuotaEntity",
+        "ClientQuotaFilter",
+        "ClientQuotaFilterComponent",
         "ConfigChange",
         "ConfigResource",
         "NewPartitions",
         "NewTopic",
+        "ScramCredentialInfo",
+        "ScramMechanism",
         "TransactionDescription",
         "TransactionListing",
+        "UserScramCredentialDeletion",
+        "UserScramCredentialUpsertion",
     ),
     "fairlead_kafka.client.admin": ("Admin",),
     "fairlead_kafka.client.admin_async": ("AsyncAdmin",),

@@ -1,4 +1,4 @@
-"""`Admin`: creates, describes and changes topics and configs, blocking."""
+"""`Admin`: topics, configs, groups, transactions, rights, users and quotas, blocking."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from types import TracebackType
 from typing import Any
 
 from fairlead_kafka.admin import (
+    ClientQuotaEntity,
+    ClientQuotaFilter,
     ClusterDescription,
     ConfigChange,
     ConfigEntry,
@@ -17,11 +19,16 @@ from fairlead_kafka.admin import (
     LogDirDescription,
     NewPartitions,
     NewTopic,
+    ScramCredentialInfo,
     TopicDescription,
     TopicListing,
     TransactionDescription,
     TransactionListing,
+    UserScramCredentialDeletion,
+    UserScramCredentialUpsertion,
 )
+from fairlead_kafka.admin.quota_items import ALL_QUOTAS
+from fairlead_kafka.base.acls import ALL_ENTRIES, AclBinding, AclFilter
 from fairlead_kafka.base.checked import checked
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.within import Int32, Int64, Offset, Seconds
@@ -76,13 +83,15 @@ class Admin:
         """{name: listing} of all topics, by name."""
         return run_blocking(self._calls.list_topics(include_internal, timeout_s))
 
-    def describe_topics(self, names: Iterable[str], timeout_s: Seconds | None = None) -> dict[str, TopicDescription]:
-        """{name: description}, with leader, replicas and in-sync replicas of each partition."""
-        return run_blocking(self._calls.describe_topics(names, timeout_s))
+    def describe_topics(
+        self, names: Iterable[str], timeout_s: Seconds | None = None, include_authorized_operations: bool = False
+    ) -> dict[str, TopicDescription]:
+        """{name: description}, with leader, replicas and in-sync replicas of each partition; and what this client's user may do."""
+        return run_blocking(self._calls.describe_topics(names, timeout_s, include_authorized_operations))
 
-    def describe_cluster(self, timeout_s: Seconds | None = None) -> ClusterDescription:
-        """The cluster's id, live brokers, and controller."""
-        return run_blocking(self._calls.describe_cluster(timeout_s))
+    def describe_cluster(self, timeout_s: Seconds | None = None, include_authorized_operations: bool = False) -> ClusterDescription:
+        """The cluster's id, live brokers, and controller; and what this client's user may do with it (which takes Kafka 2.8)."""
+        return run_blocking(self._calls.describe_cluster(timeout_s, include_authorized_operations))
 
     def describe_configs(
         self, resources: Iterable[ConfigResource], timeout_s: Seconds | None = None
@@ -118,9 +127,11 @@ class Admin:
         """{name: listing} of all groups, or of those in one of `states` ("Stable", "Empty", ...) and of one of `types` ("classic", ...)."""
         return run_blocking(self._calls.list_groups(states, types, timeout_s))
 
-    def describe_groups(self, group_ids: Iterable[str], timeout_s: Seconds | None = None) -> dict[str, GroupDescription]:
+    def describe_groups(
+        self, group_ids: Iterable[str], timeout_s: Seconds | None = None, include_authorized_operations: bool = False
+    ) -> dict[str, GroupDescription]:
         """{name: description}: state, coordinator, and members with what they read; ItemsFailed names groups that are not there."""
-        return run_blocking(self._calls.describe_groups(group_ids, timeout_s))
+        return run_blocking(self._calls.describe_groups(group_ids, timeout_s, include_authorized_operations))
 
     def delete_groups(self, group_ids: Iterable[str], timeout_s: Seconds | None = None) -> dict[str, None]:
         """Delete groups that have no members, with their offsets."""
@@ -165,6 +176,54 @@ class Admin:
         id, INVALID_PRODUCER_ID_MAPPING if it is forgotten (transactional.id.expiration.ms). The others have ended then.
         """
         return run_blocking(self._calls.end_transactions(transactions, commit, timeout_s))
+
+    def create_acls(self, bindings: Iterable[AclBinding], timeout_s: Seconds | None = None) -> dict[AclBinding, None]:
+        """Add entries to access control lists; one that is there already is fine. Brokers heed them within moments (KIP-140).
+
+        BrokerError SECURITY_DISABLED from a cluster that has no authorizer. This and `delete_acls` need the right to Alter the cluster.
+        """
+        return run_blocking(self._calls.create_acls(bindings, timeout_s))
+
+    def describe_acls(self, filter: AclFilter = ALL_ENTRIES, timeout_s: Seconds | None = None) -> list[AclBinding]:
+        """The entries that the filter means; with AclPatternType.MATCH those that apply to a name, by prefix and `*` too (KIP-290)."""
+        return run_blocking(self._calls.describe_acls(filter, timeout_s))
+
+    def delete_acls(self, filters: Iterable[AclFilter], timeout_s: Seconds | None = None) -> dict[AclFilter, list[AclBinding]]:
+        """Delete what filters mean; {filter: the entries that are gone}, but for those that a request gone unanswered has deleted."""
+        return run_blocking(self._calls.delete_acls(filters, timeout_s))
+
+    def describe_user_scram_credentials(
+        self, users: Iterable[str] = (), timeout_s: Seconds | None = None
+    ) -> dict[str, list[ScramCredentialInfo]]:
+        """{user: mechanisms, iterations} of those who have a SCRAM password; ItemsFailed names users without. None named: all (KIP-554)."""
+        return run_blocking(self._calls.describe_user_scram_credentials(users, timeout_s))
+
+    def alter_user_scram_credentials(
+        self, alterations: Iterable[UserScramCredentialUpsertion | UserScramCredentialDeletion], timeout_s: Seconds | None = None
+    ) -> dict[str, None]:
+        """Set SCRAM passwords, or take them back; {user: None}. Passwords are hashed here, not sent; brokers heed it within moments."""
+        return run_blocking(self._calls.alter_user_scram_credentials(alterations, timeout_s))
+
+    def describe_client_quotas(
+        self,
+        filter: ClientQuotaFilter = ALL_QUOTAS,
+        timeout_s: Seconds | None = None,
+    ) -> dict[ClientQuotaEntity, dict[str, float]]:
+        """{entity: {quota: value}} of those that have quotas of their own, or are a default: users, client ids, addresses (KIP-546)."""
+        return run_blocking(self._calls.describe_client_quotas(filter, timeout_s))
+
+    def alter_client_quotas(
+        self,
+        changes: Mapping[ClientQuotaEntity, Mapping[str, float | None]],
+        validate_only: bool = False,
+        timeout_s: Seconds | None = None,
+    ) -> dict[ClientQuotaEntity, None]:
+        """Set some quotas of each entity, take back those that are None, and leave its others alone.
+
+        `producer_byte_rate` and `consumer_byte_rate` (bytes/s for each broker), `request_percentage` (of one thread's time; 200 is two),
+        `controller_mutation_rate` (partitions/s), and for an ip `connection_creation_rate` (connections/s).
+        """
+        return run_blocking(self._calls.alter_client_quotas(changes, validate_only, timeout_s))
 
     def close(self) -> None:
         """Close all connections; calls under way end with UsageError. Closing again does nothing."""

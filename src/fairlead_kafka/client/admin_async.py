@@ -1,4 +1,4 @@
-"""`AsyncAdmin`: creates, describes and changes topics and configs, on an event loop."""
+"""`AsyncAdmin`: topics, configs, groups, transactions, rights, users and quotas, on an event loop."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from types import TracebackType
 from typing import Any
 
 from fairlead_kafka.admin import (
+    ClientQuotaEntity,
+    ClientQuotaFilter,
     ClusterDescription,
     ConfigChange,
     ConfigEntry,
@@ -18,16 +20,21 @@ from fairlead_kafka.admin import (
     LogDirDescription,
     NewPartitions,
     NewTopic,
+    ScramCredentialInfo,
     TopicDescription,
     TopicListing,
     TransactionDescription,
     TransactionListing,
+    UserScramCredentialDeletion,
+    UserScramCredentialUpsertion,
 )
+from fairlead_kafka.admin.quota_items import ALL_QUOTAS
+from fairlead_kafka.base.acls import ALL_ENTRIES, AclBinding, AclFilter
 from fairlead_kafka.base.checked import checked
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.within import Int32, Int64, Offset, Seconds
 from fairlead_kafka.client.admin_calls import AdminCalls
-from fairlead_kafka.client.hosting import end_with, run_async
+from fairlead_kafka.client.hosting import end_with, offload, run_async
 from fairlead_kafka.core.group_offsets import OffsetAndMetadata
 from fairlead_kafka.core.partition_offsets import OffsetAndTimestamp
 from fairlead_kafka.core.prepared import PreparedTransaction
@@ -46,7 +53,7 @@ class AsyncAdmin:
     """
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        self._calls = AdminCalls(config)
+        self._calls = AdminCalls(config, offload)
         end_with(self, self._calls.abandon)
 
     async def connect(self, timeout_s: Seconds | None = None) -> None:
@@ -77,13 +84,15 @@ class AsyncAdmin:
         """{name: listing} of all topics, by name."""
         return await run_async(self._calls.list_topics(include_internal, timeout_s))
 
-    async def describe_topics(self, names: Iterable[str], timeout_s: Seconds | None = None) -> dict[str, TopicDescription]:
-        """{name: description}, with leader, replicas and in-sync replicas of each partition."""
-        return await run_async(self._calls.describe_topics(names, timeout_s))
+    async def describe_topics(
+        self, names: Iterable[str], timeout_s: Seconds | None = None, include_authorized_operations: bool = False
+    ) -> dict[str, TopicDescription]:
+        """{name: description}, with leader, replicas and in-sync replicas of each partition; and what this client's user may do."""
+        return await run_async(self._calls.describe_topics(names, timeout_s, include_authorized_operations))
 
-    async def describe_cluster(self, timeout_s: Seconds | None = None) -> ClusterDescription:
-        """The cluster's id, live brokers, and controller."""
-        return await run_async(self._calls.describe_cluster(timeout_s))
+    async def describe_cluster(self, timeout_s: Seconds | None = None, include_authorized_operations: bool = False) -> ClusterDescription:
+        """The cluster's id, live brokers, and controller; and what this client's user may do with it (which takes Kafka 2.8)."""
+        return await run_async(self._calls.describe_cluster(timeout_s, include_authorized_operations))
 
     async def describe_configs(
         self, resources: Iterable[ConfigResource], timeout_s: Seconds | None = None
@@ -119,9 +128,11 @@ class AsyncAdmin:
         """{name: listing} of all groups, or of those in one of `states` ("Stable", "Empty", ...) and of one of `types` ("classic", ...)."""
         return await run_async(self._calls.list_groups(states, types, timeout_s))
 
-    async def describe_groups(self, group_ids: Iterable[str], timeout_s: Seconds | None = None) -> dict[str, GroupDescription]:
+    async def describe_groups(
+        self, group_ids: Iterable[str], timeout_s: Seconds | None = None, include_authorized_operations: bool = False
+    ) -> dict[str, GroupDescription]:
         """{name: description}: state, coordinator, and members with what they read; ItemsFailed names groups that are not there."""
-        return await run_async(self._calls.describe_groups(group_ids, timeout_s))
+        return await run_async(self._calls.describe_groups(group_ids, timeout_s, include_authorized_operations))
 
     async def delete_groups(self, group_ids: Iterable[str], timeout_s: Seconds | None = None) -> dict[str, None]:
         """Delete groups that have no members, with their offsets."""
@@ -166,6 +177,54 @@ class AsyncAdmin:
         id, INVALID_PRODUCER_ID_MAPPING if it is forgotten (transactional.id.expiration.ms). The others have ended then.
         """
         return await run_async(self._calls.end_transactions(transactions, commit, timeout_s))
+
+    async def create_acls(self, bindings: Iterable[AclBinding], timeout_s: Seconds | None = None) -> dict[AclBinding, None]:
+        """Add entries to access control lists; one that is there already is fine. Brokers heed them within moments (KIP-140).
+
+        BrokerError SECURITY_DISABLED from a cluster that has no authorizer. This and `delete_acls` need the right to Alter the cluster.
+        """
+        return await run_async(self._calls.create_acls(bindings, timeout_s))
+
+    async def describe_acls(self, filter: AclFilter = ALL_ENTRIES, timeout_s: Seconds | None = None) -> list[AclBinding]:
+        """The entries that the filter means; with AclPatternType.MATCH those that apply to a name, by prefix and `*` too (KIP-290)."""
+        return await run_async(self._calls.describe_acls(filter, timeout_s))
+
+    async def delete_acls(self, filters: Iterable[AclFilter], timeout_s: Seconds | None = None) -> dict[AclFilter, list[AclBinding]]:
+        """Delete what filters mean; {filter: the entries that are gone}, but for those that a request gone unanswered has deleted."""
+        return await run_async(self._calls.delete_acls(filters, timeout_s))
+
+    async def describe_user_scram_credentials(
+        self, users: Iterable[str] = (), timeout_s: Seconds | None = None
+    ) -> dict[str, list[ScramCredentialInfo]]:
+        """{user: mechanisms, iterations} of those who have a SCRAM password; ItemsFailed names users without. None named: all (KIP-554)."""
+        return await run_async(self._calls.describe_user_scram_credentials(users, timeout_s))
+
+    async def alter_user_scram_credentials(
+        self, alterations: Iterable[UserScramCredentialUpsertion | UserScramCredentialDeletion], timeout_s: Seconds | None = None
+    ) -> dict[str, None]:
+        """Set SCRAM passwords, or take them back; {user: None}. Passwords are hashed here, not sent; brokers heed it within moments."""
+        return await run_async(self._calls.alter_user_scram_credentials(alterations, timeout_s))
+
+    async def describe_client_quotas(
+        self,
+        filter: ClientQuotaFilter = ALL_QUOTAS,
+        timeout_s: Seconds | None = None,
+    ) -> dict[ClientQuotaEntity, dict[str, float]]:
+        """{entity: {quota: value}} of those that have quotas of their own, or are a default: users, client ids, addresses (KIP-546)."""
+        return await run_async(self._calls.describe_client_quotas(filter, timeout_s))
+
+    async def alter_client_quotas(
+        self,
+        changes: Mapping[ClientQuotaEntity, Mapping[str, float | None]],
+        validate_only: bool = False,
+        timeout_s: Seconds | None = None,
+    ) -> dict[ClientQuotaEntity, None]:
+        """Set some quotas of each entity, take back those that are None, and leave its others alone.
+
+        `producer_byte_rate` and `consumer_byte_rate` (bytes/s for each broker), `request_percentage` (of one thread's time; 200 is two),
+        `controller_mutation_rate` (partitions/s), and for an ip `connection_creation_rate` (connections/s).
+        """
+        return await run_async(self._calls.alter_client_quotas(changes, validate_only, timeout_s))
 
     async def close(self) -> None:
         """Close all connections; calls under way end with UsageError. Closing again does nothing."""

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from fairlead_kafka import admin
 from fairlead_kafka.admin import (
     AdminMachine,
     AdminScript,
+    ClientQuotaEntity,
+    ClientQuotaFilter,
     ClusterDescription,
     ConfigChange,
     ConfigEntry,
@@ -21,12 +25,20 @@ from fairlead_kafka.admin import (
     NewPartitions,
     NewTopic,
     Perform,
+    SaltedPassword,
+    ScramCredentialInfo,
     Shut,
     TopicDescription,
     TopicListing,
     TransactionDescription,
     TransactionListing,
+    UserScramCredentialDeletion,
+    UserScramCredentialUpsertion,
 )
+from fairlead_kafka.admin.acl_items import check_binding, check_filter
+from fairlead_kafka.admin.quota_items import check_quotas, checked_quota_filter
+from fairlead_kafka.admin.user_items import SALT_BYTES, check_alteration, salted_password
+from fairlead_kafka.base.acls import AclBinding, AclFilter
 from fairlead_kafka.base.config_client import CLIENT_CONFIGS
 from fairlead_kafka.base.errors import UsageError
 from fairlead_kafka.base.ids import TopicPartition
@@ -43,11 +55,12 @@ _CLOSE_S = 5.0
 
 
 class AdminCalls:
-    """The steps of each call. Any number of threads or tasks at once."""
+    """The steps of each call. Any number of threads or tasks at once. On an event loop `offload` runs work on a thread."""
 
-    def __init__(self, config: Mapping[str, Any]) -> None:
+    def __init__(self, config: Mapping[str, Any], offload: Callable[[Callable[[], Any]], Completion] | None = None) -> None:
         self.settings = CLIENT_CONFIGS.parse("admin", config)
         self.closed = False
+        self._offload = offload
         self._hosted = open_host(lambda dice: AdminMachine(self.settings, dice), self.settings, "fairlead-admin")
 
     def create_topics(self, topics: Iterable[NewTopic], validate_only: bool, timeout_s: float | None) -> Steps[dict[str, uuid.UUID]]:
@@ -74,14 +87,16 @@ class AdminCalls:
         """List topics."""
         return self._perform("listing topics", (), lambda _: admin.list_topics(include_internal=include_internal), timeout_s)
 
-    def describe_topics(self, names: Iterable[str], timeout_s: float | None) -> Steps[dict[str, TopicDescription]]:
+    def describe_topics(self, names: Iterable[str], timeout_s: float | None, operations: bool) -> Steps[dict[str, TopicDescription]]:
         """Describe topics."""
         wanted = _distinct("describe_topics", names)
-        return self._perform("describing topics", wanted, lambda _: admin.describe_topics(wanted), timeout_s)
+        script = admin.describe_topics(wanted, include_authorized_operations=operations)
+        return self._perform("describing topics", wanted, lambda _: script, timeout_s)
 
-    def describe_cluster(self, timeout_s: float | None) -> Steps[ClusterDescription]:
+    def describe_cluster(self, timeout_s: float | None, operations: bool) -> Steps[ClusterDescription]:
         """Describe the cluster."""
-        return self._perform("describing the cluster", (), lambda _: admin.describe_cluster(), timeout_s)
+        script = admin.describe_cluster(include_authorized_operations=operations)
+        return self._perform("describing the cluster", (), lambda _: script, timeout_s)
 
     def describe_configs(
         self, resources: Iterable[ConfigResource], timeout_s: float | None
@@ -129,10 +144,14 @@ class AdminCalls:
         script = admin.list_groups(_distinct("list_groups", states), _distinct("list_groups", types))
         return self._perform("listing groups", (), lambda _: script, timeout_s)
 
-    def describe_groups(self, group_ids: Iterable[str], timeout_s: float | None) -> Steps[dict[str, GroupDescription]]:
+    def describe_groups(self, group_ids: Iterable[str], timeout_s: float | None, operations: bool) -> Steps[dict[str, GroupDescription]]:
         """Describe groups."""
         wanted = _distinct("describe_groups", group_ids)
-        return self._perform("describing groups", wanted, lambda metadata: admin.describe_groups(metadata, wanted), timeout_s)
+
+        def make(metadata: Metadata) -> AdminScript[dict[str, GroupDescription]]:
+            return admin.describe_groups(metadata, wanted, include_authorized_operations=operations)
+
+        return self._perform("describing groups", wanted, make, timeout_s)
 
     def delete_groups(self, group_ids: Iterable[str], timeout_s: float | None) -> Steps[dict[str, None]]:
         """Delete groups."""
@@ -186,6 +205,68 @@ class AdminCalls:
         wanted = _one_of_each_id("end_transactions", transactions)
         what = f"{'committing' if commit else 'aborting'} transactions"
         return self._perform(what, wanted, lambda metadata: admin.end_transactions(metadata, wanted, commit=commit), timeout_s)
+
+    def create_acls(self, bindings: Iterable[AclBinding], timeout_s: float | None) -> Steps[dict[AclBinding, None]]:
+        """Add entries of access control lists."""
+        wanted = [AclBinding(*each) for each in bindings]
+        for number, one in enumerate(wanted):
+            check_binding(f"create_acls: bindings[{number}]", one)
+        return self._perform("creating ACLs", wanted, lambda _: admin.create_acls(wanted), timeout_s)
+
+    def describe_acls(self, filter: AclFilter, timeout_s: float | None) -> Steps[list[AclBinding]]:
+        """List entries of access control lists."""
+        wanted = AclFilter(*filter)
+        check_filter("describe_acls: filter", wanted)
+        return self._perform("describing ACLs:", [wanted], lambda _: admin.describe_acls(wanted), timeout_s)
+
+    def delete_acls(self, filters: Iterable[AclFilter], timeout_s: float | None) -> Steps[dict[AclFilter, list[AclBinding]]]:
+        """Delete entries of access control lists."""
+        wanted = [AclFilter(*each) for each in filters]
+        for number, one in enumerate(wanted):
+            check_filter(f"delete_acls: filters[{number}]", one)
+        return self._perform("deleting ACLs:", wanted, lambda _: admin.delete_acls(wanted), timeout_s)
+
+    def describe_user_scram_credentials(self, users: Iterable[str], timeout_s: float | None) -> Steps[dict[str, list[ScramCredentialInfo]]]:
+        """Describe users' SCRAM credentials."""
+        wanted = _distinct("describe_user_scram_credentials", users)
+        script = admin.describe_user_scram_credentials(wanted)
+        return self._perform("describing credentials of users", wanted, lambda _: script, timeout_s)
+
+    def alter_user_scram_credentials(
+        self, alterations: Iterable[UserScramCredentialUpsertion | UserScramCredentialDeletion], timeout_s: float | None
+    ) -> Steps[dict[str, None]]:
+        """Set and take back SCRAM passwords; hashing them takes a while, and is nobody's else business."""
+        self.check()
+        wanted = list(alterations)
+        for number, one in enumerate(wanted):
+            check_alteration(f"alter_user_scram_credentials: alterations[{number}]", one)
+        _distinct("alter_user_scram_credentials", [f"{one.mechanism.mechanism} of {one.user}" for one in wanted])
+        ready: list[SaltedPassword | UserScramCredentialDeletion] = []
+        for one in wanted:
+            if isinstance(one, UserScramCredentialUpsertion):
+                hashing = partial(salted_password, one, one.salt or os.urandom(SALT_BYTES))
+                ready.append(hashing() if self._offload is None else (yield Wait(self._offload(hashing))))
+            else:
+                ready.append(one)
+        script, users = admin.alter_user_scram_credentials(ready), list(dict.fromkeys(one.user for one in wanted))
+        done: dict[str, None] = yield from self._perform("altering credentials of users", users, lambda _: script, timeout_s)
+        return done
+
+    def describe_client_quotas(
+        self, filter: ClientQuotaFilter, timeout_s: float | None
+    ) -> Steps[dict[ClientQuotaEntity, dict[str, float]]]:
+        """Describe client quotas."""
+        wanted = checked_quota_filter("describe_client_quotas: filter", filter)
+        return self._perform("describing client quotas", (), lambda _: admin.describe_client_quotas(wanted), timeout_s)
+
+    def alter_client_quotas(
+        self, changes: Mapping[ClientQuotaEntity, Mapping[str, float | None]], validate_only: bool, timeout_s: float | None
+    ) -> Steps[dict[ClientQuotaEntity, None]]:
+        """Set client quotas, and take them back."""
+        for entity, quotas in changes.items():
+            check_quotas("alter_client_quotas", entity, quotas)
+        script = admin.alter_client_quotas(changes, validate_only=validate_only)
+        return self._perform("altering quotas of", changes, lambda _: script, timeout_s)
 
     def connect(self, timeout_s: float | None) -> Steps[None]:
         """Wait for a first connection."""

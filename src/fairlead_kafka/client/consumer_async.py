@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.within import Int64, Offset, Seconds
 from fairlead_kafka.client.consumer_calls import ConsumerCalls
 from fairlead_kafka.client.consumer_group import RebalanceListener
-from fairlead_kafka.client.hosting import end_with, run_async
+from fairlead_kafka.client.hosting import end_with, offload, run_async
 from fairlead_kafka.consumer import EARLIEST, LATEST, OffsetAndTimestamp, Record
 from fairlead_kafka.core.group_offsets import GroupMetadata, OffsetAndMetadata
 from fairlead_kafka.core.metadata import PartitionMetadata
@@ -25,20 +25,6 @@ if TYPE_CHECKING:
 
 ITERATION_S = 1.0
 """How long one wait of an iteration lasts; only then does it notice that the consumer was closed."""
-
-
-def offload(work: Callable[[], Any]) -> Completion:
-    """Run `work` on the running loop's default executor."""
-    completion = Completion()
-
-    def run() -> None:
-        try:
-            completion.set_result(work())
-        except Exception as error:
-            completion.set_error(error)
-
-    asyncio.get_running_loop().run_in_executor(None, run)
-    return completion
 
 
 def await_user(coroutine: Awaitable[Any]) -> Completion:

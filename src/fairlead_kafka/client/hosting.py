@@ -192,6 +192,22 @@ async def run_async(steps: Steps[T]) -> T:
         steps.close()
 
 
+def offload(work: Callable[[], Any]) -> Completion:
+    """Run `work` on the running loop's default executor."""
+    import asyncio
+
+    completion = Completion()
+
+    def run() -> None:
+        try:
+            completion.set_result(work())
+        except Exception as error:
+            completion.set_error(error)
+
+    asyncio.get_running_loop().run_in_executor(None, run)
+    return completion
+
+
 def _after_timeout(steps: Steps[T], wait: Wait, error: Exception) -> Wait:
     instead = wait.on_timeout() if wait.on_timeout is not None else error
     return steps.send(None) if instead is None else steps.throw(instead)

@@ -11,14 +11,14 @@ from fairlead_kafka.wire import ApiKey, Message
 
 
 def ask_metadata(
-    topics: Sequence[str] | None, *, allow_auto_topic_creation: bool = False
+    topics: Sequence[str] | None, *, allow_auto_topic_creation: bool = False, include_topic_authorized_operations: bool = False
 ) -> Generator[Sequence[Ask] | Pause, list[Answer], Message]:
     """A script: the Metadata answer about `topics` (None: all), from any broker; asked again while none answers."""
     request = Message(
         topics=None if topics is None else [Message(name=name, topic_id=NO_TOPIC_ID) for name in topics],
         allow_auto_topic_creation=allow_auto_topic_creation,
         include_cluster_authorized_operations=False,
-        include_topic_authorized_operations=False,
+        include_topic_authorized_operations=include_topic_authorized_operations,
     )
     while True:
         answer = (yield [Ask(ApiKey.METADATA, request)])[0]

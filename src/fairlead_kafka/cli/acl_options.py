@@ -1,0 +1,165 @@
+"""Which entries of access control lists the options of `fairlead acls` mean, as Kafka's AclCommand has them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from fairlead_kafka.base.acls import (
+    CLUSTER_NAME,
+    WILDCARD,
+    AclBinding,
+    AclFilter,
+    AclOperation,
+    AclPatternType,
+    AclPermission,
+    AclResourceType,
+    spelled,
+)
+from fairlead_kafka.base.errors import ConfigError, UsageError
+from fairlead_kafka.base.nearest import nearest
+from fairlead_kafka.base.principal import parse_principal
+
+_PRODUCER = {
+    AclResourceType.TOPIC: (AclOperation.WRITE, AclOperation.DESCRIBE, AclOperation.CREATE),
+    AclResourceType.TRANSACTIONAL_ID: (AclOperation.WRITE, AclOperation.DESCRIBE),
+}
+_CONSUMER = {
+    AclResourceType.TOPIC: (AclOperation.READ, AclOperation.DESCRIBE),
+    AclResourceType.GROUP: (AclOperation.READ,),
+}
+_OPERATIONS = {spelled(operation): operation for operation in AclOperation if operation > AclOperation.ANY}
+
+_ANYWHERE: Sequence[str | None] = (None,)
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """What is meant: by names, taken as prefixes if `prefixed`; `WILDCARD` is all of a kind."""
+
+    topics: Sequence[str]
+    groups: Sequence[str]
+    transactional_ids: Sequence[str]
+    cluster: bool
+    prefixed: bool
+
+    def of(self, pattern: AclPatternType) -> Iterator[tuple[AclResourceType, str, AclPatternType]]:
+        """Each with its kind, and `pattern` unless these are prefixes."""
+        pattern = AclPatternType.PREFIXED if self.prefixed else pattern
+        yield from ((AclResourceType.TOPIC, name, pattern) for name in self.topics)
+        yield from ((AclResourceType.GROUP, name, pattern) for name in self.groups)
+        yield from ((AclResourceType.TRANSACTIONAL_ID, name, pattern) for name in self.transactional_ids)
+        if self.cluster:
+            yield AclResourceType.CLUSTER, CLUSTER_NAME, AclPatternType.LITERAL
+
+    def filters(self, pattern: AclPatternType) -> list[AclFilter]:
+        """What means entries on these, by `pattern` unless they are prefixes; on everything, if none is named."""
+        return [AclFilter(kind, name, found) for kind, name, found in self.of(pattern)] or [AclFilter()]
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """Who may, or may not, do what. UsageError, or ConfigError, if the options do not go together."""
+
+    resources: Resources
+    allowed: Sequence[str]
+    denied: Sequence[str]
+    allow_hosts: Sequence[str]
+    deny_hosts: Sequence[str]
+    operations: Sequence[str]
+    producer: bool
+    consumer: bool
+
+    def __post_init__(self) -> None:
+        principals("--allow-principal", self.allowed)
+        principals("--deny-principal", self.denied)
+        for option, hosts, who in (("allow", self.allow_hosts, self.allowed), ("deny", self.deny_hosts, self.denied)):
+            if hosts and not who:
+                raise UsageError(f"--{option}-host says from where for --{option}-principal: give both")
+        if self.producer or self.consumer:
+            self._check_roles()
+
+    def to_add(self) -> list[AclBinding]:
+        """The entries. UsageError if nobody is named, or nothing."""
+        if not (self.allowed or self.denied):
+            raise UsageError("say for whom: --allow-principal or --deny-principal, such as --allow-principal User:alice")
+        if not list(self.resources.of(AclPatternType.LITERAL)):
+            raise UsageError("say on what: --topic, --group, --transactional-id or --cluster")
+        found = [
+            AclBinding(kind, name, pattern, who, host or WILDCARD, operation or AclOperation.ALL, permission)
+            for kind, name, pattern, operation in self._operations()
+            for who, host, permission in self._people()
+        ]
+        return sorted(set(found))
+
+    def to_remove(self) -> list[AclFilter]:
+        """What means them; what was not said is anything. UsageError if neither anybody nor anything is named."""
+        of = list(self.resources.of(AclPatternType.LITERAL))
+        people: list[tuple[str | None, str | None, AclPermission]] = list(self._people())
+        if not of and not people:
+            raise UsageError("say which: --topic, --group, --transactional-id, --cluster, --allow-principal or --deny-principal")
+        what: list[tuple[AclResourceType, str | None, AclPatternType, AclOperation | None]] = list(self._operations())
+        if not of:
+            what = [(AclResourceType.ANY, None, AclPatternType.ANY, operation) for operation in self._named_operations() or [None]]
+        return [
+            AclFilter(kind, name, pattern, who, host, operation or AclOperation.ANY, permission)
+            for kind, name, pattern, operation in what
+            for who, host, permission in people or [(None, None, AclPermission.ANY)]
+        ]
+
+    def _operations(self) -> Iterator[tuple[AclResourceType, str, AclPatternType, AclOperation | None]]:
+        """Each resource with each operation on it; None where none was said."""
+        roles = [role for role, wanted in ((_PRODUCER, self.producer), (_CONSUMER, self.consumer)) if wanted]
+        for kind, name, pattern in self.resources.of(AclPatternType.LITERAL):
+            if roles:
+                yield from ((kind, name, pattern, operation) for role in roles for operation in role.get(kind, ()))
+            else:
+                yield from ((kind, name, pattern, operation) for operation in self._named_operations() or [None])
+
+    def _people(self) -> Iterator[tuple[str, str | None, AclPermission]]:
+        """Each principal with each host, None where none was said, and whether it is allowed or denied."""
+        yield from ((who, host, AclPermission.ALLOW) for who, host in product(self.allowed, self.allow_hosts or _ANYWHERE))
+        yield from ((who, host, AclPermission.DENY) for who, host in product(self.denied, self.deny_hosts or _ANYWHERE))
+
+    def _named_operations(self) -> list[AclOperation | None]:
+        return [operation_of(name) for name in self.operations]
+
+    def _check_roles(self) -> None:
+        role = "--producer" if self.producer else "--consumer"
+        of = self.resources
+        if self.operations:
+            raise UsageError(f"{role} stands for the operations that it needs: leave --operation out")
+        if self.denied:
+            raise UsageError(f"{role} gives rights: leave --deny-principal out")
+        if of.cluster:
+            raise UsageError(f"{role} needs no right on the cluster: leave --cluster out")
+        if not of.topics:
+            raise UsageError(f"{role} needs a topic: add --topic")
+        if self.consumer and not of.groups:
+            raise UsageError("--consumer needs a group: add --group")
+        if of.groups and not self.consumer:
+            raise UsageError("--producer needs no right on a group: leave --group out, or add --consumer")
+        if of.transactional_ids and not self.producer:
+            raise UsageError("--consumer needs no right on a transactional id: leave --transactional-id out, or add --producer")
+
+
+def principals(option: str, texts: Sequence[str]) -> Sequence[str]:
+    """The texts. ConfigError for one that is no principal."""
+    for text in texts:
+        try:
+            parse_principal(text)
+        except ValueError as error:
+            raise ConfigError(f"{option}: {error}") from None
+    return texts
+
+
+def operation_of(text: str) -> AclOperation:
+    """The operation of a name: DescribeConfigs, describe_configs, describe-configs. ConfigError if there is none."""
+    plain = re.sub("[-_]", "", text).lower()
+    for name, operation in _OPERATIONS.items():
+        if name.lower() == plain:
+            return operation
+    near = nearest(text, _OPERATIONS)
+    raise ConfigError(f"--operation {text}: is none of {', '.join(_OPERATIONS)}" + (f"; did you mean {near}?" if near else ""))
