@@ -24,9 +24,6 @@ _TOKENS = "delegation tokens need authentication, and connections are PLAINTEXT 
 
 REFUSED_APIS: dict[ApiKey, str] = {
     ApiKey.SASL_HANDSHAKE: _SECURITY,
-    ApiKey.DESCRIBE_ACLS: _SECURITY,
-    ApiKey.CREATE_ACLS: _SECURITY,
-    ApiKey.DELETE_ACLS: _SECURITY,
     ApiKey.ALTER_REPLICA_LOG_DIRS: _LOG_DIRS,
     ApiKey.SASL_AUTHENTICATE: _SECURITY,
     ApiKey.CREATE_DELEGATION_TOKEN: _TOKENS,
@@ -84,6 +81,9 @@ KAFKA_VERSIONS: dict[ApiKey, tuple[int, int]] = {
     ApiKey.END_TXN: (0, 5),
     ApiKey.WRITE_TXN_MARKERS: (1, 2),
     ApiKey.TXN_OFFSET_COMMIT: (0, 5),
+    ApiKey.DESCRIBE_ACLS: (1, 3),
+    ApiKey.CREATE_ACLS: (1, 3),
+    ApiKey.DELETE_ACLS: (1, 3),
     ApiKey.DESCRIBE_CONFIGS: (1, 4),
     ApiKey.ALTER_CONFIGS: (0, 2),
     ApiKey.DESCRIBE_LOG_DIRS: (1, 5),
