@@ -28,7 +28,9 @@ def call(rig: GroupRig, api_key: ApiKey, version: int, **fields: Any) -> Message
     answers: list[Message | None] = []
     broker: Any = rig.broker
     broker.coordinator = rig.coordinator
-    session: Any = SimpleNamespace(peer="127.0.0.1:5000", listener="PLAINTEXT", principal=ANONYMOUS, login=None)
+    session: Any = SimpleNamespace(
+        peer="127.0.0.1:5000", listener="PLAINTEXT", principal=ANONYMOUS, login=None, broker=broker, may=lambda *_asked, **_quiet: True
+    )
     REGISTRY[api_key].handler(broker, request, session, answers.append)
     assert len(answers) == 1, f"{len(answers)} answers"
     assert answers[0] is not None

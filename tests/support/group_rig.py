@@ -62,6 +62,7 @@ class MemoryBroker:
         self.purgatory = Nobody()
         self.guard = Guard("the rig")
         self.replication = Nobody()
+        self.authorizer = None
 
     def call_at(self, deadline_ns: int, function: Callable[[], None], owner: Any = None) -> Timer:
         return self.timers.call_at(deadline_ns, function)

@@ -67,6 +67,8 @@ TOPIC_NAME_MAX_LENGTH = 249
 """Kafka's limit on a topic's name."""
 ERROR_TEXT_MAX_LENGTH = 2000
 """Characters of an error's words in a broker's answer, far below what a string can hold in UTF-8 (32,767 bytes)."""
+ACL_DECISIONS_KEPT_MAX = 10_000
+"""Who may do what, as a broker's authorizer decided it and need not decide again: some MB, and more than busy clients ask for in turn."""
 
 assert DESCRIPTORS_RESERVED_FOR_FILES < DESCRIPTORS_KEPT_FROM_CONNECTIONS
 assert FRAME_SIZE_MAX_BYTES <= INFLATED_BATCH_MAX_BYTES, "an uncompressed batch that fits a frame must decode"

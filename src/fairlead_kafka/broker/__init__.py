@@ -20,6 +20,9 @@ what they know in `shards` of internal topics. `replication` keeps the partition
 changes: one object for all brokers of a thread, called directly; `control` is the way to it from another process. `lifecycle` is the life
 of a broker as a table.
 
+`authorizer` says who may do what; every handler asks it (`Session.may`, `api.rights`) for the rights that Kafka's asks for, and its
+docstring names them.
+
 `clients` keeps the sessions and what all of them may hold together. `guard` says whose fault an exception is: what a request, a partition
 or a task leaves to be called later is called in its name, and fails nobody else. `Broker.check()` compares what its parts keep twice.
 

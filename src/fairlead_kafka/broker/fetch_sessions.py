@@ -207,6 +207,11 @@ class FetchSessions:
         known.go_on(message)
         return known
 
+    def rights_changed(self) -> None:
+        """What may be read is another matter now: the next fetch of each session looks at all of its partitions."""
+        for session in self._sessions.values():
+            session.ready.update(dict.fromkeys(session.wants.values()))
+
     def check(self) -> None:
         """Sessions and the purgatory agree on who waits for what, and nobody is left there; CheckFailed if not."""
         same("ids of fetch sessions", list(self._sessions), [session.session_id for session in self._sessions.values()])

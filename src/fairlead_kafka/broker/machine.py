@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from fairlead_kafka.base.units import NS_PER_S, ms_to_ns
 from fairlead_kafka.broker import api as _api  # noqa: F401  (fills the registry)
+from fairlead_kafka.broker.authorizer import Authorizer
 from fairlead_kafka.broker.clients import Clients
 from fairlead_kafka.broker.control import FIRST_CONNECTION, ProducerIds
-from fairlead_kafka.broker.controller import BrokerConfigsChanged, BrokersChanged, Change, ClusterView
+from fairlead_kafka.broker.controller import AclsChanged, BrokerConfigsChanged, BrokersChanged, Change, ClusterView
 from fairlead_kafka.broker.coordinator import GroupCoordinator
 from fairlead_kafka.broker.disk_watch import DiskWatch
 from fairlead_kafka.broker.faults import Faults
@@ -76,6 +77,8 @@ class Broker:
         self.wall_ms = 0
         self.faults = Faults()
         self.life = Life(self)
+        self.authorizer: Authorizer | None = None
+        """Says who may do what, from the moment when the image is whole; None: everybody may do everything."""
         self.guard = Guard(f"broker {node_id}")
         self.bind = self.guard.bind
         self.files = Files(self._emit_file, self.guard.bind)
@@ -174,6 +177,8 @@ class Broker:
         self.clients.check()
         for part in (self.coordinator, self.transactions, self.fetch_sessions, self.purgatory, self.deadlines):
             part.check()
+        if self.authorizer is not None:
+            self.authorizer.check(self.controller.image.acls)
 
     @property
     def errors(self) -> int:
@@ -239,6 +244,7 @@ class Broker:
     def follow(self) -> None:
         """Hear of what changes in the cluster from now on."""
         self.settings = self.controller.broker_settings(self.node_id)
+        self.authorizer = Authorizer.of(self.settings, self.controller.image.acls)
         self._unsubscribe = self.controller.subscribe(self._changed)
 
     def begin(self) -> None:
@@ -280,6 +286,9 @@ class Broker:
             self.logs.configure(LogSettings.of(self.settings))
         elif isinstance(change, BrokersChanged):
             self.links.brokers_changed()
+        elif isinstance(change, AclsChanged) and self.authorizer is not None:
+            self.authorizer.changed(change.added, change.removed)
+            self.fetch_sessions.rights_changed()
         self.partitions.changed(change)
         self.replication.changed(change)
 

@@ -23,9 +23,6 @@ _TELEMETRY = "clients that are offered telemetry push it without being asked; no
 _TOKENS = "delegation tokens need authentication, and connections are PLAINTEXT in this release"
 
 REFUSED_APIS: dict[ApiKey, str] = {
-    ApiKey.DESCRIBE_ACLS: _SECURITY,
-    ApiKey.CREATE_ACLS: _SECURITY,
-    ApiKey.DELETE_ACLS: _SECURITY,
     ApiKey.ALTER_REPLICA_LOG_DIRS: _LOG_DIRS,
     ApiKey.CREATE_DELEGATION_TOKEN: _TOKENS,
     ApiKey.RENEW_DELEGATION_TOKEN: _TOKENS,
@@ -81,6 +78,9 @@ KAFKA_VERSIONS: dict[ApiKey, tuple[int, int]] = {
     ApiKey.END_TXN: (0, 5),
     ApiKey.WRITE_TXN_MARKERS: (1, 2),
     ApiKey.TXN_OFFSET_COMMIT: (0, 5),
+    ApiKey.DESCRIBE_ACLS: (1, 3),
+    ApiKey.CREATE_ACLS: (1, 3),
+    ApiKey.DELETE_ACLS: (1, 3),
     ApiKey.DESCRIBE_CONFIGS: (1, 4),
     ApiKey.ALTER_CONFIGS: (0, 2),
     ApiKey.DESCRIBE_LOG_DIRS: (1, 5),

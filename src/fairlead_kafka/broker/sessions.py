@@ -23,6 +23,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.checks import holds, same
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import DecodeError, UnsupportedVersion
@@ -38,6 +39,7 @@ from fairlead_kafka.base.limits import (
 from fairlead_kafka.base.principal import ANONYMOUS, Principal
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.broker.answers import Answers
+from fairlead_kafka.broker.authorizer import host_of
 from fairlead_kafka.broker.dispatch import REGISTRY, Api, api_of, decode_served
 from fairlead_kafka.broker.links import CLIENT_ID
 from fairlead_kafka.broker.listeners import DEFAULT_LISTENER, Listener
@@ -84,6 +86,8 @@ class Session:
         self.connection = connection
         self.peer = peer
         """The other end's address, as the host names it."""
+        self.host = host_of(peer)
+        """That address without its port, as ACLs name it."""
         self.listener = DEFAULT_LISTENER if listener is None else listener.name
         """The name of the listener it came to."""
         self.principal = ANONYMOUS
@@ -119,6 +123,11 @@ class Session:
     def failed(self, _error: Exception) -> None:
         """What was done for the connection, and for no request of it, raised."""
         self.close("it could not be served")
+
+    def may(self, operation: AclOperation, kind: AclResourceType, name: str, quiet: bool = False) -> bool:
+        """Whether whoever is at the other end may do this; `quiet`: no is no attempt to be logged. `api.rights` asks of more at once."""
+        authorizer = self.broker.authorizer
+        return authorizer is None or authorizer.allows(self.principal, self.host, operation, kind, name, quiet)
 
     @property
     def of_broker(self) -> bool:

@@ -52,11 +52,8 @@ ALGORITHMS = {
 """The algorithms that are believed (RFC 7518, 3.1): those of public keys."""
 CURVES = {"P-256": ("secp256r1", 32), "P-384": ("secp384r1", 48), "P-521": ("secp521r1", 66)}
 """Elliptic curves by JOSE's names (RFC 7518, 6.2.1.1): that of OpenSSL, and the bytes of a coordinate."""
-<<<<<<< HEAD
-=======
 _NESTED = ("jwt", "application/jwt")
 """How a header says that the payload is a token again (RFC 7519, 5.2)."""
->>>>>>> server-logins
 _HALF_CHARACTER = re.compile("[\\ud800-\\udfff]")
 _PART = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -114,11 +111,8 @@ def taken_apart(text: str) -> Jws:
         raise ValueError(f"its algorithm {shown(repr(algorithm))} is not one of {', '.join(ALGORITHMS)}")
     if "crit" in header or "b64" in header:
         raise ValueError("its header has extensions that must be understood, and none is")
-<<<<<<< HEAD
-=======
     if str(header.get("cty", "")).lower() in _NESTED:
         raise ValueError("there is another token in it, and those are not read")
->>>>>>> server-logins
     if key_id is not None and (not isinstance(key_id, str) or len(key_id) > KEY_ID_MAX_CHARACTERS):
         raise ValueError(f"its key id is no text of {KEY_ID_MAX_CHARACTERS} characters at most")
     signed = f"{parts[0]}.{parts[1]}".encode()
@@ -192,35 +186,22 @@ def _user(claims: Mapping[str, Any], name: str) -> str:
 
 
 def _check_issuer(claims: Mapping[str, Any], wanted: str | None) -> None:
-<<<<<<< HEAD
-    issuer = claims.get("iss")
-=======
     issuer, number = claims.get("iss"), claims.get("jti")
     if not isinstance(issuer, str | None) or not isinstance(number, str | None):
         raise ValueError("its issuer or its id is no text")
->>>>>>> server-logins
     if wanted is not None and issuer != wanted:
         raise ValueError(f"its issuer is {shown(repr(issuer))}, and not {wanted}")
 
 
 def _check_audience(claims: Mapping[str, Any], wanted: tuple[str, ...]) -> None:
     """It must be meant for somebody like us; if nobody is expected, for nobody in particular (RFC 7519, 4.1.3; so does jose4j)."""
-<<<<<<< HEAD
-    audience = claims.get("aud", [])
-    said = [audience] if isinstance(audience, str) else audience
-=======
     audience = claims.get("aud")
     said = [] if audience is None else [audience] if isinstance(audience, str) else audience
->>>>>>> server-logins
     if not isinstance(said, list) or not all(isinstance(each, str) for each in said):
         raise ValueError("its audience is no text")
     if wanted and not set(said) & set(wanted):
         raise ValueError(f"its audience is {shown(', '.join(said)) or 'missing'}, and none of {', '.join(wanted)}")
-<<<<<<< HEAD
-    if "aud" in claims and not wanted:
-=======
     if audience is not None and not wanted:
->>>>>>> server-logins
         raise ValueError(f"its audience is {shown(', '.join(said))}, and sasl.oauthbearer.expected.audience is not set")
 
 

@@ -17,11 +17,7 @@ from collections.abc import Callable
 from enum import Enum, auto
 from typing import NamedTuple, Protocol
 
-<<<<<<< HEAD
-from fairlead_kafka.base.errors import AuthenticationFailed
-=======
 from fairlead_kafka.base.errors import AuthenticationFailed, ConfigError
->>>>>>> server-logins
 from fairlead_kafka.base.secret import Secret
 from fairlead_kafka.base.units import KIB
 from fairlead_kafka.security.server_mechanisms import Answer, refuse
@@ -32,12 +28,8 @@ ITERATIONS_MIN = 4096
 """Fewest hashes of a password that is stored (Kafka's `ScramMechanism.minIterations`)."""
 _HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 _NONCE_BYTES = 24
-<<<<<<< HEAD
-_SALT_BYTES = 20
-=======
 _SALT_BYTES = 32
 """As `scram_credential` makes them. A credential of another client's making, or of more hashes, can be told from that of nobody."""
->>>>>>> server-logins
 _OF_NOBODY = secrets.token_bytes(32)
 """Of this and the name the salt is made that somebody sees who tries a name that nobody has: each time the same, as a true one is."""
 
@@ -85,12 +77,6 @@ class _Awaited(Enum):
 
 
 def scram_credential(mechanism: str, password: Secret, iterations: int = ITERATIONS_MIN) -> tuple[bytes, bytes, bytes, int]:
-<<<<<<< HEAD
-    """(salt, stored key, server key, iterations) of a password, with a new salt. The password is prepared by SASLprep, as clients do."""
-    from scramp import ScramMechanism
-
-    made: tuple[bytes, bytes, bytes, int] = ScramMechanism(mechanism).make_auth_info(password.reveal(), iteration_count=iterations)
-=======
     """(salt, stored key, server key, iterations) of a password, with a new salt. The password is prepared by SASLprep, as our clients do.
 
     ConfigError for a password that SASLprep does not allow, and for fewer than ITERATIONS_MIN.
@@ -103,7 +89,6 @@ def scram_credential(mechanism: str, password: Secret, iterations: int = ITERATI
         raise ConfigError(
             f"a password for SCRAM must be of characters that SASLprep (RFC 4013) allows, and hashed {ITERATIONS_MIN} times at least"
         ) from None
->>>>>>> server-logins
     return made
 
 

@@ -16,10 +16,6 @@ from fairlead_kafka.broker.controller.names import check_topic_name
 if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
 
-NO_OPERATIONS = -(2**31)
-"""Authorized operations that nobody asked for."""
-TOPIC_OPERATIONS, GROUP_OPERATIONS, CLUSTER_OPERATIONS = 3576, 328, 8096
-"""Authorized operations as bits: all that the kind of resource has, as in Kafka without an authorizer (`AclEntry.supportedOperations`)."""
 NO_ID = UUID(int=0)
 """No topic id."""
 

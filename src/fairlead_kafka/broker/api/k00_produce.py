@@ -12,6 +12,9 @@ all these cases what was written stays, and may yet be replicated. The broker's 
 The first batch of a transaction in a partition waits until the transaction's coordinator has said that the partition is in it
 (`transactions.verifier`); what the coordinator cannot say now is NOT_ENOUGH_REPLICAS, which every client retries, and a partition that
 is not in the transaction is TRANSACTION_ABORTABLE, below version 11 INVALID_TXN_STATE (KIP-890).
+
+Needs WRITE on each topic (TOPIC_AUTHORIZATION_FAILED for it, whether it is there or not), and if any batch is transactional on the
+transactional id (TRANSACTIONAL_ID_AUTHORIZATION_FAILED for all).
 """
 
 from __future__ import annotations
@@ -20,11 +23,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.broker.api.common import Gathering
+from fairlead_kafka.broker.api.rights import permitted, refusal
 from fairlead_kafka.broker.controller import INTERNAL_TOPICS, TopicImage
 from fairlead_kafka.broker.conversion import RecordsRefused, convert
 from fairlead_kafka.broker.dispatch import Reply, serves
@@ -42,6 +47,8 @@ if TYPE_CHECKING:
 
 
 _ALL_REPLICAS = -1
+_ATTRIBUTES_AT, _TRANSACTIONAL = 22, 0x10
+"""The lower byte of a batch's attributes, and the bit in it of a transaction."""
 _ABORTABLE_FROM_VERSION = 11
 _VERIFY_ERRORS: dict[int, int] = dict.fromkeys(
     (
@@ -60,12 +67,17 @@ _VERIFY_ERRORS: dict[int, int] = dict.fromkeys(
 def produce(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
     """Append, and answer when all is written."""
     message = request.message
-    refusal = _refuse_all(message)
+    refused = _refuse_unnamed(message, session)
+    unfit = _refuse_all(message)
+    writable = permitted(session, AclOperation.WRITE, AclResourceType.TOPIC, (topic_data.name for topic_data in message.topic_data))
     topics = broker.controller.image.topics
     produced = _Produced(broker, request, session, reply)
     for topic_data in message.topic_data:
         topic = topics.get(topic_data.name)
-        wrong = refusal or _refuse_topic(topic_data.name)
+        wrong = refused
+        if topic_data.name not in writable:
+            wrong = wrong or refusal(session, AclOperation.WRITE, AclResourceType.TOPIC, topic_data.name)
+        wrong = wrong or unfit or _refuse_topic(topic_data.name)
         rows = [_append(produced, topic, data, wrong) for data in topic_data.partition_data]
         produced.responses.append(Message(name=topic_data.name, partition_responses=rows))
     if produced.to_verify:
@@ -182,6 +194,26 @@ def _refuse_all(message: Message) -> BrokerError | None:
     if message.acks not in (-1, 0, 1):
         return BrokerError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks is {message.acks}; it must be -1, 0 or 1")
     return None
+
+
+def _refuse_unnamed(message: Message, session: Session) -> BrokerError | None:
+    """An error that every partition gets if there is a transactional batch, and the session may not write in the name of its transaction.
+
+    Asked of the first batch of each, as Kafka does; whether there is a name at all each partition says for itself.
+    """
+    name = message.transactional_id
+    if session.broker.authorizer is None or name is None:
+        return None
+    if not any(_transactional(data.records) for topic_data in message.topic_data for data in topic_data.partition_data):
+        return None
+    if session.may(AclOperation.WRITE, AclResourceType.TRANSACTIONAL_ID, name):
+        return None
+    return refusal(session, AclOperation.WRITE, AclResourceType.TRANSACTIONAL_ID, name)
+
+
+def _transactional(records: Any) -> bool:
+    """Whether the attributes of a batch, of which only the beginning has been looked at, say so."""
+    return records is not None and len(records) > _ATTRIBUTES_AT and bool(records[_ATTRIBUTES_AT] & _TRANSACTIONAL)
 
 
 def _refuse_topic(name: str) -> BrokerError | None:

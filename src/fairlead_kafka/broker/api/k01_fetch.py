@@ -11,6 +11,9 @@ From 11 on a consumer may read from any replica, up to the high watermark that i
 Kafka's `RackAwareReplicaSelector` and the consumer names its rack, a leader elsewhere sends it to the replica in sync there that has
 most. Fetches of followers in Kafka's protocol (replica id >= 0) are refused with NOT_LEADER_OR_FOLLOWER per partition: our brokers
 follow each other on streams of their own (`replication`).
+
+Needs READ on each topic, and of a follower CLUSTER_ACTION on the cluster: TOPIC_AUTHORIZATION_FAILED for each partition, whether it is
+there or not; an id that is not there is UNKNOWN_TOPIC_ID. Asked anew for each answer, so a session hears of a right that is taken away.
 """
 
 from __future__ import annotations
@@ -18,9 +21,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.units import ms_to_ns
+from fairlead_kafka.broker.api.rights import may_cluster
 from fairlead_kafka.broker.controller import TopicImage
 from fairlead_kafka.broker.dispatch import Reply, serves
 from fairlead_kafka.broker.fetch_sessions import FINAL_EPOCH, FULL_EPOCH, NO_SESSION, FetchSession, Wanted
@@ -113,7 +118,7 @@ class _Fetch:
     def _plan_partition(self, plan: _Plan, want: Wanted, room_bytes: int) -> _Planned:
         data = want.data
         topic = self._topic(want)
-        partition = self._find(topic, data)
+        partition = self._find(want, topic)
         if isinstance(partition, int):
             refused = self._refuse(plan, want, None, partition)
             if partition in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):
@@ -182,15 +187,30 @@ class _Fetch:
         topic: TopicImage | None = topics.get(want.topic)
         return topic
 
-    def _find(self, topic: TopicImage | None, data: Any) -> Partition | int:
+    def _find(self, want: Wanted, topic: TopicImage | None) -> Partition | int:
+        if topic is None and self._wanted.by_id:
+            return ErrorCode.UNKNOWN_TOPIC_ID
+        if self._broker.authorizer is not None and not self._may_read(want, topic):
+            return ErrorCode.TOPIC_AUTHORIZATION_FAILED
         if topic is None:
-            return ErrorCode.UNKNOWN_TOPIC_ID if self._wanted.by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        if self._message.replica_id not in (_CONSUMER, _DEBUGGER) or self._message.replica_state.replica_id != _CONSUMER:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if self._follows():
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        data = want.data
         found = self._broker.partitions.find(topic, data.partition, data.current_leader_epoch)
         if found == ErrorCode.NOT_LEADER_OR_FOLLOWER and self._any_replica:
             found = self._broker.partitions.find_followed(topic, data.partition)
         return found
+
+    def _follows(self) -> bool:
+        """Whoever asks says that it is a follower."""
+        return self._message.replica_id not in (_CONSUMER, _DEBUGGER) or self._message.replica_state.replica_id != _CONSUMER
+
+    def _may_read(self, want: Wanted, topic: TopicImage | None) -> bool:
+        if self._follows():
+            return may_cluster(self._session, AclOperation.CLUSTER_ACTION)
+        name: Any = want.topic if topic is None else topic.name
+        return self._session.may(AclOperation.READ, AclResourceType.TOPIC, name)
 
     # --- Answering
 

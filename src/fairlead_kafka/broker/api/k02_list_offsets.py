@@ -5,7 +5,7 @@ record with the greatest timestamp (version 7), -4 earliest local (8; as earlies
 storage). With isolation level 1 (read_committed) the view ends at the last stable offset, else at the high watermark; after
 an election nobody can say where until the high watermark has come to this leader's epoch: OFFSET_NOT_AVAILABLE (KIP-207). A search by
 time that has to look into a damaged batch ends with CORRUPT_MESSAGE. Not served: 0 (lists of segments' offsets), 11 (earliest pending
-upload).
+upload). Needs DESCRIBE on each topic (TOPIC_AUTHORIZATION_FAILED, whether it is there or not).
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.broker.api.common import Gathering, repeated
+from fairlead_kafka.broker.api.rights import permitted
 from fairlead_kafka.broker.controller import TopicImage
 from fairlead_kafka.broker.dispatch import Reply, serves
 from fairlead_kafka.broker.log import TimedRecord
@@ -36,6 +38,7 @@ def list_offsets(broker: Broker, request: Request, session: Session, reply: Repl
     answer = Message(throttle_time_ms=0, topics=[])
     gathering = Gathering(lambda: reply(answer))
     committed = request.message.isolation_level == _READ_COMMITTED
+    seen = permitted(session, AclOperation.DESCRIBE, AclResourceType.TOPIC, (asked.name for asked in request.message.topics))
     for asked in request.message.topics:
         topic = broker.controller.image.topics.get(asked.name)
         rows: list[Message] = []
@@ -43,7 +46,9 @@ def list_offsets(broker: Broker, request: Request, session: Session, reply: Repl
         for data in {data.partition_index: data for data in asked.partitions}.values():
             row = _row(data.partition_index)
             rows.append(row)
-            if data.partition_index in twice:
+            if asked.name not in seen:
+                row.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            elif data.partition_index in twice:
                 row.error_code = ErrorCode.INVALID_REQUEST
             else:
                 _look_up(broker, topic, data, request.version, committed, row, gathering)

@@ -5,7 +5,12 @@ later). Auto-creation as in Kafka: `auto.create.topics.enable`, and the request 
 the topic is there at once, so that the answer has its leaders. The controller named is the live broker with the lowest id.
 A partition whose broker is down has leader -1 and LEADER_NOT_AVAILABLE. Refused: names that no topic can have
 (INVALID_TOPIC_EXCEPTION); ids and null names in versions 10 and 11, which carry them and cannot ask by them (INVALID_REQUEST; the
-answer is empty, as Kafka's). Authorized operations, if asked for, are all there are: there is no authorizer.
+answer is empty, as Kafka's).
+
+Needs DESCRIBE on each topic: one that is asked for without it is TOPIC_AUTHORIZATION_FAILED, whether it is there or not (by id, without
+its name; an id that is not there is UNKNOWN_TOPIC_ID), and among all topics it is left out. To create one needs CREATE on the cluster or
+on the topic, else it is TOPIC_AUTHORIZATION_FAILED too. The authorized operations, if asked for, are those of the session's principal;
+of the cluster they are 0 without DESCRIBE on it.
 """
 
 from __future__ import annotations
@@ -13,10 +18,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.ids import NO_LEADER
-from fairlead_kafka.broker.api.common import CLUSTER_OPERATIONS, NO_ID, NO_OPERATIONS, TOPIC_OPERATIONS, Gathering, name_error
+from fairlead_kafka.broker.api.common import NO_ID, Gathering, name_error
+from fairlead_kafka.broker.api.rights import NO_OPERATIONS, cluster_operations, may_cluster, operations, permitted
 from fairlead_kafka.broker.controller import OFFSETS_TOPIC, ClusterImage, CreateInternalTopic, CreateTopics, NewTopic, TopicImage
 from fairlead_kafka.broker.dispatch import Reply, serves
 from fairlead_kafka.wire import ApiKey, Message, Request
@@ -35,19 +42,42 @@ def metadata(broker: Broker, request: Request, session: Session, reply: Reply) -
     message = request.message
     image = broker.controller.image
     if message.topics is None or (request.version == 0 and not message.topics):
-        reply(_answer(broker, session, message, [_describe(broker, message, topic) for topic in image.topics.values()]))
+        seen = permitted(session, AclOperation.DESCRIBE, AclResourceType.TOPIC, image.topics, quiet=True)
+        told = [_describe(session, message, topic) for topic in image.topics.values() if topic.name in seen]
+        reply(_answer(session, message, told))
         return
     if request.version < _IDS_FROM_VERSION and any(one.topic_id != NO_ID or one.name is None for one in message.topics):
         reply(_refused(message))
         return
     asked = list({(one.name, one.topic_id): one for one in message.topics}.values())
     allowed = request.version < _ALLOW_FLAG_FROM_VERSION or message.allow_auto_topic_creation
-    missing = [one.name for one in asked if one.name is not None and one.name not in image.topics]
     refused: dict[str, BrokerError | None] = {}
-    answer = Gathering(lambda: reply(_answer(broker, session, message, [_topic(broker, message, one, refused) for one in asked])))
+    hidden = _hidden(session, asked)
+    answer = Gathering(lambda: reply(_answer(session, message, [_topic(session, message, one, hidden, refused) for one in asked])))
     if allowed and broker.settings["auto.create.topics.enable"]:
-        _create(broker, missing, refused, answer)
+        missing = [one.name for one in asked if one.name is not None and one.name not in image.topics and one.name not in hidden]
+        _create(broker, _creatable(session, missing, hidden), refused, answer)
     answer.done()
+
+
+def _hidden(session: Session, asked: list[Any]) -> set[str]:
+    """The names of topics of which the session is to know nothing; to this are added those that it may not create."""
+    if session.broker.authorizer is None:
+        return set()
+    by_id = session.broker.controller.image.topics_by_id
+    names = {one.name for one in asked if one.name is not None}
+    names.update(by_id[one.topic_id].name for one in asked if one.name is None and one.topic_id in by_id)
+    seen = permitted(session, AclOperation.DESCRIBE, AclResourceType.TOPIC, names)
+    return {name for name in names if name not in seen}
+
+
+def _creatable(session: Session, missing: list[str], hidden: set[str]) -> list[str]:
+    """Those of `missing` that the session may create; the others become `hidden`."""
+    if not missing or may_cluster(session, AclOperation.CREATE, quiet=True):
+        return missing
+    creatable = permitted(session, AclOperation.CREATE, AclResourceType.TOPIC, missing)
+    hidden.update(name for name in missing if name not in creatable)
+    return [name for name in missing if name in creatable]
 
 
 def _create(broker: Broker, missing: list[str], refused: dict[str, BrokerError | None], answer: Gathering) -> None:
@@ -73,8 +103,8 @@ def _refused(message: Message) -> Message:
     return Message(throttle_time_ms=0, brokers=[], cluster_id=None, controller_id=NO_LEADER, topics=rows)
 
 
-def _answer(broker: Broker, session: Session, message: Message, topics: list[Message]) -> Message:
-    image = broker.controller.image
+def _answer(session: Session, message: Message, topics: list[Message]) -> Message:
+    image = session.broker.controller.image
     nodes = [info.endpoint(session.listener) for info in image.alive()]
     brokers = [Message(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack) for node in nodes]
     return Message(
@@ -83,33 +113,46 @@ def _answer(broker: Broker, session: Session, message: Message, topics: list[Mes
         cluster_id=image.cluster_id,
         controller_id=image.controller_id(),
         topics=topics,
-        cluster_authorized_operations=CLUSTER_OPERATIONS if message.include_cluster_authorized_operations else NO_OPERATIONS,
+        cluster_authorized_operations=cluster_operations(session) if message.include_cluster_authorized_operations else NO_OPERATIONS,
         error_code=ErrorCode.NONE,
     )
 
 
-def _topic(broker: Broker, message: Message, asked: Any, refused: dict[str, BrokerError | None]) -> Message:
-    image = broker.controller.image
+def _topic(session: Session, message: Message, asked: Any, hidden: set[str], refused: dict[str, BrokerError | None]) -> Message:
+    image = session.broker.controller.image
     if asked.name is None:
         by_id = image.topics_by_id.get(asked.topic_id)
         if by_id is None:
             return Message(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=asked.topic_id, partitions=[])
-        return _describe(broker, message, by_id)
+        if by_id.name in hidden:
+            return Message(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=None, topic_id=asked.topic_id, partitions=[])
+        return _describe(session, message, by_id)
+    if asked.name in hidden:
+        return Message(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=asked.name, partitions=[])
     topic = image.topics.get(asked.name)
     if topic is not None:
-        return _describe(broker, message, topic)
+        return _describe(session, message, topic)
     error = refused.get(asked.name) or name_error(asked.name)
-    return Message(error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if error is None else error.code, name=asked.name, partitions=[])
+    return Message(
+        error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if error is None else error.code,
+        name=asked.name,
+        partitions=[],
+        topic_authorized_operations=_operations(session, message, asked.name),
+    )
 
 
-def _describe(broker: Broker, message: Message, topic: TopicImage) -> Message:
+def _operations(session: Session, message: Message, name: str) -> int:
+    return operations(session, AclResourceType.TOPIC, name) if message.include_topic_authorized_operations else NO_OPERATIONS
+
+
+def _describe(session: Session, message: Message, topic: TopicImage) -> Message:
     return Message(
         error_code=ErrorCode.NONE,
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.internal,
-        partitions=_Partitions(broker.controller.image, topic),
-        topic_authorized_operations=TOPIC_OPERATIONS if message.include_topic_authorized_operations else NO_OPERATIONS,
+        partitions=_Partitions(session.broker.controller.image, topic),
+        topic_authorized_operations=_operations(session, message, topic.name),
     )
 
 

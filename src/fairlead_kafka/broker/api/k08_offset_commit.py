@@ -4,15 +4,20 @@ Versions 2-10, topics by id from 10 on. Generation -1 commits for a group withou
 a retention time of the commit's own (versions 2-4, INVALID_REQUEST): offsets are kept by `offsets.retention.minutes`; topics that are
 not there (UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID); members of groups that are not there (ILLEGAL_GENERATION, from 9 on
 GROUP_ID_NOT_FOUND).
+
+Needs READ on the group (GROUP_AUTHORIZATION_FAILED for every partition) and on each topic (TOPIC_AUTHORIZATION_FAILED, whether it is there
+or not; an id that is not there is UNKNOWN_TOPIC_ID). The group is asked only about what is left then.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.broker.api.rights import permitted
 from fairlead_kafka.broker.controller import TopicImage
 from fairlead_kafka.broker.coordinator import CommittedOffset
 from fairlead_kafka.broker.dispatch import Reply, serves
@@ -33,27 +38,33 @@ def offset_commit(broker: Broker, request: Request, session: Session, reply: Rep
     message = request.message
     by_id = request.version >= _IDS_FROM_VERSION
     images = [_image(broker, topic, by_id) for topic in message.topics]
+    refused = _refused(session, message.topics, images, by_id)
     offsets: dict[TopicPartition, CommittedOffset] = {}
-    for topic, image in zip(message.topics, images, strict=True):
+    for topic, image, code in zip(message.topics, images, refused, strict=True):
         for one in topic.partitions:
-            if image is not None and 0 <= one.partition_index < len(image.partitions):
+            if image is not None and not code and 0 <= one.partition_index < len(image.partitions):
                 offsets[TopicPartition(image.name, one.partition_index)] = CommittedOffset(
                     one.committed_offset, one.committed_leader_epoch, one.committed_metadata or "", broker.wall_ms
                 )
 
-    def answer(errors: dict[TopicPartition, int], otherwise: int) -> None:
-        missing = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    def answer(errors: dict[TopicPartition, int]) -> None:
         topics = []
-        for topic, image in zip(message.topics, images, strict=True):
+        for topic, image, code in zip(message.topics, images, refused, strict=True):
             rows = []
             for one in topic.partitions:
-                of = None if image is None else TopicPartition(image.name, one.partition_index)
-                absent = missing if image is None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                rows.append(Message(partition_index=one.partition_index, error_code=otherwise or errors.get(of, absent)))  # type: ignore[arg-type]
+                of = TopicPartition("" if image is None else image.name, one.partition_index)
+                error = code or errors.get(of, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+                rows.append(Message(partition_index=one.partition_index, error_code=error))
             name = {"topic_id": topic.topic_id} if by_id else {"name": topic.name}
             topics.append(Message(**name, partitions=rows))
         reply(Message(throttle_time_ms=0, topics=topics))
 
+    if not session.may(AclOperation.READ, AclResourceType.GROUP, message.group_id):
+        refused = [ErrorCode.GROUP_AUTHORIZATION_FAILED] * len(images)
+        offsets.clear()
+    if not offsets:
+        answer({})
+        return
     try:
         if message.retention_time_ms != _BROKER_RETENTION:
             raise BrokerError(ErrorCode.INVALID_REQUEST, "a commit cannot bring its own retention time")
@@ -63,13 +74,29 @@ def offset_commit(broker: Broker, request: Request, session: Session, reply: Rep
             message.member_id,
             message.group_instance_id,
             offsets,
-            lambda errors: answer(errors, ErrorCode.NONE),
+            answer,
         )
     except BrokerError as error:
         gone = error.code == ErrorCode.ILLEGAL_GENERATION and broker.coordinator.describe(message.group_id) is None
-        answer({}, ErrorCode.GROUP_ID_NOT_FOUND if gone and request.version >= _KNOWS_MISSING_FROM_VERSION else error.code)
+        code = ErrorCode.GROUP_ID_NOT_FOUND if gone and request.version >= _KNOWS_MISSING_FROM_VERSION else error.code
+        answer(dict.fromkeys(offsets, code))
 
 
 def _image(broker: Broker, topic: Any, by_id: bool) -> TopicImage | None:
     image = broker.controller.image
     return image.topics_by_id.get(topic.topic_id) if by_id else image.topics.get(topic.name)
+
+
+def _refused(session: Session, topics: Any, images: list[TopicImage | None], by_id: bool) -> list[int]:
+    """For each topic the error that all of its partitions get; 0 if there is none."""
+    names = [(None if by_id else topic.name) if image is None else image.name for topic, image in zip(topics, images, strict=True)]
+    readable = permitted(session, AclOperation.READ, AclResourceType.TOPIC, (name for name in names if name is not None))
+    codes: list[int] = []
+    for name, image in zip(names, images, strict=True):
+        if name is None:
+            codes.append(ErrorCode.UNKNOWN_TOPIC_ID)
+        elif name not in readable:
+            codes.append(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        else:
+            codes.append(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if image is None else ErrorCode.NONE)
+    return codes

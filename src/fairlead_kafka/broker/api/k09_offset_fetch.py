@@ -4,6 +4,9 @@ Versions 1-10; all partitions at once from 2 on, several groups from 8 on, topic
 -1, without an error. With `require_stable` (7 on) a partition of which an open transaction commits an offset is
 UNSTABLE_OFFSET_COMMIT: come again (KIP-447). The member's epoch (9 on) belongs
 to the protocol of KIP-848, which is not part of this release; a group here has none, so any is taken.
+
+Needs DESCRIBE on the group (GROUP_AUTHORIZATION_FAILED) and on each topic: TOPIC_AUTHORIZATION_FAILED, whether it is there or not, for
+those that are named (an id that is not there is UNKNOWN_TOPIC_ID), and left out where all are asked for.
 """
 
 from __future__ import annotations
@@ -11,9 +14,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.ids import NO_LEADER_EPOCH, NO_OFFSET, TopicPartition
+from fairlead_kafka.broker.api.rights import demand, permitted
 from fairlead_kafka.broker.coordinator import CommittedOffset
 from fairlead_kafka.broker.dispatch import Reply, serves
 from fairlead_kafka.wire import ApiKey, Message, Request
@@ -33,44 +38,63 @@ def offset_fetch(broker: Broker, request: Request, session: Session, reply: Repl
     by_id = request.version >= _IDS_FROM_VERSION
     stable = bool(message.require_stable)
     if request.version >= _GROUPS_FROM_VERSION:
-        groups = [_group(broker, group.group_id, group.topics, by_id, stable) for group in message.groups]
+        groups = [_group(session, group.group_id, group.topics, by_id, stable) for group in message.groups]
         reply(Message(throttle_time_ms=0, groups=groups))
         return
-    group = _group(broker, message.group_id, message.topics, by_id, stable)
+    group = _group(session, message.group_id, message.topics, by_id, stable)
     reply(Message(throttle_time_ms=0, topics=group.topics, error_code=group.error_code))
 
 
-def _group(broker: Broker, group_id: str, topics: list[Any] | None, by_id: bool, stable: bool) -> Message:
+def _group(session: Session, group_id: str, topics: list[Any] | None, by_id: bool, stable: bool) -> Message:
+    broker = session.broker
     try:
+        demand(session, AclOperation.DESCRIBE, AclResourceType.GROUP, group_id)
         unstable = broker.coordinator.unstable(group_id) if stable else frozenset()
         if topics is None:
-            rows = _all_rows(broker, group_id, unstable, by_id)
+            rows = _all_rows(session, group_id, unstable, by_id)
         else:
-            rows = [_topic_row(broker, group_id, unstable, topic, by_id) for topic in topics]
+            rows = _topic_rows(session, group_id, unstable, topics, by_id)
     except BrokerError as error:
         return Message(group_id=group_id, topics=_failed_rows(topics or (), by_id, error.code), error_code=error.code)
     return Message(group_id=group_id, topics=rows, error_code=ErrorCode.NONE)
 
 
-def _all_rows(broker: Broker, group_id: str, unstable: frozenset[TopicPartition], by_id: bool) -> list[Message]:
+def _all_rows(session: Session, group_id: str, unstable: frozenset[TopicPartition], by_id: bool) -> list[Message]:
+    broker = session.broker
     by_topic: dict[str, list[Message]] = {}
-    for of in sorted({*broker.coordinator.fetch(group_id, None), *unstable}):
-        by_topic.setdefault(of.topic, []).extend(_partition_rows(broker, group_id, unstable, of.topic, [of.partition]))
+    found = {*broker.coordinator.fetch(group_id, None), *unstable}
+    seen = permitted(session, AclOperation.DESCRIBE, AclResourceType.TOPIC, (of.topic for of in found))
+    for of in sorted(found):
+        if of.topic in seen:
+            by_topic.setdefault(of.topic, []).extend(_partition_rows(broker, group_id, unstable, of.topic, [of.partition]))
     images = broker.controller.image.topics
     if by_id:
         return [Message(topic_id=images[name].topic_id, partitions=rows) for name, rows in by_topic.items() if name in images]
     return [Message(name=name, partitions=rows) for name, rows in by_topic.items()]
 
 
-def _topic_row(broker: Broker, group_id: str, unstable: frozenset[TopicPartition], topic: Any, by_id: bool) -> Message:
+def _topic_rows(session: Session, group_id: str, unstable: frozenset[TopicPartition], topics: Iterable[Any], by_id: bool) -> list[Message]:
+    broker = session.broker
+    names = [_name(broker, topic, by_id) for topic in topics]
+    seen = permitted(session, AclOperation.DESCRIBE, AclResourceType.TOPIC, (name for name in names if name is not None))
+    answered = []
+    for topic, name in zip(topics, names, strict=True):
+        if name is None:
+            rows = [_partition_row(number, None, ErrorCode.UNKNOWN_TOPIC_ID) for number in topic.partition_indexes]
+        elif name not in seen:
+            rows = [_partition_row(number, None, ErrorCode.TOPIC_AUTHORIZATION_FAILED) for number in topic.partition_indexes]
+        else:
+            rows = _partition_rows(broker, group_id, unstable, name, topic.partition_indexes)
+        answered.append(Message(**({"topic_id": topic.topic_id} if by_id else {"name": topic.name}), partitions=rows))
+    return answered
+
+
+def _name(broker: Broker, topic: Any, by_id: bool) -> str | None:
+    """What the topic is called; None for an id that is not there."""
     if not by_id:
-        return Message(name=topic.name, partitions=_partition_rows(broker, group_id, unstable, topic.name, topic.partition_indexes))
+        return str(topic.name)
     image = broker.controller.image.topics_by_id.get(topic.topic_id)
-    if image is None:
-        rows = [_partition_row(number, None, ErrorCode.UNKNOWN_TOPIC_ID) for number in topic.partition_indexes]
-    else:
-        rows = _partition_rows(broker, group_id, unstable, image.name, topic.partition_indexes)
-    return Message(topic_id=topic.topic_id, partitions=rows)
+    return None if image is None else image.name
 
 
 def _partition_rows(

@@ -2,17 +2,20 @@
 
 Versions 0-6, several keys at once from 4 on. The topics of committed offsets and of transactions are created on first use. If the
 broker at home for a key is down, COORDINATOR_NOT_AVAILABLE, which clients retry. Refused: share groups, which are not part of
-this release (INVALID_REQUEST, so that a client fails at once and does not look for ever).
+this release (INVALID_REQUEST, so that a client fails at once and does not look for ever). Needs DESCRIBE on each group or transactional id
+(GROUP_AUTHORIZATION_FAILED, TRANSACTIONAL_ID_AUTHORIZATION_FAILED).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.ids import NO_LEADER, Node
 from fairlead_kafka.broker.api.common import have_internal_topic, reason
+from fairlead_kafka.broker.api.rights import permitted, refusal
 from fairlead_kafka.broker.controller import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from fairlead_kafka.broker.coordinator import home_partition
 from fairlead_kafka.broker.dispatch import Reply, serves
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
 _SEVERAL_FROM_VERSION = 4
 _TOPICS = {0: OFFSETS_TOPIC, 1: TRANSACTIONS_TOPIC}
 """Key type → the topic whose partitions groups, or transactional ids, are at home in."""
+_KINDS = {0: AclResourceType.GROUP, 1: AclResourceType.TRANSACTIONAL_ID}
+"""Key type → what a right is needed on."""
 _REFUSED_KEYS = {2: "share groups are not part of this release"}
 _NOBODY = Node(NO_LEADER, "", -1)
 
@@ -35,9 +40,12 @@ def find_coordinator(broker: Broker, request: Request, session: Session, reply: 
     message = request.message
     several = request.version >= _SEVERAL_FROM_VERSION
     keys = list(message.coordinator_keys) if several else [message.key]
+    kind = _KINDS.get(message.key_type)
+    seen = keys if kind is None else permitted(session, AclOperation.DESCRIBE, kind, keys)
 
     def answer(error: BrokerError | None) -> None:
-        found = [_row(broker, session, message.key_type, key, error) for key in keys]
+        hidden = {key: refusal(session, AclOperation.DESCRIBE, kind, key) for key in keys if kind is not None and key not in seen}
+        found = [_row(session, message.key_type, key, hidden.get(key), error) for key in keys]
         if several:
             reply(Message(throttle_time_ms=0, coordinators=found))
             return
@@ -53,27 +61,30 @@ def find_coordinator(broker: Broker, request: Request, session: Session, reply: 
             )
         )
 
-    if message.key_type in _TOPICS:
+    if message.key_type in _TOPICS and any(key in seen for key in keys):
         have_internal_topic(broker, _TOPICS[message.key_type], lambda _topic, error: answer(error))
     else:
         answer(None)
 
 
-def _row(broker: Broker, session: Session, key_type: int, key: str, missing: BrokerError | None) -> Message:
+def _row(session: Session, key_type: int, key: str, hidden: BrokerError | None, missing: BrokerError | None) -> Message:
     try:
-        node, error_code, error_message = _find(broker, session, key_type, key, missing), ErrorCode.NONE, None
+        if hidden is not None:
+            raise hidden
+        node, error_code, error_message = _find(session, key_type, key, missing), ErrorCode.NONE, None
     except BrokerError as error:
         node, error_code, error_message = _NOBODY, error.code, reason(error)
     return Message(key=key, node_id=node.node_id, host=node.host, port=node.port, error_code=error_code, error_message=error_message)
 
 
-def _find(broker: Broker, session: Session, key_type: int, key: str, missing: BrokerError | None) -> Node:
+def _find(session: Session, key_type: int, key: str, missing: BrokerError | None) -> Node:
     if key_type not in _TOPICS:
         raise BrokerError(ErrorCode.INVALID_REQUEST, _REFUSED_KEYS.get(key_type, f"there is no key type {key_type}"))
     if missing is not None:
         raise BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"the coordinator's topic cannot be created: {reason(missing)}")
-    topic = broker.controller.topic(_TOPICS[key_type])
+    controller = session.broker.controller
+    topic = controller.topic(_TOPICS[key_type])
     leader = topic.partitions[home_partition(key, len(topic.partitions))].leader
-    if not broker.controller.image.is_alive(leader):
+    if not controller.image.is_alive(leader):
         raise BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"the coordinator of {key!r} is down")
-    return broker.controller.image.brokers[leader].endpoint(session.listener)
+    return controller.image.brokers[leader].endpoint(session.listener)

@@ -2,7 +2,7 @@
 
 Versions 0-9. Answered when the generation stands. From version 4 on a newcomer is first given an id with MEMBER_ID_REQUIRED, so that
 a lost answer leaves no ghost; static members (version 5 on) are recognized by their instance id. The reason given (8 on) goes to
-the log.
+the log. Needs READ on the group (GROUP_AUTHORIZATION_FAILED).
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from fairlead_kafka.base.acls import AclOperation, AclResourceType
+from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.broker.api.common import peer_host
 from fairlead_kafka.broker.coordinator import JoinOutcome, JoinRequest
@@ -31,6 +33,9 @@ _CAN_SKIP_FROM_VERSION = 9
 def join_group(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
     """Take a member in."""
     message = request.message
+    if not session.may(AclOperation.READ, AclResourceType.GROUP, message.group_id):
+        reply(_answer(JoinOutcome(ErrorCode.GROUP_AUTHORIZATION_FAILED, ""), request.version))
+        return
     rebalance_ms = message.rebalance_timeout_ms
     join = JoinRequest(
         member_id=message.member_id,

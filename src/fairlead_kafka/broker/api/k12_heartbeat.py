@@ -1,13 +1,15 @@
 """Heartbeat (12): a member is alive; REBALANCE_IN_PROGRESS tells it to join again.
 
-Versions 0-4.
+Versions 0-4. Needs READ on the group (GROUP_AUTHORIZATION_FAILED).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.broker.api.rights import demand
 from fairlead_kafka.broker.dispatch import Reply, serves
 from fairlead_kafka.wire import ApiKey, Message, Request
 
@@ -21,6 +23,7 @@ def heartbeat(broker: Broker, request: Request, session: Session, reply: Reply) 
     """Hear a member out."""
     message = request.message
     try:
+        demand(session, AclOperation.READ, AclResourceType.GROUP, message.group_id)
         error_code = broker.coordinator.heartbeat(message.group_id, message.generation_id, message.member_id, message.group_instance_id)
     except BrokerError as error:
         error_code = error.code

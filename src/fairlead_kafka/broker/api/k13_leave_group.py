@@ -1,7 +1,7 @@
 """LeaveGroup (13): members go, and the others share anew.
 
 Versions 0-5; several members at once from 3 on (KIP-345), static ones by their instance id alone. The reason given (5 on) goes to
-the log.
+the log. Needs READ on the group (GROUP_AUTHORIZATION_FAILED).
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.broker.dispatch import Reply, serves
@@ -29,6 +30,9 @@ _NOT_THE_GROUPS_FAULT = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_
 def leave_group(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
     """Let members go."""
     message = request.message
+    if not session.may(AclOperation.READ, AclResourceType.GROUP, message.group_id):
+        reply(Message(throttle_time_ms=0, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED, members=[]))
+        return
     if request.version < _SEVERAL_FROM_VERSION:
         reply(Message(throttle_time_ms=0, error_code=_leave(broker, message.group_id, message.member_id, None)))
         return

@@ -1,15 +1,17 @@
 """SyncGroup (14): a member of the new generation asks for its assignment; the leader brings everyone's.
 
 Versions 0-5. Answered when the leader's has come. From version 5 on the member's protocol type and name are held against the
-group's, and must be there (INCONSISTENT_GROUP_PROTOCOL).
+group's, and must be there (INCONSISTENT_GROUP_PROTOCOL). Needs READ on the group (GROUP_AUTHORIZATION_FAILED).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.broker.api.rights import demand
 from fairlead_kafka.broker.coordinator import SyncOutcome
 from fairlead_kafka.broker.dispatch import Reply, serves
 from fairlead_kafka.wire import ApiKey, Message, Request
@@ -40,6 +42,7 @@ def sync_group(broker: Broker, request: Request, session: Session, reply: Reply)
     try:
         if request.version >= _NAMES_PROTOCOL_FROM_VERSION and None in (message.protocol_type, message.protocol_name):
             raise BrokerError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "a member names the group's protocol type and protocol")
+        demand(session, AclOperation.READ, AclResourceType.GROUP, message.group_id)
         broker.coordinator.sync(
             message.group_id,
             message.generation_id,

@@ -1,16 +1,19 @@
 """DescribeGroups (15): a group's state, protocol and members.
 
 Versions 0-6. Metadata are told of a stable group only, as Kafka does. A group that is not there is Dead (from 6 on
-with GROUP_ID_NOT_FOUND). Authorized operations, if asked for, are all there are: there is no authorizer.
+with GROUP_ID_NOT_FOUND). Needs DESCRIBE on each group (GROUP_AUTHORIZATION_FAILED for it); the authorized operations, if asked for, are
+those of the session's principal.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
-from fairlead_kafka.broker.api.common import GROUP_OPERATIONS, NO_OPERATIONS, cut_short, reason
+from fairlead_kafka.broker.api.common import cut_short, reason
+from fairlead_kafka.broker.api.rights import NO_OPERATIONS, demand, operations
 from fairlead_kafka.broker.coordinator import Group, GroupState, Member
 from fairlead_kafka.broker.dispatch import Reply, serves
 from fairlead_kafka.wire import ApiKey, Message, Request
@@ -25,15 +28,17 @@ _MISSING_IS_ERROR_FROM_VERSION = 6
 @serves(ApiKey.DESCRIBE_GROUPS, versions=(0, 6))
 def describe_groups(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
     """Describe each group."""
-    groups = [_describe(broker, group_id, request.version) for group_id in request.message.groups]
+    groups = [_describe(broker, session, group_id, request.version) for group_id in request.message.groups]
     if request.message.include_authorized_operations:
         for group in groups:
-            group.authorized_operations = NO_OPERATIONS if group.error_code else GROUP_OPERATIONS
+            if not group.error_code:
+                group.authorized_operations = operations(session, AclResourceType.GROUP, group.group_id)
     reply(Message(throttle_time_ms=0, groups=groups))
 
 
-def _describe(broker: Broker, group_id: str, version: int) -> Message:
+def _describe(broker: Broker, session: Session, group_id: str, version: int) -> Message:
     try:
+        demand(session, AclOperation.DESCRIBE, AclResourceType.GROUP, group_id)
         group = broker.coordinator.describe(group_id)
     except BrokerError as error:
         return _row(group_id, error_code=error.code, error_message=reason(error), group_state="")

@@ -3,7 +3,7 @@
 Versions 0-4. Any other version is answered in version 0 with UNSUPPORTED_VERSION and this API's own range (KIP-511; `sessions`).
 From version 3 on the client names its software; a name that does not fit Kafka's pattern is INVALID_REQUEST.
 Features (KIP-584): none are offered, so that clients keep to the classic group protocol and to the first
-version of transactions (no `transaction.version`).
+version of transactions (no `transaction.version`). Needs no right.
 """
 
 from __future__ import annotations

@@ -4,15 +4,21 @@ Versions 2-7. Any broker serves it and has the controller decide. -1 for partiti
 defaults (KIP-464; Kafka takes it in older versions too). Refused with Kafka's codes: unknown or unsupported configs
 (INVALID_CONFIG, with the nearest right name), names that differ in '.' and '_' alone (INVALID_TOPIC_EXCEPTION), a name that comes
 twice in a request (INVALID_REQUEST). `timeout_ms` has nothing to bound: nothing is waited for.
+
+Needs CREATE on the cluster, or on each topic (TOPIC_AUTHORIZATION_FAILED, whether it is there or not). What the topic is like, and its
+configs, are told to those who may DESCRIBE_CONFIGS of it; else `topic_config_error_code` is TOPIC_AUTHORIZATION_FAILED.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.broker.api.common import NO_ID, reason, repeated
+from fairlead_kafka.broker.api.rights import may_cluster, permitted, refusal
 from fairlead_kafka.broker.controller import CreateTopics, NewTopic, TopicImage
 from fairlead_kafka.broker.dispatch import Reply, serves
 from fairlead_kafka.wire import ApiKey, Message, Request
@@ -27,18 +33,29 @@ def create_topics(broker: Broker, request: Request, session: Session, reply: Rep
     """Create each topic, or say why not; one failing does not stop the others."""
     validate_only = request.message.validate_only
     twice = repeated(topic.name for topic in request.message.topics)
-    checked = {asked.name: _check(asked, asked.name in twice) for asked in request.message.topics}
+    refused = _refused(session, {asked.name for asked in request.message.topics} - twice)
+    checked = {asked.name: refused.get(asked.name) or _check(asked, asked.name in twice) for asked in request.message.topics}
     wanted = [new for new in checked.values() if isinstance(new, NewTopic)]
 
     def decided(results: Any, error: BrokerError | None) -> None:
         created = {new.name: result for new, result in zip(wanted, results or [error] * len(wanted), strict=True)}
         outcomes = {name: one if isinstance(one, BrokerError) else created[name] for name, one in checked.items()}
+        seen = permitted(session, AclOperation.DESCRIBE_CONFIGS, AclResourceType.TOPIC, outcomes, quiet=True)
         rows = [
-            _failed(name, one) if isinstance(one, BrokerError) else _created(broker, one, validate_only) for name, one in outcomes.items()
+            _failed(name, one) if isinstance(one, BrokerError) else _created(broker, one, validate_only, name in seen)
+            for name, one in outcomes.items()
         ]
         reply(Message(throttle_time_ms=0, topics=rows))
 
     broker.controller.decide(CreateTopics(wanted, validate_only), decided)
+
+
+def _refused(session: Session, names: Iterable[str]) -> dict[str, BrokerError]:
+    """The topics that the session may not create, each with the error."""
+    if may_cluster(session, AclOperation.CREATE, quiet=True):
+        return {}
+    creatable = permitted(session, AclOperation.CREATE, AclResourceType.TOPIC, names)
+    return {name: refusal(session, AclOperation.CREATE, AclResourceType.TOPIC, name) for name in names if name not in creatable}
 
 
 def _check(asked: Any, twice: bool) -> NewTopic | BrokerError:
@@ -58,14 +75,24 @@ def _check(asked: Any, twice: bool) -> NewTopic | BrokerError:
     )
 
 
-def _created(broker: Broker, topic: TopicImage, validate_only: bool) -> Message:
+def _created(broker: Broker, topic: TopicImage, validate_only: bool, seen: bool) -> Message:
+    topic_id = NO_ID if validate_only else topic.topic_id
+    if not seen:
+        return Message(
+            name=topic.name,
+            topic_id=topic_id,
+            error_code=ErrorCode.NONE,
+            error_message=None,
+            topic_config_error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+            configs=[],
+        )
     configs = [
         Message(name=config.key.name, value=config.value, read_only=config.read_only, config_source=int(config.source), is_sensitive=False)
         for config in broker.controller.configs.describe_topic(topic.configs)
     ]
     return Message(
         name=topic.name,
-        topic_id=NO_ID if validate_only else topic.topic_id,
+        topic_id=topic_id,
         error_code=ErrorCode.NONE,
         error_message=None,
         topic_config_error_code=ErrorCode.NONE,

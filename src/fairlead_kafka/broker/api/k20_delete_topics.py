@@ -2,16 +2,22 @@
 
 Versions 1-6. Any broker serves it. Refused: internal topics (INVALID_TOPIC_EXCEPTION), everything if delete.topic.enable is false
 (TOPIC_DELETION_DISABLED), a topic that comes twice in a request or has both a name and an id (INVALID_REQUEST).
+
+Needs DELETE on the cluster, or on each topic. Without it a topic is TOPIC_AUTHORIZATION_FAILED, and whoever may not DESCRIBE it does not
+learn from that whether there is one of that name, nor how that of an id is called. An id that is not there is UNKNOWN_TOPIC_ID.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.broker.api.common import NO_ID, reason, repeated
+from fairlead_kafka.broker.api.rights import may_cluster
 from fairlead_kafka.broker.controller import DeleteTopics
 from fairlead_kafka.broker.dispatch import Reply, serves
 from fairlead_kafka.wire import ApiKey, Message, Request
@@ -21,6 +27,8 @@ if TYPE_CHECKING:
     from fairlead_kafka.broker.sessions import Session
 
 _IDS_FROM_VERSION = 6
+Asked = tuple[str | None, UUID]
+"""A topic by its name, or by its id."""
 
 
 @serves(ApiKey.DELETE_TOPICS, versions=(1, 6))
@@ -32,16 +40,39 @@ def delete_topics(broker: Broker, request: Request, session: Session, reply: Rep
         asked = [(name, NO_ID) for name in request.message.topic_names]
     twice = repeated(asked)
     checked = {one: _check(one, one in twice) for one in dict.fromkeys(asked)}
-    wanted = {one: topic for one, topic in checked.items() if not isinstance(topic, BrokerError)}
+    named = {one: topic for one, topic in checked.items() if not isinstance(topic, BrokerError)}
+    refused = _refused(session, named)
+    wanted = {one: topic for one, topic in named.items() if one not in refused}
 
     def decided(results: Any, error: BrokerError | None) -> None:
         deleted = dict(zip(wanted, results or [error] * len(wanted), strict=True))
-        reply(Message(throttle_time_ms=0, responses=[_row(one, deleted[one] if one in deleted else checked[one]) for one in checked]))
+        rows = [refused[one] if one in refused else _row(one, deleted[one] if one in deleted else checked[one]) for one in checked]
+        reply(Message(throttle_time_ms=0, responses=rows))
 
     broker.controller.decide(DeleteTopics(list(wanted.values())), decided)
 
 
-def _check(asked: tuple[str | None, UUID], twice: bool) -> str | UUID | BrokerError:
+def _refused(session: Session, named: Iterable[Asked]) -> dict[Asked, Message]:
+    """The rows of topics that the session may not delete, each saying no more than it may know."""
+    if session.broker.authorizer is None or may_cluster(session, AclOperation.DELETE, quiet=True):
+        return {}
+    image, rows = session.broker.controller.image, {}
+    for asked in named:
+        name, topic_id = asked
+        topic = image.topics_by_id.get(topic_id) if name is None else image.topics.get(name)
+        known = name if topic is None else topic.name
+        if known is None:  # no topic has the id
+            continue
+        seen = session.may(AclOperation.DESCRIBE, AclResourceType.TOPIC, known)
+        if not seen or (topic is not None and not session.may(AclOperation.DELETE, AclResourceType.TOPIC, known)):
+            text = f"{session.principal} has no right to delete the topic"
+            rows[asked] = Message(
+                name=known if seen else name, topic_id=topic_id, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, error_message=text
+            )
+    return rows
+
+
+def _check(asked: Asked, twice: bool) -> str | UUID | BrokerError:
     name, topic_id = asked
     if twice:
         return BrokerError(ErrorCode.INVALID_REQUEST, "the topic comes more than once in the request")
@@ -50,7 +81,7 @@ def _check(asked: tuple[str | None, UUID], twice: bool) -> str | UUID | BrokerEr
     return topic_id if name is None else name
 
 
-def _row(asked: tuple[str | None, UUID], outcome: Any) -> Message:
+def _row(asked: Asked, outcome: Any) -> Message:
     name, topic_id = asked
     if isinstance(outcome, BrokerError):
         return Message(name=name, topic_id=topic_id, error_code=outcome.code, error_message=reason(outcome))

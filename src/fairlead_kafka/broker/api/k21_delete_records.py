@@ -3,16 +3,20 @@
 Versions 0-2, served by the partition's leader. Refused: offsets beyond the high watermark (OFFSET_OUT_OF_RANGE), internal topics
 (INVALID_TOPIC_EXCEPTION), topics that are only compacted (POLICY_VIOLATION). The answer waits until every replica whose broker is alive
 has deleted them as well, for `timeout_ms` at most: REQUEST_TIMED_OUT says that the records are gone for readers, and that some replica
-still has them. `low_watermark` is the least start of those logs (Kafka's `DelayedDeleteRecords`).
+still has them. `low_watermark` is the least start of those logs (Kafka's `DelayedDeleteRecords`). Needs DELETE on each topic
+(TOPIC_AUTHORIZATION_FAILED, whether it is there or not).
 """
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import TYPE_CHECKING
 
+from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.broker.api.common import Gathering
+from fairlead_kafka.broker.api.rights import permitted
 from fairlead_kafka.broker.controller import INTERNAL_TOPICS
 from fairlead_kafka.broker.dispatch import Reply, serves
 from fairlead_kafka.broker.log import Partition
@@ -30,7 +34,8 @@ _NO_LOW_WATERMARK = -1
 @serves(ApiKey.DELETE_RECORDS, versions=(0, 2))
 def delete_records(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
     """Raise the start of each partition, and see the replicas follow."""
-    deletion = _Deletion(broker, reply)
+    names = (topic.name for topic in request.message.topics)
+    deletion = _Deletion(broker, permitted(session, AclOperation.DELETE, AclResourceType.TOPIC, names), reply)
     topics = [
         Message(name=topic.name, partitions=[deletion.delete(topic.name, one.partition_index, one.offset) for one in topic.partitions])
         for topic in request.message.topics
@@ -41,8 +46,9 @@ def delete_records(broker: Broker, request: Request, session: Session, reply: Re
 class _Deletion:
     """One request until its answer."""
 
-    def __init__(self, broker: Broker, reply: Reply) -> None:
+    def __init__(self, broker: Broker, deletable: Container[str | None], reply: Reply) -> None:
         self._broker = broker
+        self._deletable = deletable
         self._reply = reply
         self._topics: list[Message] = []
         self._begun: list[tuple[Led, int, Message]] = []
@@ -67,6 +73,8 @@ class _Deletion:
     def _refusal(self, topic: str, number: int, offset: int) -> Partition | int:
         """The partition, or why nothing is deleted in it."""
         broker = self._broker
+        if topic not in self._deletable:
+            return ErrorCode.TOPIC_AUTHORIZATION_FAILED
         partition = ErrorCode.INVALID_TOPIC_EXCEPTION if topic in INTERNAL_TOPICS else broker.log_of(topic, number)
         if isinstance(partition, int):
             return partition

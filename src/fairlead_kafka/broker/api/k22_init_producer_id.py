@@ -4,16 +4,21 @@ Versions 0-5. Without a transactional id each call gives a new id with epoch 0, 
 `TransactionCoordinator.handleInitProducerId` does). With one, whoever had it before is fenced, and a transaction that is open is aborted
 first (CONCURRENT_TRANSACTIONS: come again); from version 3 on a producer may say what it has and go on with the next epoch (KIP-360).
 Below version 4 PRODUCER_FENCED is told as INVALID_PRODUCER_EPOCH. Not served: 6 (two-phase commit, KIP-939).
+
+Needs WRITE on the transactional id (TRANSACTIONAL_ID_AUTHORIZATION_FAILED); without one IDEMPOTENT_WRITE on the cluster, or WRITE on any
+topic (KIP-679; CLUSTER_AUTHORIZATION_FAILED).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.ids import NO_PRODUCER_ID
 from fairlead_kafka.broker.api.common import told_fenced
+from fairlead_kafka.broker.api.rights import may_cluster, may_somewhere
 from fairlead_kafka.broker.dispatch import Reply, serves
 from fairlead_kafka.broker.internal import NO_PRODUCER, ProducerIdentity
 from fairlead_kafka.wire import ApiKey, Message, Request
@@ -41,6 +46,10 @@ def init_producer_id(broker: Broker, request: Request, session: Session, reply: 
         else:
             answer(ErrorCode.NONE, ProducerIdentity(broker.producer_ids.take(), 0))
 
+    refused = _refused(session, message.transactional_id)
+    if refused:
+        answer(refused, NO_PRODUCER)
+        return
     if message.transactional_id is None:
         broker.producer_ids.when_at_hand(at_hand)
         return
@@ -49,6 +58,16 @@ def init_producer_id(broker: Broker, request: Request, session: Session, reply: 
         broker.transactions.init_producer_id(message.transactional_id, message.transaction_timeout_ms, expected, answer)
     except BrokerError as error:
         answer(error.code, NO_PRODUCER)
+
+
+def _refused(session: Session, transactional_id: str | None) -> int:
+    """The error for who may not have a producer id; 0 for who may."""
+    if transactional_id is not None:
+        allowed = session.may(AclOperation.WRITE, AclResourceType.TRANSACTIONAL_ID, transactional_id)
+        return ErrorCode.NONE if allowed else ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    allowed = may_cluster(session, AclOperation.IDEMPOTENT_WRITE, quiet=True)
+    allowed = allowed or may_somewhere(session, AclOperation.WRITE, AclResourceType.TOPIC)
+    return ErrorCode.NONE if allowed else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
 
 def _expected(producer: ProducerIdentity) -> ProducerIdentity | None:

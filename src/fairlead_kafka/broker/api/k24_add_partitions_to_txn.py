@@ -4,16 +4,21 @@ Versions 0-5: 0-3 by clients, one transaction each; 4 and 5 by brokers among the
 partitions are in the transaction (`verify_only`, KIP-890). If one partition cannot be added none is: one that is not there gets
 UNKNOWN_TOPIC_OR_PARTITION, a client's of an internal topic TOPIC_AUTHORIZATION_FAILED, the others OPERATION_NOT_ATTEMPTED. Below
 version 2 PRODUCER_FENCED is told as INVALID_PRODUCER_EPOCH, and below 5 TRANSACTION_ABORTABLE as INVALID_TXN_STATE.
+
+A client needs WRITE on the transactional id (TRANSACTIONAL_ID_AUTHORIZATION_FAILED for all partitions) and on each topic
+(TOPIC_AUTHORIZATION_FAILED, and then none is added); a broker CLUSTER_ACTION on the cluster (CLUSTER_AUTHORIZATION_FAILED).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.broker.api.common import Gathering, told_fenced
+from fairlead_kafka.broker.api.rights import may_cluster, permitted
 from fairlead_kafka.broker.controller import INTERNAL_TOPICS
 from fairlead_kafka.broker.dispatch import Reply, serves
 from fairlead_kafka.broker.internal import ProducerIdentity
@@ -32,13 +37,16 @@ def add_partitions_to_txn(broker: Broker, request: Request, session: Session, re
     """Add, or verify, and answer when all is written."""
     message, version = request.message, request.version
     if version >= _SEVERAL_FROM_VERSION:
+        if not may_cluster(session, AclOperation.CLUSTER_ACTION):
+            reply(Message(throttle_time_ms=0, error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED, results_by_transaction=[]))
+            return
         results: list[Message] = []
         gathering = Gathering(lambda: reply(Message(throttle_time_ms=0, error_code=ErrorCode.NONE, results_by_transaction=results)))
         for one in message.transactions:
             result = Message(transactional_id=one.transactional_id, topic_results=[])
             results.append(result)
             producer = ProducerIdentity(one.producer_id, one.producer_epoch)
-            _serve(broker, one.transactional_id, producer, one.topics, one.verify_only, version, _taker(result, gathering))
+            _serve(session, one.transactional_id, producer, one.topics, one.verify_only, version, _taker(result, gathering))
         gathering.done()
         return
     producer = ProducerIdentity(message.v3_and_below_producer_id, message.v3_and_below_producer_epoch)
@@ -46,7 +54,7 @@ def add_partitions_to_txn(broker: Broker, request: Request, session: Session, re
     def answer(rows: list[Message]) -> None:
         reply(Message(throttle_time_ms=0, results_by_topic_v3_and_below=rows))
 
-    _serve(broker, message.v3_and_below_transactional_id, producer, message.v3_and_below_topics, False, version, answer)
+    _serve(session, message.v3_and_below_transactional_id, producer, message.v3_and_below_topics, False, version, answer)
 
 
 def _taker(result: Message, gathering: Gathering) -> Any:
@@ -60,15 +68,24 @@ def _taker(result: Message, gathering: Gathering) -> Any:
 
 
 def _serve(
-    broker: Broker, transactional_id: str, producer: ProducerIdentity, topics: Any, verify_only: bool, version: int, answer: Any
+    session: Session, transactional_id: str, producer: ProducerIdentity, topics: Any, verify_only: bool, version: int, answer: Any
 ) -> None:
     """Add or verify for one transaction; `answer` gets the rows by topic."""
+    broker = session.broker
     partitions = [TopicPartition(topic.name, number) for topic in topics for number in topic.partitions]
-    wrong = {of: error for of in partitions if (error := _error_of(broker, of, by_client=version < _SEVERAL_FROM_VERSION))}
 
     def answer_all(error: int) -> None:
         answer(_rows(topics, dict.fromkeys(partitions, error), version))
 
+    writable = {of.topic for of in partitions}
+    if version < _SEVERAL_FROM_VERSION:
+        if not session.may(AclOperation.WRITE, AclResourceType.TRANSACTIONAL_ID, transactional_id):
+            answer_all(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+            return
+        names = {of.topic for of in partitions} - INTERNAL_TOPICS
+        allowed = permitted(session, AclOperation.WRITE, AclResourceType.TOPIC, names)
+        writable = {name for name in names if name in allowed}
+    wrong = {of: error for of in partitions if (error := _error_of(broker, of, writable))}
     if wrong:
         answer(_rows(topics, dict.fromkeys(partitions, int(ErrorCode.OPERATION_NOT_ATTEMPTED)) | wrong, version))
     elif verify_only:
@@ -80,8 +97,8 @@ def _serve(
             answer_all(error.code)
 
 
-def _error_of(broker: Broker, of: TopicPartition, by_client: bool) -> int:
-    if by_client and of.topic in INTERNAL_TOPICS:
+def _error_of(broker: Broker, of: TopicPartition, writable: set[str]) -> int:
+    if of.topic not in writable:
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if broker.controller.image.partition(*of) is None else ErrorCode.NONE
 

@@ -1,12 +1,14 @@
 """AddOffsetsToTxn (25): a transaction is going to commit a group's offsets: the group's partition of `__consumer_offsets` is added to it.
 
-Versions 0-4. Below version 2 PRODUCER_FENCED is told as INVALID_PRODUCER_EPOCH.
+Versions 0-4. Below version 2 PRODUCER_FENCED is told as INVALID_PRODUCER_EPOCH. Needs WRITE on the transactional id
+(TRANSACTIONAL_ID_AUTHORIZATION_FAILED) and READ on the group (GROUP_AUTHORIZATION_FAILED).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.ids import TopicPartition
@@ -41,4 +43,9 @@ def add_offsets_to_txn(broker: Broker, request: Request, session: Session, reply
         except BrokerError as error:
             answer(error.code)
 
-    have_internal_topic(broker, OFFSETS_TOPIC, add)
+    if not session.may(AclOperation.WRITE, AclResourceType.TRANSACTIONAL_ID, message.transactional_id):
+        answer(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    elif not session.may(AclOperation.READ, AclResourceType.GROUP, message.group_id):
+        answer(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    else:
+        have_internal_topic(broker, OFFSETS_TOPIC, add)

@@ -1,15 +1,17 @@
 """EndTxn (26): commit or abort; answered once the decision is in the coordinator's log, before the markers are brought.
 
 Versions 0-4. Below version 2 PRODUCER_FENCED is told as INVALID_PRODUCER_EPOCH. Not served: 5 (an epoch for each transaction, which needs
-`transaction.version` 2).
+`transaction.version` 2). Needs WRITE on the transactional id (TRANSACTIONAL_ID_AUTHORIZATION_FAILED).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.broker.api.common import told_fenced
+from fairlead_kafka.broker.api.rights import demand
 from fairlead_kafka.broker.dispatch import Reply, serves
 from fairlead_kafka.broker.internal import ProducerIdentity
 from fairlead_kafka.wire import ApiKey, Message, Request
@@ -29,6 +31,7 @@ def end_txn(broker: Broker, request: Request, session: Session, reply: Reply) ->
 
     producer = ProducerIdentity(message.producer_id, message.producer_epoch)
     try:
+        demand(session, AclOperation.WRITE, AclResourceType.TRANSACTIONAL_ID, message.transactional_id)
         broker.transactions.end(message.transactional_id, producer, message.committed, answer)
     except BrokerError as error:
         answer(error.code)

@@ -1,16 +1,19 @@
 """WriteTxnMarkers (27): markers that end transactions, for partitions led here.
 
 Version 1; answered when all are written. It comes from the transaction's coordinator, or from an admin who ends one left hanging. Not
-served: 2 (markers of `transaction.version` 2, whose epoch must be a new one).
+served: 2 (markers of `transaction.version` 2, whose epoch must be a new one). Needs ALTER or CLUSTER_ACTION on the cluster
+(CLUSTER_AUTHORIZATION_FAILED for every partition).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fairlead_kafka.base.acls import AclOperation
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.broker.api.common import Gathering
+from fairlead_kafka.broker.api.rights import may_cluster
 from fairlead_kafka.broker.dispatch import Reply, serves
 from fairlead_kafka.broker.internal import Marker, append_marker
 from fairlead_kafka.wire import ApiKey, Message, Request
@@ -25,13 +28,15 @@ def write_txn_markers(broker: Broker, request: Request, session: Session, reply:
     """Append every marker to every partition it names."""
     answer = Message(markers=[])
     gathering = Gathering(lambda: reply(answer))
+    allowed = may_cluster(session, AclOperation.ALTER, quiet=True) or may_cluster(session, AclOperation.CLUSTER_ACTION)
+    error = ErrorCode.NONE if allowed else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     for asked in request.message.markers:
         marker = Marker(asked.producer_id, asked.producer_epoch, asked.transaction_result, asked.coordinator_epoch)
         topics = []
         for topic in asked.topics:
-            rows = [Message(partition_index=number, error_code=ErrorCode.NONE) for number in topic.partition_indexes]
+            rows = [Message(partition_index=number, error_code=error) for number in topic.partition_indexes]
             topics.append(Message(name=topic.name, partitions=rows))
-            for row in rows:
+            for row in rows if allowed else ():
                 _append(broker, TopicPartition(topic.name, row.partition_index), marker, row, gathering)
         answer.markers.append(Message(producer_id=asked.producer_id, topics=topics))
     gathering.done()

@@ -4,15 +4,20 @@ Versions 0-4. Topics that are not there: UNKNOWN_TOPIC_OR_PARTITION. From versio
 and a member of an old generation is refused (KIP-447). Below version 2 COORDINATOR_LOAD_IN_PROGRESS is told as
 COORDINATOR_NOT_AVAILABLE (KAFKA-7296), below 4 TRANSACTION_ABORTABLE as INVALID_TXN_STATE. Not served: 5 (offsets without
 AddOffsetsToTxn, which needs `transaction.version` 2).
+
+Needs WRITE on the transactional id (TRANSACTIONAL_ID_AUTHORIZATION_FAILED for every partition), READ on the group
+(GROUP_AUTHORIZATION_FAILED likewise) and on each topic (TOPIC_AUTHORIZATION_FAILED, whether it is there or not).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.broker.api.rights import permitted
 from fairlead_kafka.broker.controller import OFFSETS_TOPIC
 from fairlead_kafka.broker.coordinator import CommittedOffset
 from fairlead_kafka.broker.dispatch import Reply, serves
@@ -33,11 +38,13 @@ _ABORTABLE_FROM_VERSION = 4
 def txn_offset_commit(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
     """Commit what can be, once the transaction's coordinator has said that the group's offsets are in it."""
     message = request.message
+    refused = _refused(session, message)
+    readable = permitted(session, AclOperation.READ, AclResourceType.TOPIC, (topic.name for topic in message.topics))
     offsets: dict[TopicPartition, CommittedOffset] = {}
     for topic in message.topics:
         for one in topic.partitions:
             of = TopicPartition(topic.name, one.partition_index)
-            if broker.controller.image.partition(*of) is not None:
+            if topic.name in readable and broker.controller.image.partition(*of) is not None:
                 offsets[of] = CommittedOffset(
                     one.committed_offset, one.committed_leader_epoch, one.committed_metadata or "", broker.wall_ms
                 )
@@ -48,9 +55,10 @@ def txn_offset_commit(broker: Broker, request: Request, session: Session, reply:
         topics = []
         for topic in message.topics:
             rows = []
+            missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if topic.name in readable else ErrorCode.TOPIC_AUTHORIZATION_FAILED
             for one in topic.partitions:
-                missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                error = otherwise or errors.get(TopicPartition(topic.name, one.partition_index), missing)
+                of = TopicPartition(topic.name, one.partition_index)
+                error = refused or (otherwise or errors.get(of, missing) if of in offsets else missing)
                 rows.append(Message(partition_index=one.partition_index, error_code=error))
             topics.append(Message(name=topic.name, partitions=rows))
         reply(Message(throttle_time_ms=0, topics=topics))
@@ -69,10 +77,18 @@ def txn_offset_commit(broker: Broker, request: Request, session: Session, reply:
         except BrokerError as refused:
             answer({}, refused.code)
 
-    if offsets:
+    if offsets and not refused:
         _verify(broker, message.transactional_id, message.group_id, producer, verified)
     else:
         answer({})
+
+
+def _refused(session: Session, message: Message) -> int:
+    """The error of every partition for who may not do this at all; 0 for who may."""
+    if not session.may(AclOperation.WRITE, AclResourceType.TRANSACTIONAL_ID, message.transactional_id):
+        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    may_read = session.may(AclOperation.READ, AclResourceType.GROUP, message.group_id)
+    return ErrorCode.NONE if may_read else ErrorCode.GROUP_AUTHORIZATION_FAILED
 
 
 _VERIFY_ERRORS = {

@@ -2,17 +2,21 @@
 
 Versions 1-4. The keys are those that this release has, see `docs/configuration.md`. Any broker answers for every broker; the broker
 named "" is the whole cluster, of which only the dynamic configs are listed (as Kafka does). Refused: resources other than topics
-and brokers (INVALID_REQUEST): there are no broker loggers, client metrics or group configs.
+and brokers (INVALID_REQUEST): there are no broker loggers, client metrics or group configs. Needs DESCRIBE_CONFIGS on the topic
+(TOPIC_AUTHORIZATION_FAILED, whether it is there or not), or for anything but a topic or a group on the cluster
+(CLUSTER_AUTHORIZATION_FAILED).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from fairlead_kafka.base.acls import CLUSTER_NAME, AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.config import ConfigType
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.broker.api.common import reason
+from fairlead_kafka.broker.api.rights import demand
 from fairlead_kafka.broker.controller import DescribedConfig
 from fairlead_kafka.broker.controller.names import check_topic_name
 from fairlead_kafka.broker.dispatch import Reply, serves
@@ -24,6 +28,7 @@ if TYPE_CHECKING:
 
 RESOURCE_TOPIC = 2
 RESOURCE_BROKER = 4
+RESOURCE_GROUP = 32
 
 _WIRE_TYPES: dict[ConfigType, int] = {
     ConfigType.ANY: 0,
@@ -46,15 +51,26 @@ def refuse_resource(resource_type: int) -> BrokerError:
     )
 
 
+def demand_configs(session: Session, operation: AclOperation, resource: Any) -> None:
+    """Raises BrokerError unless the session may do this with a resource's configs."""
+    if resource.resource_type == RESOURCE_TOPIC:
+        demand(session, operation, AclResourceType.TOPIC, resource.resource_name)
+    elif resource.resource_type == RESOURCE_GROUP:
+        demand(session, operation, AclResourceType.GROUP, resource.resource_name)
+    else:
+        demand(session, operation, AclResourceType.CLUSTER, CLUSTER_NAME)
+
+
 @serves(ApiKey.DESCRIBE_CONFIGS, versions=(1, 4))
 def describe_configs(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
     """Describe each resource."""
     message = request.message
-    reply(Message(throttle_time_ms=0, results=[_describe(broker, message, resource) for resource in message.resources]))
+    reply(Message(throttle_time_ms=0, results=[_describe(broker, session, message, resource) for resource in message.resources]))
 
 
-def _describe(broker: Broker, message: Message, resource: Any) -> Message:
+def _describe(broker: Broker, session: Session, message: Message, resource: Any) -> Message:
     try:
+        demand_configs(session, AclOperation.DESCRIBE_CONFIGS, resource)
         configs = _configs_of(broker, resource)
     except BrokerError as error:
         return _result(resource, error.code, reason(error), [])

@@ -1,6 +1,7 @@
 """AlterConfigs (33): replace all configs of a topic, or all dynamic ones of a broker; what is not named goes back to its default.
 
-Versions 0-2. Kafka has superseded it by IncrementalAlterConfigs (44), which see for what is refused.
+Versions 0-2. Kafka has superseded it by IncrementalAlterConfigs (44), which see for what it needs and what
+is refused.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 def alter_configs(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
     """Alter each resource, all of its configs or none."""
     message = request.message
-    alter_each(broker, message, reply, lambda resource: _decision(broker.controller, resource, message.validate_only))
+    alter_each(session, message, reply, lambda resource: _decision(broker.controller, resource, message.validate_only))
 
 
 def _decision(view: ClusterView, resource: Any, validate_only: bool) -> AlterTopicConfigs | AlterBrokerConfigs:

@@ -2,13 +2,16 @@
 
 Versions 1-5. A broker has one log directory with one log for all its partitions, so a partition's size is that of its batches in it.
 There are no future replicas (nothing moves between directories), and how large the disk is nobody asked (-1).
+Needs DESCRIBE on the cluster (CLUSTER_AUTHORIZATION_FAILED).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fairlead_kafka.base.acls import AclOperation
 from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.broker.api.rights import may_cluster
 from fairlead_kafka.broker.controller import TopicImage
 from fairlead_kafka.broker.dispatch import Reply, serves
 from fairlead_kafka.wire import ApiKey, Message, Request
@@ -23,6 +26,9 @@ _UNKNOWN_BYTES = -1
 @serves(ApiKey.DESCRIBE_LOG_DIRS, versions=(1, 5))
 def describe_log_dirs(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
     """Describe the one directory; partitions that are not hosted here are left out, as Kafka does."""
+    if not may_cluster(session, AclOperation.DESCRIBE):
+        reply(Message(throttle_time_ms=0, error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED, results=[]))
+        return
     images, asked = broker.controller.image.topics, request.message.topics
     if asked is None:
         wanted = [(topic, range(len(topic.partitions))) for topic in images.values()]

@@ -2,16 +2,19 @@
 
 Versions 0-3. Any broker serves it. Refused: a number that is not larger than now (INVALID_PARTITIONS), internal topics
 (INVALID_TOPIC_EXCEPTION), assignments that are not one per new partition or name a broker that is not there
-(INVALID_REPLICA_ASSIGNMENT), a topic that comes twice in a request (INVALID_REQUEST).
+(INVALID_REPLICA_ASSIGNMENT), a topic that comes twice in a request (INVALID_REQUEST). Needs ALTER on each topic
+(TOPIC_AUTHORIZATION_FAILED, whether it is there or not).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.broker.api.common import Gathering, reason, repeated
+from fairlead_kafka.broker.api.rights import permitted, refusal
 from fairlead_kafka.broker.controller import CreatePartitions
 from fairlead_kafka.broker.dispatch import Reply, serves
 from fairlead_kafka.wire import ApiKey, Message, Request
@@ -27,11 +30,15 @@ def create_partitions(broker: Broker, request: Request, session: Session, reply:
     message = request.message
     twice = repeated(topic.name for topic in message.topics)
     by_name = {topic.name: topic for topic in message.topics}
+    growable = permitted(session, AclOperation.ALTER, AclResourceType.TOPIC, (name for name in by_name if name not in twice))
     outcomes: dict[str, BrokerError | None] = {}
     answer = Gathering(lambda: reply(Message(throttle_time_ms=0, results=[_row(name, outcomes[name]) for name in by_name])))
     for name, asked in by_name.items():
         if name in twice:
             outcomes[name] = BrokerError(ErrorCode.INVALID_REQUEST, f"{name!r} comes more than once in the request")
+            continue
+        if name not in growable:
+            outcomes[name] = refusal(session, AclOperation.ALTER, AclResourceType.TOPIC, name)
             continue
         assignments = None if asked.assignments is None else [list(one.broker_ids) for one in asked.assignments]
         grow = CreatePartitions(name, asked.count, assignments, message.validate_only)

@@ -1,13 +1,17 @@
 """DeleteGroups (42): groups without members, and their offsets, go.
 
-Versions 0-2. Answered when that is written. Refused: groups with members (NON_EMPTY_GROUP).
+Versions 0-2. Answered when that is written. Needs DELETE on each group (GROUP_AUTHORIZATION_FAILED for it). Refused: groups with
+members (NON_EMPTY_GROUP).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fairlead_kafka.base.acls import AclOperation, AclResourceType
+from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.broker.api.rights import permitted
 from fairlead_kafka.broker.dispatch import Reply, serves
 from fairlead_kafka.wire import ApiKey, Message, Request
 
@@ -20,6 +24,7 @@ if TYPE_CHECKING:
 def delete_groups(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
     """Delete each group, and answer when the last is gone."""
     group_ids = list(dict.fromkeys(request.message.groups_names))
+    deletable = permitted(session, AclOperation.DELETE, AclResourceType.GROUP, group_ids)
     errors: dict[str, int] = {}
 
     def deleted(group_id: str, error_code: int) -> None:
@@ -31,6 +36,9 @@ def delete_groups(broker: Broker, request: Request, session: Session, reply: Rep
     if not group_ids:
         reply(Message(throttle_time_ms=0, results=[]))
     for group_id in group_ids:
+        if group_id not in deletable:
+            deleted(group_id, ErrorCode.GROUP_AUTHORIZATION_FAILED)
+            continue
         try:
             broker.coordinator.delete_group(group_id, lambda error_code, group_id=group_id: deleted(group_id, error_code))  # type: ignore[misc]
         except BrokerError as error:

@@ -4,16 +4,19 @@ Versions 0-2; version 0 knows the preferred leader alone. Any broker serves it a
 means all of them, and only those that needed an election are told of. Refused per partition: nothing to do (ELECTION_NOT_NEEDED), the
 preferred leader is down or not in sync (PREFERRED_LEADER_NOT_AVAILABLE), no replica is alive (ELIGIBLE_LEADERS_NOT_AVAILABLE), no such
 partition (UNKNOWN_TOPIC_OR_PARTITION); as a whole: a type that is not one (INVALID_REQUEST). The election is over when the answer is
-sent, so `timeout_ms` bounds nothing. An unclean election loses what the new leader lacks: that is what the caller asks for.
+sent, so `timeout_ms` bounds nothing. An unclean election loses what the new leader lacks: that is what the caller asks for. Needs ALTER on
+the cluster (CLUSTER_AUTHORIZATION_FAILED for every partition, and from version 1 on as a whole).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from fairlead_kafka.base.acls import AclOperation
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.broker.api.common import reason
+from fairlead_kafka.broker.api.rights import cluster_refusal
 from fairlead_kafka.broker.controller import ElectLeaders
 from fairlead_kafka.broker.dispatch import Reply, serves
 from fairlead_kafka.wire import ApiKey, Message, Request
@@ -41,7 +44,11 @@ def elect_leaders(broker: Broker, request: Request, session: Session, reply: Rep
         rows = [Message(topic=topic, partition_result=partition_rows) for topic, partition_rows in by_topic.items()]
         reply(Message(throttle_time_ms=0, error_code=ErrorCode.NONE if error is None else error.code, replica_election_results=rows))
 
-    broker.controller.decide(ElectLeaders(election_type, partitions), decided)
+    refused = cluster_refusal(session, AclOperation.ALTER)
+    if refused is not None:
+        decided(None, refused)
+    else:
+        broker.controller.decide(ElectLeaders(election_type, partitions), decided)
 
 
 def _row(number: int, error: BrokerError | None) -> Message:

@@ -5,16 +5,18 @@ controller decide. The answer says that moves have begun; ListPartitionReassignm
 a broker that is not there or named twice, or no replicas (INVALID_REPLICA_ASSIGNMENT), nothing to cancel (NO_REASSIGNMENT_IN_PROGRESS),
 another number of replicas where that is forbidden (INVALID_REPLICATION_FACTOR), brokers that may not hold more (POLICY_VIOLATION,
 KIP-578), a partition named twice (INVALID_REQUEST), no such partition (UNKNOWN_TOPIC_OR_PARTITION). `timeout_ms` bounds nothing:
-nothing is waited for.
+nothing is waited for. Needs ALTER on the cluster (CLUSTER_AUTHORIZATION_FAILED for every partition, and as a whole).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from fairlead_kafka.base.acls import AclOperation
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.broker.api.common import reason, repeated
+from fairlead_kafka.broker.api.rights import cluster_refusal
 from fairlead_kafka.broker.controller import AlterReassignments, Reassignment
 from fairlead_kafka.broker.dispatch import Reply, serves
 from fairlead_kafka.wire import ApiKey, Message, Request
@@ -30,6 +32,10 @@ _FACTOR_FROM_VERSION = 1
 def alter_partition_reassignments(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
     """Begin, change or cancel each move, or say why not."""
     message = request.message
+    refused = cluster_refusal(session, AclOperation.ALTER)
+    if refused is not None:
+        reply(_refuse(message, refused))
+        return
     may_change_factor = request.version < _FACTOR_FROM_VERSION or message.allow_replication_factor_change
     asked = [(topic.name, one.partition_index, one.replicas) for topic in message.topics for one in topic.partitions]
     twice = repeated((topic, number) for topic, number, _ in asked)
@@ -64,6 +70,12 @@ def alter_partition_reassignments(broker: Broker, request: Request, session: Ses
         )
 
     broker.controller.decide(AlterReassignments(moves, may_change_factor), decided)
+
+
+def _refuse(message: Message, error: BrokerError) -> Message:
+    """The answer to a request of which nothing is done."""
+    rows = [Message(name=topic.name, partitions=[_row(one.partition_index, error) for one in topic.partitions]) for topic in message.topics]
+    return Message(throttle_time_ms=0, error_code=error.code, error_message=reason(error), responses=rows)
 
 
 def _row(number: int, error: BrokerError | None) -> Message:

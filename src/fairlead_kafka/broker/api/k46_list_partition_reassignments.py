@@ -1,6 +1,7 @@
 """ListPartitionReassignments (46): the partitions that are being moved (KIP-455).
 
 Version 0. Null for the topics means all. Partitions that are not on the move, or not there, are left out, as Kafka does.
+Needs DESCRIBE on the cluster (CLUSTER_AUTHORIZATION_FAILED).
 """
 
 from __future__ import annotations
@@ -8,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from fairlead_kafka.base.acls import AclOperation
 from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.broker.api.common import reason
+from fairlead_kafka.broker.api.rights import cluster_refusal
 from fairlead_kafka.broker.controller import TopicImage
 from fairlead_kafka.broker.dispatch import Reply, serves
 from fairlead_kafka.wire import ApiKey, Message, Request
@@ -21,6 +25,10 @@ if TYPE_CHECKING:
 @serves(ApiKey.LIST_PARTITION_REASSIGNMENTS, versions=(0, 0))
 def list_partition_reassignments(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
     """List the moves under way."""
+    refused = cluster_refusal(session, AclOperation.DESCRIBE)
+    if refused is not None:
+        reply(Message(throttle_time_ms=0, error_code=refused.code, error_message=reason(refused), topics=[]))
+        return
     topics, asked = broker.controller.image.topics, request.message.topics
     if asked is None:
         listed = [(topic, _moving(topic, range(len(topic.partitions)))) for topic in topics.values()]

@@ -1,16 +1,19 @@
 """OffsetDelete (47): take back committed offsets of single partitions (KIP-496).
 
 Version 0. Answered when that is written. Refused: topics that a member of the group reads (GROUP_SUBSCRIBED_TO_TOPIC), topics that are
-not there (UNKNOWN_TOPIC_OR_PARTITION).
+not there (UNKNOWN_TOPIC_OR_PARTITION). Needs DELETE on the group (GROUP_AUTHORIZATION_FAILED) and READ on each topic
+(TOPIC_AUTHORIZATION_FAILED, whether it is there or not).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.ids import TopicPartition
+from fairlead_kafka.broker.api.rights import demand, permitted
 from fairlead_kafka.broker.dispatch import Reply, serves
 from fairlead_kafka.wire import ApiKey, Message, Request
 
@@ -25,15 +28,17 @@ def offset_delete(broker: Broker, request: Request, session: Session, reply: Rep
     message = request.message
     image = broker.controller.image
     asked = [TopicPartition(topic.name, one.partition_index) for topic in message.topics for one in topic.partitions]
-    known = [of for of in asked if image.partition(of.topic, of.partition) is not None]
+    readable = permitted(session, AclOperation.READ, AclResourceType.TOPIC, (topic.name for topic in message.topics))
+    known = [of for of in asked if of.topic in readable and image.partition(of.topic, of.partition) is not None]
 
     def answer(errors: dict[TopicPartition, int]) -> None:
         topics = []
         for topic in message.topics:
+            missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if topic.name in readable else ErrorCode.TOPIC_AUTHORIZATION_FAILED
             rows = [
                 Message(
                     partition_index=one.partition_index,
-                    error_code=errors.get(TopicPartition(topic.name, one.partition_index), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+                    error_code=errors.get(TopicPartition(topic.name, one.partition_index), missing),
                 )
                 for one in topic.partitions
             ]
@@ -41,6 +46,7 @@ def offset_delete(broker: Broker, request: Request, session: Session, reply: Rep
         reply(Message(error_code=ErrorCode.NONE, throttle_time_ms=0, topics=topics))
 
     try:
+        demand(session, AclOperation.DELETE, AclResourceType.GROUP, message.group_id)
         if not message.group_id:
             raise BrokerError(ErrorCode.INVALID_GROUP_ID, "a group needs a name")
         broker.coordinator.delete_offsets(message.group_id, known, answer)

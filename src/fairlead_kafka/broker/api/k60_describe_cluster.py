@@ -2,7 +2,7 @@
 
 Versions 0-2. The controller named is the live broker with the lowest id; requests for it may go to any broker. Brokers that are down
 are told from version 2 on if asked for (fenced, in Kafka's words). Refused: the controllers' endpoints (MISMATCHED_ENDPOINT_TYPE):
-there is no quorum to connect to. Authorized operations, if asked for, are all there are: there is no authorizer.
+there is no quorum to connect to. Needs no right; the authorized operations, if asked for, are 0 without DESCRIBE on the cluster.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.ids import NO_LEADER
-from fairlead_kafka.broker.api.common import CLUSTER_OPERATIONS, NO_OPERATIONS
+from fairlead_kafka.broker.api.rights import NO_OPERATIONS, cluster_operations
 from fairlead_kafka.broker.dispatch import Reply, serves
 from fairlead_kafka.wire import ApiKey, Message, Request
 
@@ -37,6 +37,7 @@ def describe_cluster(broker: Broker, request: Request, session: Session, reply: 
         for info, node in ((info, info.endpoint(session.listener)) for info in infos)
         if info.alive or message.include_fenced_brokers
     ]
+    tells_operations = message.include_cluster_authorized_operations and not error_code
     reply(
         Message(
             throttle_time_ms=0,
@@ -46,6 +47,6 @@ def describe_cluster(broker: Broker, request: Request, session: Session, reply: 
             cluster_id="" if error_code else image.cluster_id,
             controller_id=NO_LEADER if error_code else image.controller_id(),
             brokers=brokers,
-            cluster_authorized_operations=CLUSTER_OPERATIONS if message.include_cluster_authorized_operations else NO_OPERATIONS,
+            cluster_authorized_operations=cluster_operations(session) if tells_operations else NO_OPERATIONS,
         )
     )

@@ -1,15 +1,18 @@
 """DescribeProducers (61): who writes to partitions led here with a producer id, and since where a transaction is open (KIP-664).
 
-Version 0.
+Version 0. Needs READ on each topic (TOPIC_AUTHORIZATION_FAILED, whether it is there or not). Refused: names that no topic can have
+(INVALID_TOPIC_EXCEPTION).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.ids import NO_OFFSET, NO_SEQUENCE
-from fairlead_kafka.broker.api.common import cut_short
+from fairlead_kafka.broker.api.common import cut_short, name_error, reason
+from fairlead_kafka.broker.api.rights import refusal
 from fairlead_kafka.broker.dispatch import Reply, serves
 from fairlead_kafka.broker.log import Partition
 from fairlead_kafka.wire import ApiKey, Message, Request
@@ -24,15 +27,26 @@ def describe_producers(broker: Broker, request: Request, session: Session, reply
     """Describe the producers of each partition."""
     topics = []
     for asked in request.message.topics:
-        rows = []
-        for number in asked.partition_indexes:
-            partition = broker.log_of(asked.name, number)
-            error = partition if isinstance(partition, int) else ErrorCode.NONE
-            active = [] if isinstance(partition, int) else _producers(partition)
-            text = cut_short(f"{asked.name}-{number} is not led by broker {broker.node_id}") if error else None
-            rows.append(Message(partition_index=number, error_code=error, error_message=text, active_producers=active))
+        refused = name_error(asked.name)
+        if refused is None and not session.may(AclOperation.READ, AclResourceType.TOPIC, asked.name):
+            refused = refusal(session, AclOperation.READ, AclResourceType.TOPIC, asked.name)
+        if refused is None:
+            rows = [_describe(broker, asked.name, number) for number in asked.partition_indexes]
+        else:
+            rows = [_row(number, refused.code, reason(refused), []) for number in asked.partition_indexes]
         topics.append(Message(name=asked.name, partitions=rows))
     reply(Message(throttle_time_ms=0, topics=topics))
+
+
+def _describe(broker: Broker, topic: str, number: int) -> Message:
+    partition = broker.log_of(topic, number)
+    if isinstance(partition, int):
+        return _row(number, partition, cut_short(f"{topic}-{number} is not led by broker {broker.node_id}"), [])
+    return _row(number, ErrorCode.NONE, None, _producers(partition))
+
+
+def _row(number: int, error_code: int, text: str | None, active: list[Message]) -> Message:
+    return Message(partition_index=number, error_code=error_code, error_message=text, active_producers=active)
 
 
 def _producers(partition: Partition) -> list[Message]:

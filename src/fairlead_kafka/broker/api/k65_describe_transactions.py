@@ -1,15 +1,18 @@
 """DescribeTransactions (65): the state of transactional ids that are coordinated here (KIP-664).
 
-Version 0.
+Version 0. Needs DESCRIBE on each transactional id (TRANSACTIONAL_ID_AUTHORIZATION_FAILED for it); topics that the session may not
+DESCRIBE are left out.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from fairlead_kafka.broker.api.rights import demand, permitted
 from fairlead_kafka.broker.dispatch import Reply, serves
 from fairlead_kafka.wire import ApiKey, Message, Request
 
@@ -21,11 +24,11 @@ if TYPE_CHECKING:
 @serves(ApiKey.DESCRIBE_TRANSACTIONS, versions=(0, 0))
 def describe_transactions(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
     """Describe each transactional id."""
-    states = [_row(broker, transactional_id) for transactional_id in request.message.transactional_ids]
+    states = [_row(broker, session, transactional_id) for transactional_id in request.message.transactional_ids]
     reply(Message(throttle_time_ms=0, transaction_states=states))
 
 
-def _row(broker: Broker, transactional_id: str) -> Message:
+def _row(broker: Broker, session: Session, transactional_id: str) -> Message:
     row = Message(
         error_code=ErrorCode.NONE,
         transactional_id=transactional_id,
@@ -37,6 +40,7 @@ def _row(broker: Broker, transactional_id: str) -> Message:
         topics=[],
     )
     try:
+        demand(session, AclOperation.DESCRIBE, AclResourceType.TRANSACTIONAL_ID, transactional_id)
         image = broker.transactions.describe(transactional_id).image
     except BrokerError as error:
         row.error_code = error.code
@@ -45,7 +49,8 @@ def _row(broker: Broker, transactional_id: str) -> Message:
     row.transaction_timeout_ms, row.transaction_start_time_ms = image.timeout_ms, image.start_ms
     row.producer_id, row.producer_epoch = image.producer_id, image.epoch
     by_topic: dict[str, list[int]] = {}
-    for topic, number in sorted(image.partitions):
+    seen = permitted(session, AclOperation.DESCRIBE, AclResourceType.TOPIC, (topic for topic, _number in image.partitions))
+    for topic, number in sorted(of for of in image.partitions if of[0] in seen):
         by_topic.setdefault(topic, []).append(number)
     row.topics = [Message(topic=topic, partitions=numbers) for topic, numbers in by_topic.items()]
     return row

@@ -1,12 +1,14 @@
 """ListTransactions (66): the transactional ids that are coordinated here (KIP-664).
 
 Versions 0-1; by how long the transaction is open from 1 on (KIP-994). Not served: 2 (by a regular expression).
+Told are those that the session may DESCRIBE.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.broker.dispatch import Reply, serves
 from fairlead_kafka.broker.transactions import Transaction, TransactionState
@@ -38,6 +40,7 @@ def list_transactions(broker: Broker, request: Request, session: Session, reply:
             and (not message.producer_id_filters or image.producer_id in message.producer_id_filters)
             and (not message.state_filters or image.state.value in message.state_filters)
             and (message.duration_filter < 0 or broker.wall_ms - image.start_ms > message.duration_filter)
+            and session.may(AclOperation.DESCRIBE, AclResourceType.TRANSACTIONAL_ID, one.transactional_id)
         )
 
     answer.transaction_states = [

@@ -2,7 +2,8 @@
 
 Versions 0-1. Every request is UNSUPPORTED_VERSION, as Kafka answers it where the feature `group.version` is 0. The API is told in
 ApiVersions all the same: librdkafka with `group.protocol=consumer` waits for ever for a broker that has it, without a word, and a
-refusal ends that at once with a fatal error. The words of the answer are told by those clients that pass them on.
+refusal ends that at once with a fatal error. The words of the answer are told by those clients that pass them on. Needs no right, as in
+Kafka where that feature is 0.
 """
 
 from __future__ import annotations

@@ -1,9 +1,14 @@
-"""Replicate, a private API: what a follower asks its leader on their replication stream (`broker.replication`)."""
+"""Replicate, a private API: what a follower asks its leader on their replication stream (`broker.replication`).
+
+Needs CLUSTER_ACTION on the cluster: brokers are super users, or have it. The connection of whoever has it not is closed.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fairlead_kafka.base.acls import AclOperation
+from fairlead_kafka.broker.api.rights import cluster_refusal
 from fairlead_kafka.broker.dispatch import Reply, serves_privately
 from fairlead_kafka.wire import PrivateApi, Request
 
@@ -15,4 +20,8 @@ if TYPE_CHECKING:
 @serves_privately(PrivateApi.REPLICATE)
 def replicate(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
     """A follower's pull or nudge."""
+    refused = cluster_refusal(session, AclOperation.CLUSTER_ACTION)
+    if refused is not None:
+        session.close(f"it asked for what brokers ask each other: {refused}")
+        return
     broker.replication.pull(request, session, reply)

@@ -1,7 +1,7 @@
 """Decisions and their results as JSON, and back: what crosses between a broker and the controller.
 
 Numbers, texts, booleans, null and lists are themselves; everything else is an object with one key that says what it is. Only the
-named tuples and enums of the controller's own modules can be named, so whatever arrives, nothing else is built from it.
+named tuples and enums of the controller's own modules and of ACLs can be named, so whatever arrives, nothing else is built from it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from enum import Enum
 from typing import Any
 from uuid import UUID
 
+from fairlead_kafka.base import acls
 from fairlead_kafka.base.errors import BrokerError, DecodeError
 from fairlead_kafka.base.ids import Node
 from fairlead_kafka.broker.controller import ClusterImage, ClusterView, ScramCredential, TopicCreated, TopicImage, configs, decisions
@@ -20,7 +21,7 @@ from fairlead_kafka.broker.controller.fold import apply, topic_record
 def _named() -> dict[str, type]:
     found = {
         name: each
-        for module in (configs, decisions)
+        for module in (acls, configs, decisions)
         for name, each in vars(module).items()
         if isinstance(each, type) and (hasattr(each, "_fields") or issubclass(each, Enum))
     }

@@ -32,11 +32,13 @@ There is one controller, not a quorum: an object that the brokers of one thread 
 | `topics`, `placement`, `names`, `limits` | topics come, grow and go; who gets a partition; what a topic may be called; KIP-578 |
 | `brokers`, `elections`, `leadership`, `in_sync`, `reassignment` | who is alive, who leads, who is in sync, who moves |
 | `configs` | where a value comes from and what may be set |
+| `acls` | who may do what |
 
 30,000 partitions with three replicas are created, or change their leaders, in some 0.1 s: records hold partitions as columns, and the
 image holds seven fields of each, whose tuples are shared.
 """
 
+from fairlead_kafka.broker.controller.acls import check_filter, matches
 from fairlead_kafka.broker.controller.configs import (
     AlterOperation,
     ConfigAlteration,
@@ -57,10 +59,12 @@ from fairlead_kafka.broker.controller.decisions import (
     BrokerStarted,
     BrokerStopped,
     BrokerStopping,
+    CreateAcls,
     CreateInternalTopic,
     CreatePartitions,
     CreateTopics,
     DecisionDone,
+    DeleteAcls,
     DeleteTopics,
     DiskReported,
     ElectLeaders,
@@ -122,10 +126,12 @@ __all__ = [
     "ConfigSource",
     "ConfigSynonym",
     "Controller",
+    "CreateAcls",
     "CreateInternalTopic",
     "CreatePartitions",
     "CreateTopics",
     "DecisionDone",
+    "DeleteAcls",
     "DeleteTopics",
     "DescribedConfig",
     "DiskReported",
@@ -152,6 +158,8 @@ __all__ = [
     "TopicDeleted",
     "TopicImage",
     "changeable_configs",
+    "check_filter",
+    "matches",
     "replacing",
     "round_robin",
 ]

@@ -6,10 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
+from fairlead_kafka.base.acls import AclBinding, AclFilter
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.ids import Node
+from fairlead_kafka.broker.controller.acls import Acls
 from fairlead_kafka.broker.controller.brokers import Brokers
 from fairlead_kafka.broker.controller.configs import ConfigAlteration, alter, alter_topic
 from fairlead_kafka.broker.controller.credentials import Credentials
@@ -45,6 +47,7 @@ class Controller(Journal):
         self._credentials = Credentials(self)
         self._leadership = Leadership(self, self._brokers)
         self._reassignments = Reassignments(self, self._brokers, self.limits, self._topics.placement)
+        self._acls = Acls(self)
 
     def decide(self, decision: Any, done: DecisionDone) -> None:
         """Decide within the call."""
@@ -176,6 +179,16 @@ class Controller(Journal):
     def alter_scram_credentials(self, alterations: Sequence[ScramAlteration]) -> list[BrokerError | None]:
         """Set and delete what is kept of passwords; of one user all or none. For each None, or why its user's cannot be."""
         return self._credentials.alter(alterations)
+
+    # --- Rights
+
+    def create_acls(self, bindings: Sequence[AclBinding]) -> list[BrokerError | None]:
+        """Have ACLs, in one decision; for each None, or why it cannot be. One that is there already stays as it is."""
+        return self._acls.create(bindings)
+
+    def delete_acls(self, filters: Sequence[AclFilter]) -> list[list[AclBinding] | BrokerError]:
+        """Delete ACLs, in one decision; for each filter those that fit it, or why it is none."""
+        return self._acls.delete(filters)
 
     # --- Configs
 

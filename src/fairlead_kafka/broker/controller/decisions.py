@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
+from fairlead_kafka.base.acls import AclBinding, AclFilter
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.ids import Node
 from fairlead_kafka.broker.controller.configs import ConfigAlteration
@@ -180,6 +181,18 @@ class AlterScramCredentials(NamedTuple):
     alterations: Sequence[ScramAlteration]
 
 
+class CreateAcls(NamedTuple):
+    """ACLs that are to be there. Result: for each None, or the BrokerError that says why it cannot be."""
+
+    bindings: Sequence[AclBinding]
+
+
+class DeleteAcls(NamedTuple):
+    """All ACLs that fit a filter go. Result: for each filter the list of those that did, or the BrokerError that says why it is none."""
+
+    filters: Sequence[AclFilter]
+
+
 def _elect(controller: Controller, decision: ElectLeaders) -> list[tuple[str, int, BrokerError | None]]:
     partitions = None if decision.partitions is None else [(topic, number) for topic, number in decision.partitions]
     return controller.elect_leaders(decision.election_type, partitions)
@@ -206,5 +219,7 @@ DECIDERS: dict[type, Callable[[Controller, Any], Any]] = {
     DiskReported: lambda controller, one: controller.disk_reported(one.node_id, one.broker_epoch, one.works),
     AlterScramCredentials: lambda controller, one: controller.alter_scram_credentials(one.alterations),
     BrokerStopped: lambda controller, one: controller.broker_stopped(one.node_id),
+    CreateAcls: lambda controller, one: controller.create_acls(one.bindings),
+    DeleteAcls: lambda controller, one: controller.delete_acls(one.filters),
 }
 """The one way in: what is not here cannot be decided."""

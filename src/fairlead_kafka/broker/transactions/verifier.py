@@ -10,6 +10,7 @@ close. Once a batch was taken the partition itself knows the transaction, and no
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,8 @@ from fairlead_kafka.wire import ApiKey, Message
 
 if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
+
+_logger = logging.getLogger("fairlead_kafka.broker")
 
 VERIFY_VERSION = 5
 VERIFICATION = "transaction.partition.verification.enable"
@@ -94,6 +97,7 @@ class Verifier:
         topics: dict[str, list[int]] = {}
         for topic, number in partitions:
             topics.setdefault(topic, []).append(number)
+        node = self._broker.node_id
         request = Message(
             transactions=[
                 Message(
@@ -108,6 +112,12 @@ class Verifier:
 
         def done(response: Message | None, _error: Exception | None) -> None:
             errors: dict[TopicPartition, int] = {}
+            if response is not None and response.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+                # This broker may not ask, which is no affair of its clients; told as Kafka's `AddPartitionsToTxnManager` does.
+                _logger.error(
+                    "broker %d refuses to verify transactions for broker %d: it has no CLUSTER_ACTION on the cluster", leader, node
+                )
+                errors = dict.fromkeys(partitions, ErrorCode.INVALID_TXN_STATE)
             for result in response.results_by_transaction if response is not None else ():
                 for topic in result.topic_results:
                     for one in topic.results_by_partition:

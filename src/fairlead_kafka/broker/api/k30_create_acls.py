@@ -1,0 +1,56 @@
+"""CreateAcls (30): have ACLs; one that is there already stays as it is.
+
+Versions 1-3. Any broker serves it and has the controller decide. Needs ALTER on the cluster. Refused: everything without an authorizer
+(SECURITY_DISABLED); each ACL for itself (INVALID_REQUEST): types, operations and permissions that are for filters, or not known; a name
+that is empty, or on a resource of type CLUSTER not kafka-cluster; a principal without a colon.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fairlead_kafka.base.acls import AclBinding, AclOperation, AclPatternType, AclPermission, AclResourceType
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.broker.api.common import reason
+from fairlead_kafka.broker.api.k29_describe_acls import acls_refusal, known
+from fairlead_kafka.broker.controller import CreateAcls
+from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.wire import ApiKey, Message, Request
+
+if TYPE_CHECKING:
+    from fairlead_kafka.broker.machine import Broker
+    from fairlead_kafka.broker.sessions import Session
+
+
+@serves(ApiKey.CREATE_ACLS, versions=(1, 3))
+def create_acls(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+    """Create each ACL, or say why not; one failing does not stop the others."""
+    bindings = [_binding(asked) for asked in request.message.creations]
+
+    def decided(errors: Any, error: BrokerError | None) -> None:
+        reply(Message(throttle_time_ms=0, results=[_row(one) for one in errors or [error] * len(bindings)]))
+
+    refused = acls_refusal(broker, session, AclOperation.ALTER)
+    if refused is not None:
+        decided(None, refused)
+    else:
+        broker.controller.decide(CreateAcls(bindings), decided)
+
+
+def _binding(asked: Any) -> AclBinding:
+    return AclBinding(
+        known(AclResourceType, asked.resource_type),
+        asked.resource_name,
+        known(AclPatternType, asked.resource_pattern_type),
+        asked.principal,
+        asked.host,
+        known(AclOperation, asked.operation),
+        known(AclPermission, asked.permission_type),
+    )
+
+
+def _row(error: BrokerError | None) -> Message:
+    if error is None:
+        return Message(error_code=ErrorCode.NONE, error_message=None)
+    return Message(error_code=error.code, error_message=reason(error))

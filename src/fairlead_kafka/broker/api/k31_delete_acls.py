@@ -1,0 +1,58 @@
+"""DeleteAcls (31): the ACLs that fit filters go; the answer says for each filter which did.
+
+Versions 1-3. Any broker serves it and has the controller decide. Needs ALTER on the cluster. An ACL that fits several filters is told with
+each of them. Refused: everything without an authorizer (SECURITY_DISABLED), filters with something that this release does not know
+(INVALID_REQUEST, each for itself).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fairlead_kafka.base.acls import AclBinding, AclOperation
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.broker.api.common import reason
+from fairlead_kafka.broker.api.k29_describe_acls import acls_refusal, filter_of
+from fairlead_kafka.broker.controller import DeleteAcls
+from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.wire import ApiKey, Message, Request
+
+if TYPE_CHECKING:
+    from fairlead_kafka.broker.machine import Broker
+    from fairlead_kafka.broker.sessions import Session
+
+
+@serves(ApiKey.DELETE_ACLS, versions=(1, 3))
+def delete_acls(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+    """Delete what fits each filter."""
+    filters = [filter_of(asked) for asked in request.message.filters]
+
+    def decided(results: Any, error: BrokerError | None) -> None:
+        reply(Message(throttle_time_ms=0, filter_results=[_result(one) for one in results or [error] * len(filters)]))
+
+    refused = acls_refusal(broker, session, AclOperation.ALTER)
+    if refused is not None:
+        decided(None, refused)
+    else:
+        broker.controller.decide(DeleteAcls(filters), decided)
+
+
+def _result(outcome: Any) -> Message:
+    if isinstance(outcome, BrokerError):
+        return Message(error_code=outcome.code, error_message=reason(outcome), matching_acls=[])
+    return Message(error_code=ErrorCode.NONE, error_message=None, matching_acls=[_deleted(acl) for acl in outcome])
+
+
+def _deleted(acl: AclBinding) -> Message:
+    return Message(
+        error_code=ErrorCode.NONE,
+        error_message=None,
+        resource_type=int(acl.resource_type),
+        resource_name=acl.resource_name,
+        pattern_type=int(acl.pattern_type),
+        principal=acl.principal,
+        host=acl.host,
+        operation=int(acl.operation),
+        permission_type=int(acl.permission),
+    )

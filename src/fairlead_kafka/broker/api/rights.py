@@ -1,0 +1,91 @@
+"""Asking, in few words, what the principal of a session may do; the decision is `broker.authorizer`'s.
+
+Without an authorizer all is allowed, and each of these looks at one attribute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable
+from typing import TYPE_CHECKING
+
+from fairlead_kafka.base.acls import CLUSTER_NAME, RESOURCE_OPERATIONS, AclOperation, AclResourceType
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import BrokerError
+
+if TYPE_CHECKING:
+    from fairlead_kafka.broker.sessions import Session
+
+NO_OPERATIONS = -(2**31)
+"""Authorized operations that nobody asked for."""
+REFUSED_WITH: dict[AclResourceType, int] = {
+    AclResourceType.TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    AclResourceType.GROUP: ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    AclResourceType.CLUSTER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    AclResourceType.TRANSACTIONAL_ID: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+}
+"""Resource type → what a missing right on it is told as (Kafka's `AclEntry.authorizationError`)."""
+
+
+_ALL_OPERATIONS = {kind: sum(1 << operation for operation in there) for kind, there in RESOURCE_OPERATIONS.items()}
+
+
+class _Everything:
+    """Holds whatever is looked for."""
+
+    def __contains__(self, _name: object) -> bool:
+        return True
+
+
+_EVERYTHING = _Everything()
+
+
+def may_cluster(session: Session, operation: AclOperation, quiet: bool = False) -> bool:
+    """Whether the session may do this to the cluster as a whole."""
+    return session.may(operation, AclResourceType.CLUSTER, CLUSTER_NAME, quiet)
+
+
+def may_somewhere(session: Session, operation: AclOperation, kind: AclResourceType) -> bool:
+    """Whether there is any resource of the type on which the session may do this."""
+    authorizer = session.broker.authorizer
+    return authorizer is None or authorizer.allows_somewhere(session.principal, session.host, operation, kind)
+
+
+def permitted(
+    session: Session, operation: AclOperation, kind: AclResourceType, names: Iterable[str], quiet: bool = False
+) -> Container[str | None]:
+    """Those of `names` on which the session may do this; `quiet`: what it may not is no attempt to be logged."""
+    if session.broker.authorizer is None:
+        return _EVERYTHING
+    return {name for name in set(names) if session.may(operation, kind, name, quiet)}
+
+
+def operations(session: Session, kind: AclResourceType, name: str) -> int:
+    """All that the session may do with a resource, as bits (Kafka's `AuthHelper.authorizedOperations`)."""
+    if session.broker.authorizer is None:
+        return _ALL_OPERATIONS[kind]
+    return sum(1 << operation for operation in RESOURCE_OPERATIONS[kind] if session.may(operation, kind, name, quiet=True))
+
+
+def cluster_operations(session: Session) -> int:
+    """The same of the cluster; 0 for whoever may not describe it."""
+    return operations(session, AclResourceType.CLUSTER, CLUSTER_NAME) if may_cluster(session, AclOperation.DESCRIBE) else 0
+
+
+def refusal(session: Session, operation: AclOperation, kind: AclResourceType, name: str) -> BrokerError:
+    """The error for what the session may not do."""
+    where = "the cluster" if kind is AclResourceType.CLUSTER else f"the {kind.name.lower().replace('_', ' ')} {name!r}"
+    text = f"{session.principal} has no right to {operation.name.replace('_', ' ').lower()} {where}"
+    return BrokerError(REFUSED_WITH[kind], text)
+
+
+def demand(session: Session, operation: AclOperation, kind: AclResourceType, name: str) -> None:
+    """Raises `refusal` unless the session may do this."""
+    if not session.may(operation, kind, name):
+        raise refusal(session, operation, kind, name)
+
+
+def cluster_refusal(session: Session, operation: AclOperation) -> BrokerError | None:
+    """What a request is told that needs a right on the cluster; None: the session has it."""
+    if may_cluster(session, operation):
+        return None
+    return refusal(session, operation, AclResourceType.CLUSTER, CLUSTER_NAME)

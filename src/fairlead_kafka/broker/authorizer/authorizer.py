@@ -1,0 +1,109 @@
+"""Decides what a principal may do."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from fairlead_kafka.base.acls import WILDCARD, AclBinding, AclOperation, AclPatternType, AclPermission, AclResourceType
+from fairlead_kafka.base.checks import same
+from fairlead_kafka.base.config_broker_security import super_users
+from fairlead_kafka.base.limits import ACL_DECISIONS_KEPT_MAX
+from fairlead_kafka.base.principal import Principal
+from fairlead_kafka.broker.authorizer.index import AclIndex
+from fairlead_kafka.broker.authorizer.rules import EVERYONE, covers
+
+_logger = logging.getLogger("fairlead_kafka.authorizer")
+
+_ANY_NAME = "hardcode"
+"""Asked about first when any resource will do, as Kafka does: whoever may use all, may use this."""
+
+_Asked = tuple[Principal, str, AclOperation, AclResourceType, str]
+
+
+class Authorizer:
+    """Kafka's StandardAuthorizer. `acls` are those that there are now; `changed` tells of those that come and go."""
+
+    def __init__(self, acls: Iterable[AclBinding], superusers: frozenset[str] = frozenset(), allows_if_none: bool = False) -> None:
+        self._index = AclIndex(acls)
+        self._superusers = superusers
+        self._allows_if_none = allows_if_none
+        self._decided: dict[_Asked, bool] = {}
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any], acls: Iterable[AclBinding]) -> Authorizer | None:
+        """The authorizer that a broker's settings ask for, if they do."""
+        if not settings["authorizer.class.name"]:
+            return None
+        return cls(acls, super_users(settings["super.users"]), settings["allow.everyone.if.no.acl.found"])
+
+    def changed(self, added: Iterable[AclBinding], removed: Iterable[AclBinding]) -> None:
+        """ACLs went, and others came."""
+        for binding in removed:
+            self._index.remove(binding)
+        for binding in added:
+            self._index.add(binding)
+        self._decided.clear()
+
+    def allows(
+        self, principal: Principal, host: str, operation: AclOperation, kind: AclResourceType, name: str, quiet: bool = False
+    ) -> bool:
+        """Whether `principal`, at `host` (as `rules.plain_host` spells it), may do this. `quiet`: no is no attempt to be logged."""
+        asked = (principal, host, operation, kind, name)
+        decided = self._decided.get(asked)
+        if decided is None:
+            if len(self._decided) >= ACL_DECISIONS_KEPT_MAX:
+                self._decided.clear()
+            decided = self._decided[asked] = self._decide(*asked)
+        if not (decided or quiet):
+            _logger.info("%s from host %s may not %s %s:%s", principal, host, operation.name, kind.name, name)
+        return decided
+
+    def _decide(self, principal: Principal, host: str, operation: AclOperation, kind: AclResourceType, name: str) -> bool:
+        who = str(principal)
+        if who in self._superusers:
+            return True
+        named = allowed = False
+        for by_principal in self._index.of_name(kind, name):
+            named = True
+            for holder in (who, EVERYONE):
+                for acl, acl_host in by_principal.get(holder, {}).items():
+                    if acl_host in (WILDCARD, host) and covers(acl.operation, acl.permission, operation):
+                        if acl.permission is AclPermission.DENY:
+                            return False
+                        allowed = True
+        return allowed or (not named and self._allows_if_none)
+
+    def allows_somewhere(self, principal: Principal, host: str, operation: AclOperation, kind: AclResourceType) -> bool:
+        """Whether there is any resource of the type on which `principal` may do this (Kafka's `authorizeByResourceType`).
+
+        Only ACLs of this operation, or of ALL, count. One that allows is as good as none if one that denies has the same name, or a
+        prefix of it; and where everything is denied it is no.
+        """
+        if self.allows(principal, host, operation, kind, _ANY_NAME, quiet=True):
+            return True
+        allowed: set[tuple[AclPatternType, str]] = set()
+        denied: set[tuple[AclPatternType, str]] = set()
+        for holder in (str(principal), EVERYONE):
+            for acl, acl_host in self._index.of_principal(kind, holder).items():
+                if acl_host in (WILDCARD, host) and acl.operation in (operation, AclOperation.ALL):
+                    (denied if acl.permission is AclPermission.DENY else allowed).add((acl.pattern_type, acl.resource_name))
+        everything = (AclPatternType.LITERAL, WILDCARD)
+        if everything in denied or everything in allowed:
+            return everything not in denied
+        return any(not _dominated(pattern, denied) for pattern in allowed)
+
+    def check(self, acls: Iterable[AclBinding]) -> None:
+        """What is indexed, and what was decided, are what `acls` give; CheckFailed if not."""
+        same("the ACLs that are indexed", self._index.parts(), AclIndex(acls).parts())
+        for asked, decided in self._decided.items():
+            same(f"what was decided of {asked}", decided, self._decide(*asked))
+
+
+def _dominated(pattern: tuple[AclPatternType, str], denied: set[tuple[AclPatternType, str]]) -> bool:
+    """Whether nothing that `pattern` allows is left by what is denied."""
+    kind, name = pattern
+    if kind is AclPatternType.LITERAL and pattern in denied:
+        return True
+    return any((AclPatternType.PREFIXED, name[:length]) in denied for length in range(1, len(name) + 1))
