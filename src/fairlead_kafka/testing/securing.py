@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 ADMIN = "admin"
 """The user who may do everything, and as whom brokers reach each other."""
-MECHANISMS = ("SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN")
+MECHANISMS = ("SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN", "OAUTHBEARER")
 """All of them are there; the first is used unless another one is asked for."""
 ITERATIONS = 4_096
 """Kafka's default for SCRAM. Users of a throw-away cluster are not worth more."""

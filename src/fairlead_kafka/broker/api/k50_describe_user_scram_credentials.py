@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fairlead_kafka.base.acls import AclOperation
 from fairlead_kafka.base.codes import ErrorCode
-from fairlead_kafka.broker.api.common import repeated
+from fairlead_kafka.broker.api.common import reason, repeated
+from fairlead_kafka.broker.api.rights import cluster_refusal
 from fairlead_kafka.broker.controller.credentials import SCRAM_MECHANISMS
 from fairlead_kafka.broker.dispatch import Reply, serves
 from fairlead_kafka.wire import ApiKey, Message, Request
@@ -23,6 +25,10 @@ _NUMBERS = {name: number for number, name in SCRAM_MECHANISMS.items()}
 @serves(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, versions=(0, 0))
 def describe_user_scram_credentials(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
     """Describe the credentials of each user."""
+    refused = cluster_refusal(session, AclOperation.DESCRIBE)
+    if refused is not None:
+        reply(Message(throttle_time_ms=0, error_code=refused.code, error_message=reason(refused), results=[]))
+        return
     kept = broker.controller.image.scram_credentials
     by_user: dict[str, list[Message]] = {}
     for (mechanism, user), credential in sorted(kept.items(), key=lambda item: (item[0][1], _NUMBERS[item[0][0]])):

@@ -10,9 +10,11 @@ import hashlib
 import hmac
 from typing import TYPE_CHECKING, Any
 
+from fairlead_kafka.base.acls import AclOperation
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.broker.api.common import reason
+from fairlead_kafka.broker.api.rights import cluster_refusal
 from fairlead_kafka.broker.controller import AlterScramCredentials, ScramAlteration, ScramCredential
 from fairlead_kafka.broker.controller.credentials import SCRAM_MECHANISMS
 from fairlead_kafka.broker.dispatch import Reply, serves
@@ -38,7 +40,10 @@ def alter_user_scram_credentials(broker: Broker, request: Request, session: Sess
             by_user[each.user] = by_user.get(each.user) or result
         reply(Message(throttle_time_ms=0, results=[_row(user, one) for user, one in by_user.items()]))
 
-    if alterations:
+    refused = cluster_refusal(session, AclOperation.ALTER)
+    if refused is not None:
+        decided(None, refused)
+    elif alterations:
         broker.controller.decide(AlterScramCredentials(alterations), decided)
     else:
         reply(Message(throttle_time_ms=0, results=[]))
