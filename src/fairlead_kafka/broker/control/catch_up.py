@@ -7,7 +7,6 @@ from dataclasses import fields
 from typing import Any, TypeVar
 
 from fairlead_kafka.broker.controller import (
-    AclsChanged,
     BrokerConfigsChanged,
     BrokersChanged,
     Change,
@@ -37,17 +36,7 @@ def catch_up(image: ClusterImage, now: ClusterImage) -> list[Change]:
         *(BrokerConfigsChanged(name) for name in configs_changed),
         *(BrokersChanged(node_id, image.is_alive(node_id)) for node_id in brokers_changed),
         *_topics(image, now),
-        *_acls(image, now),
     ]
-
-
-def _acls(image: ClusterImage, now: ClusterImage) -> Iterator[Change]:
-    added = tuple(binding for binding in now.acls if binding not in image.acls)
-    removed = tuple(binding for binding in image.acls if binding not in now.acls)
-    image.acls.clear()
-    image.acls.update(now.acls)
-    if added or removed:
-        yield AclsChanged(added, removed)
 
 
 def _differing(before: Mapping[Key, Any], after: Mapping[Key, Any]) -> list[Key]:
