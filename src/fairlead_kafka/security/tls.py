@@ -1,4 +1,4 @@
-"""The client's end of TLS: a context of Python's `ssl` made of Kafka's settings, and made anew when one of its files has changed."""
+"""Contexts of Python's `ssl` made of Kafka's settings, and made anew when one of their files has changed; the client's end of TLS."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import os
 import secrets
 import ssl
 import tempfile
+import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,37 +24,41 @@ from fairlead_kafka.security.references import resolve
 LOGGER = logging.getLogger("fairlead_kafka.security")
 STORE_MAX_BYTES = 16 << 20
 """More than any store of keys and certificates holds: a path that names something else is told of, not read whole."""
+RETRY_AFTER_S = 10.0
+"""Files that changed and are of no use are read again after this, though nothing changed: what a reference leads to may have."""
 _VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 _PEM_SUFFIXES = (".pem", ".crt", ".cer")
 _Stamp = tuple[tuple[str, int, int], ...]
 
 
-class ClientTls:
-    """`runtime.transport.Tls` for a client. ConfigError at once if a file or a setting is of no use."""
+class Contexts(ABC):
+    """One end's context. ConfigError at once if a file or a setting is of no use."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._files = [path for key in _LOCATIONS if (path := self._text(key)) is not None]
         self._stamp = _stamp(self._files)
+        self._refused: _Stamp | None = None
+        self._again_s = 0.0
         self._context = self._made()
 
-    def wrap(self, host: str) -> tuple[ssl.SSLContext, str | None]:
+    @abstractmethod
+    def _made(self) -> ssl.SSLContext:
+        """A context, of the files as they are now."""
+
+    def _current(self) -> ssl.SSLContext:
         """The context for a connection that begins now, with the files as they are now."""
         stamp = _stamp(self._files)
-        if stamp != self._stamp:
+        if stamp != self._stamp and (stamp != self._refused or time.monotonic() >= self._again_s):
             try:
                 self._context = self._made()
                 self._stamp = stamp
             except ConfigError as error:  # half written, it may be: what was read before still serves
-                LOGGER.warning("the certificates read before are used, for one of those on the disk is of no use: %s", error)
-        return self._context, host
-
-    def explain(self, host: str, address: Address | None, error: OSError | None) -> tuple[str, Exception | None]:
-        """See `runtime.transport.Tls`."""
-        trust = self._text("ssl.truststore.location") or ""
-        shows = any(self._given(key) for key in (*_KEY_STORE, *_KEY_TEXTS, *_KEY_FILES))
-        versions = ", ".join(self._settings["ssl.enabled.protocols"])
-        return explain(Facts(host, address, trust, self._given("ssl.truststore.certificates"), shows, versions), error)
+                self._again_s = time.monotonic() + RETRY_AFTER_S
+                if stamp != self._refused:
+                    LOGGER.warning("the certificates read before are used, for one of those on the disk is of no use: %s", error)
+                self._refused = stamp
+        return self._context
 
     def _given(self, key: str) -> bool:
         return self._settings[key] is not None
@@ -63,34 +69,15 @@ class ClientTls:
             return None
         return resolve(value.reveal() if isinstance(value, Secret) else value, key)
 
-    # The context
+    # What goes into a context
 
-    def _made(self) -> ssl.SSLContext:
-        settings = self._settings
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        self._set_versions(context)
-        suites = openssl_names(settings["ssl.cipher.suites"] or ())
+    def _set_suites(self, context: ssl.SSLContext) -> None:
+        suites = openssl_names(self._settings["ssl.cipher.suites"] or ())
         if suites is not None:
             try:
                 context.set_ciphers(suites)
             except ssl.SSLError:
                 raise ConfigError(f"ssl.cipher.suites: OpenSSL has none of {suites}") from None
-        algorithm = (settings["ssl.endpoint.identification.algorithm"] or "none").lower()
-        if algorithm not in ("https", "none"):
-            raise ConfigError(f"ssl.endpoint.identification.algorithm: must be https, none or empty, got {algorithm!r}")
-        if not settings["enable.ssl.certificate.verification"]:
-            context.check_hostname = False
-            context.verify_mode = ssl.CERT_NONE
-            return self._with_identity(context)
-        context.check_hostname = algorithm == "https"
-        # As Java has it, whatever is in the trust store is trusted: an issuer in the middle, or the broker's own certificate.
-        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
-        trusted = self._trusted()
-        if trusted is None:
-            context.load_default_certs(ssl.Purpose.SERVER_AUTH)
-        else:
-            context.load_verify_locations(cadata=b"".join(trusted))
-        return self._with_identity(context)
 
     def _set_versions(self, context: ssl.SSLContext) -> None:
         given = self._settings["ssl.enabled.protocols"]
@@ -102,6 +89,15 @@ class ClientTls:
         if not versions:
             raise ConfigError(f"ssl.protocol is {self._settings['ssl.protocol']}, and ssl.enabled.protocols has only newer ones")
         context.minimum_version, context.maximum_version = min(versions), max(versions)
+
+    def _set_trust(self, context: ssl.SSLContext, purpose: ssl.Purpose) -> None:
+        # As Java has it, whatever is in the trust store is trusted: an issuer in the middle, or the peer's own certificate.
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+        trusted = self._trusted()
+        if trusted is None:
+            context.load_default_certs(purpose)
+        else:
+            context.load_verify_locations(cadata=b"".join(trusted))
 
     def _trusted(self) -> tuple[bytes, ...] | None:
         """The certificates to trust, in DER; None: the system's."""
@@ -119,7 +115,8 @@ class ClientTls:
             found += trusted_certificates(_read(path, "ssl.truststore.location"), declared, password, what)
         return tuple(found)
 
-    def _with_identity(self, context: ssl.SSLContext) -> ssl.SSLContext:
+    def _set_identity(self, context: ssl.SSLContext) -> bool:
+        """Whether there is a certificate to show."""
         own = self._identity()
         if own is not None:
             with _as_file(own) as path:
@@ -131,7 +128,7 @@ class ClientTls:
                             "ssl.keystore: the private key is not that of the certificate; give two that belong together"
                         ) from None
                     raise ConfigError(f"ssl.keystore: OpenSSL cannot use the certificate or its key ({error.reason or error})") from None
-        return context
+        return own is not None
 
     def _identity(self) -> Identity | None:
         ways = [keys for keys in (_KEY_STORE, _KEY_TEXTS, _KEY_FILES) if any(self._given(key) for key in keys)]
@@ -155,6 +152,37 @@ class ClientTls:
         else:
             both = "\n".join(texts).encode()
         return identity(both, "PEM", None, key_password, f"{key} and {chain}")
+
+
+class ClientTls(Contexts):
+    """`runtime.transport.Tls` for a client. ConfigError at once if a file or a setting is of no use."""
+
+    def wrap(self, host: str) -> tuple[ssl.SSLContext, str | None]:
+        """The context for a connection that begins now, with the files as they are now."""
+        return self._current(), host
+
+    def explain(self, host: str, address: Address | None, error: OSError | None) -> tuple[str, Exception | None]:
+        """See `runtime.transport.Tls`."""
+        trust = self._text("ssl.truststore.location") or ""
+        shows = any(self._given(key) for key in (*_KEY_STORE, *_KEY_TEXTS, *_KEY_FILES))
+        versions = ", ".join(self._settings["ssl.enabled.protocols"])
+        return explain(Facts(host, address, trust, self._given("ssl.truststore.certificates"), shows, versions), error)
+
+    def _made(self) -> ssl.SSLContext:
+        settings = self._settings
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        self._set_versions(context)
+        self._set_suites(context)
+        algorithm = (settings["ssl.endpoint.identification.algorithm"] or "none").lower()
+        if algorithm not in ("https", "none"):
+            raise ConfigError(f"ssl.endpoint.identification.algorithm: must be https, none or empty, got {algorithm!r}")
+        context.check_hostname = algorithm == "https" and settings["enable.ssl.certificate.verification"]
+        if settings["enable.ssl.certificate.verification"]:
+            self._set_trust(context, ssl.Purpose.SERVER_AUTH)
+        else:
+            context.verify_mode = ssl.CERT_NONE
+        self._set_identity(context)
+        return context
 
 
 _KEY_STORE = ("ssl.keystore.location",)

@@ -107,6 +107,16 @@ CLUSTER = (
         ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, said(timeout_ms=10_000, topics=None), nothing=("ALL TOPIC *",), may=("DESCRIBE CLUSTER",)
     ),
     *cases(
+        ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, 0, said(users=[Message(name=GHOST)]), nothing=("CREATE CLUSTER",), may=("DESCRIBE CLUSTER",)
+    ),
+    *cases(
+        ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
+        0,
+        said(deletions=[Message(name=GHOST, mechanism=1), Message(name=SECRET, mechanism=2)], upsertions=[]),
+        nothing=("DESCRIBE CLUSTER",),
+        may=("ALTER CLUSTER",),
+    ),
+    *cases(
         ApiKey.DESCRIBE_CLUSTER,
         1,
         said(include_cluster_authorized_operations=True, endpoint_type=1),

@@ -105,7 +105,8 @@ def _refused(message: Message) -> Message:
 
 def _answer(session: Session, message: Message, topics: list[Message]) -> Message:
     image = session.broker.controller.image
-    brokers = [Message(node_id=info.node.node_id, host=info.node.host, port=info.node.port, rack=info.node.rack) for info in image.alive()]
+    nodes = [info.endpoint(session.listener) for info in image.alive()]
+    brokers = [Message(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack) for node in nodes]
     return Message(
         throttle_time_ms=0,
         brokers=brokers,

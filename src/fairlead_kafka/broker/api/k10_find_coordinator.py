@@ -45,7 +45,7 @@ def find_coordinator(broker: Broker, request: Request, session: Session, reply: 
 
     def answer(error: BrokerError | None) -> None:
         hidden = {key: refusal(session, AclOperation.DESCRIBE, kind, key) for key in keys if kind is not None and key not in seen}
-        found = [_row(broker, message.key_type, key, hidden.get(key), error) for key in keys]
+        found = [_row(session, message.key_type, key, hidden.get(key), error) for key in keys]
         if several:
             reply(Message(throttle_time_ms=0, coordinators=found))
             return
@@ -67,17 +67,18 @@ def find_coordinator(broker: Broker, request: Request, session: Session, reply: 
         answer(None)
 
 
-def _row(broker: Broker, key_type: int, key: str, hidden: BrokerError | None, missing: BrokerError | None) -> Message:
+def _row(session: Session, key_type: int, key: str, hidden: BrokerError | None, missing: BrokerError | None) -> Message:
     try:
         if hidden is not None:
             raise hidden
-        node, error_code, error_message = _find(broker, key_type, key, missing), ErrorCode.NONE, None
+        node, error_code, error_message = _find(session, key_type, key, missing), ErrorCode.NONE, None
     except BrokerError as error:
         node, error_code, error_message = _NOBODY, error.code, reason(error)
     return Message(key=key, node_id=node.node_id, host=node.host, port=node.port, error_code=error_code, error_message=error_message)
 
 
-def _find(broker: Broker, key_type: int, key: str, missing: BrokerError | None) -> Node:
+def _find(session: Session, key_type: int, key: str, missing: BrokerError | None) -> Node:
+    broker = session.broker
     if key_type not in _TOPICS:
         raise BrokerError(ErrorCode.INVALID_REQUEST, _REFUSED_KEYS.get(key_type, f"there is no key type {key_type}"))
     if missing is not None:
@@ -86,4 +87,4 @@ def _find(broker: Broker, key_type: int, key: str, missing: BrokerError | None) 
     leader = topic.partitions[home_partition(key, len(topic.partitions))].leader
     if not broker.controller.image.is_alive(leader):
         raise BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"the coordinator of {key!r} is down")
-    return broker.controller.image.brokers[leader].node
+    return broker.controller.image.brokers[leader].endpoint(session.listener)

@@ -54,6 +54,7 @@ from fairlead_kafka.broker.controller.decisions import (
     AlterBrokerConfigs,
     AlterPartitions,
     AlterReassignments,
+    AlterScramCredentials,
     AlterTopicConfigs,
     BrokerStarted,
     BrokerStopped,
@@ -70,6 +71,7 @@ from fairlead_kafka.broker.controller.decisions import (
     NewTopic,
     ProposedIsr,
     Reassignment,
+    ScramAlteration,
 )
 from fairlead_kafka.broker.controller.image import (
     CLUSTER_WIDE,
@@ -106,6 +108,7 @@ __all__ = [
     "AlterOperation",
     "AlterPartitions",
     "AlterReassignments",
+    "AlterScramCredentials",
     "AlterTopicConfigs",
     "Assignments",
     "BrokerConfigsChanged",
@@ -146,6 +149,7 @@ __all__ = [
     "ProposedIsr",
     "QuotaEntity",
     "Reassignment",
+    "ScramAlteration",
     "ScramCredential",
     "ScramCredentialChanged",
     "TRANSACTIONS_TOPIC",

@@ -247,8 +247,8 @@ _VERSIONS = [
     ask("a client with a strange version", ApiKey.API_VERSIONS, (4,), client_software_name="a", client_software_version="ö"),
 ]
 
-_ANY_ACL = {"resource_type_filter": 1, "pattern_type_filter": 1, "operation": 1, "permission_type": 1}
-_ACL = {"resource_type": 2, "resource_name": MAIN, "principal": "User:a", "host": "*", "operation": 3, "permission_type": 3}
+_ANY_ACL: dict[str, Any] = {"resource_type_filter": 1, "pattern_type_filter": 1, "operation": 1, "permission_type": 1}
+_ACL: dict[str, Any] = {"resource_type": 2, "resource_name": MAIN, "principal": "User:a", "host": "*", "operation": 3, "permission_type": 3}
 _RIGHTS = [
     ask("without an authorizer", ApiKey.DESCRIBE_ACLS, range(1, 4), **_ANY_ACL),
     ask("without an authorizer", ApiKey.CREATE_ACLS, range(1, 4), creations=[Message(**_ACL), Message(**_ACL)]),

@@ -1,0 +1,130 @@
+"""`ServerTransport`: from a broker's settings to what its host is given, for connections that come in and those to other brokers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING
+
+from fairlead_kafka.base.config import Settings
+from fairlead_kafka.base.errors import AuthenticationFailed, ConfigError
+from fairlead_kafka.base.secret import Secret
+from fairlead_kafka.security.server_mechanisms import JAAS_KEY, Bounded, PlainServer, PlainUsers, ServerAuthenticator
+from fairlead_kafka.security.tokens import shown
+from fairlead_kafka.security.transport import client_transport
+
+if TYPE_CHECKING:
+    from fairlead_kafka.security.mechanisms import Gssapi, OAuthBearer, Plain, Scram
+    from fairlead_kafka.security.server_scram import StoredCredential
+    from fairlead_kafka.security.server_tls import ServerTls
+    from fairlead_kafka.security.tls import ClientTls
+
+Credential = Callable[[str, str], "StoredCredential | None"]
+"""credential(mechanism, user): what is stored of that user's password."""
+_PREFIX = "listener.name."
+_CLIENT_AUTH = "ssl.client.auth"
+
+
+class ServerTransport:
+    """`runtime.transport.Transport` of one broker, and the other ends of what comes in.
+
+    `settings` are of scope "broker"; `listeners`: name and security protocol by number; `inter_broker`: client settings
+    (scope "admin") for connections to other brokers, None for plaintext. ConfigError, naming listener and key, for what cannot work.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        listeners: Mapping[int, tuple[str, str]],
+        credential: Credential,
+        inter_broker: Settings | None,
+    ) -> None:
+        _check_names(settings, [name for name, _protocol in listeners.values()])
+        self._tls: dict[int, ServerTls | None] = {}
+        self._logins: dict[int, dict[str, Callable[[], ServerAuthenticator]]] = {}
+        for number, (name, protocol) in listeners.items():
+            with _named(f"listener {name}"):
+                self._tls[number] = _made_tls(settings, name, protocol) if protocol.endswith("SSL") else None
+                self._logins[number] = _made_logins(settings, name, credential) if protocol.startswith("SASL") else {}
+        with _named("between brokers"):
+            self._client = None if inter_broker is None else client_transport(inter_broker)
+        self.tls: ClientTls | None = None if self._client is None else self._client.tls
+
+    def authenticator(self, host: str) -> Plain | Scram | OAuthBearer | Gssapi:
+        """One log-in at another broker."""
+        if self._client is None:
+            raise ConfigError("between brokers: no log-in was set up (sasl.mechanism.inter.broker.protocol)")
+        return self._client.authenticator(host)
+
+    def listener_tls(self, listener: int) -> ServerTls | None:
+        """How connections to a listener are encrypted; None: they are not."""
+        return self._tls[listener]
+
+    def server_authenticator(self, listener: int, mechanism: str) -> ServerAuthenticator:
+        """This end of one log-in. AuthenticationFailed if the listener has no such mechanism."""
+        made = self._logins[listener].get(mechanism)
+        if made is None:
+            raise AuthenticationFailed(f"Unsupported SASL mechanism {shown(mechanism)}")
+        return made()
+
+
+def listener_settings(settings: Settings, listener: str, mechanism: str | None = None) -> Settings:
+    """The settings of one listener, and of one mechanism there: its own values, under the plain keys, before the general ones."""
+    values = {key: settings[key] for key in settings if not key.startswith(_PREFIX)}
+    given = {key for key in settings.given if not key.startswith(_PREFIX)}
+    prefix = f"{_PREFIX}{listener.lower()}."
+    for narrower in [prefix] if mechanism is None else [prefix, f"{prefix}{mechanism.lower()}."]:
+        own = {key.removeprefix(narrower): settings[key] for key in settings if key.startswith(narrower)}
+        values.update({key: value for key, value in own.items() if key in values})
+        given.update(key for key in own if key in values)
+    return Settings(values, frozenset(given))
+
+
+@contextmanager
+def _named(where: str) -> Iterator[None]:
+    try:
+        yield
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {error}") from None
+
+
+def _check_names(settings: Settings, names: list[str]) -> None:
+    """ConfigError for a value of a listener that there is not, which would be ignored."""
+    prefixes = tuple(f"{_PREFIX}{name.lower()}." for name in names)
+    stray = next((key for key in settings if key.startswith(_PREFIX) and not key.startswith(prefixes)), None)
+    if stray is not None:
+        raise ConfigError(f"{stray}: there is no such listener; there are {', '.join(sorted(name.lower() for name in names)) or 'none'}")
+
+
+def _made_tls(settings: Settings, name: str, protocol: str) -> ServerTls:
+    from fairlead_kafka.security.server_tls import ServerTls
+
+    own = listener_settings(settings, name)
+    if protocol.startswith("SASL") and f"{_PREFIX}{name.lower()}.{_CLIENT_AUTH}" not in settings:
+        # Where clients log in, only a value of the listener's own asks for certificates (KIP-684).
+        own = Settings({**own, _CLIENT_AUTH: "none"}, own.given)
+    return ServerTls(own)
+
+
+def _made_logins(settings: Settings, name: str, credential: Credential) -> dict[str, Callable[[], ServerAuthenticator]]:
+    mechanisms: tuple[str, ...] = listener_settings(settings, name)["sasl.enabled.mechanisms"]
+    if not mechanisms:
+        raise ConfigError("sasl.enabled.mechanisms: is needed for a listener where clients log in")
+    return {mechanism: _made_login(listener_settings(settings, name, mechanism), mechanism, credential) for mechanism in mechanisms}
+
+
+def _made_login(own: Settings, mechanism: str, credential: Credential) -> Callable[[], ServerAuthenticator]:
+    """What makes this end of each log-in by one mechanism."""
+    largest_bytes: int = own["sasl.server.max.receive.size"]
+    if mechanism == "PLAIN":
+        jaas: Secret | None = own[JAAS_KEY]
+        if jaas is None:
+            raise ConfigError(f'{JAAS_KEY}: is needed for PLAIN, with the users who may log in: user_NAME="PASSWORD"')
+        users = PlainUsers(jaas)
+        return lambda: Bounded(PlainServer(users), largest_bytes)
+    if mechanism == "OAUTHBEARER":
+        raise ConfigError("sasl.enabled.mechanisms: OAUTHBEARER is not served")
+    from fairlead_kafka.security.server_scram import ScramServer
+
+    return lambda: Bounded(ScramServer(mechanism, partial(credential, mechanism)), largest_bytes)

@@ -1,0 +1,88 @@
+"""A throw-away issuer of tokens, for brokers with OAUTHBEARER that throw-away clusters have. Needs the extra `security`."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from fairlead_kafka.base.errors import ConfigError
+from fairlead_kafka.security.jwt import ALGORITHMS, CURVES
+
+_RSA_BITS = 2048
+_PUBLIC_EXPONENT = 65_537
+
+
+class TokenIssuer:
+    """Signs tokens with a key made at once; `folder` gets its public part. ConfigError if `cryptography` is not installed."""
+
+    def __init__(self, folder: Path, algorithm: str = "RS256") -> None:
+        if algorithm not in ALGORITHMS:
+            raise ConfigError(f"algorithm: {algorithm} is not one of {', '.join(ALGORITHMS)}")
+        self.algorithm = algorithm
+        self._path = folder / f"jwks-{algorithm}.json"
+        self._public: list[dict[str, str]] = []
+        self.jwks_url = self._path.absolute().as_uri()
+        """For `sasl.oauthbearer.jwks.endpoint.url`."""
+        self.rotate()
+
+    def rotate(self, keep: int = 0) -> None:
+        """Sign with a new key from now on; of the old ones, the last `keep` stay in the file."""
+        self._key = _made_key(self.algorithm)
+        self._key_id = f"key-{time.time_ns()}"
+        self._public = [*self._public[len(self._public) - keep :], {"kid": self._key_id, "use": "sig", **_public_fields(self._key)}]
+        self._path.write_text(json.dumps({"keys": self._public}))
+
+    def issue(self, user: str, lifetime_s: float = 3600, **claims: Any) -> str:
+        """A token for `user`, valid from now for `lifetime_s`. `claims` are put in beside, or instead; None leaves one out."""
+        now_s = time.time()
+        said = {"sub": user, "iat": int(now_s), "exp": int(now_s + lifetime_s), **claims}
+        payload = {name: value for name, value in said.items() if value is not None}
+        signed = ".".join(_encoded(json.dumps(part).encode()) for part in ({"alg": self.algorithm, "kid": self._key_id}, payload))
+        return f"{signed}.{_encoded(self.sign(signed.encode()))}"
+
+    def sign(self, data: bytes) -> bytes:
+        """The signature of any bytes, as JOSE has it."""
+        from cryptography.hazmat.primitives import hashes
+        from cryptography.hazmat.primitives.asymmetric import ec, padding
+        from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
+
+        family, name, curve = ALGORITHMS[self.algorithm]
+        digest = getattr(hashes, name)()
+        if curve is not None:
+            size = CURVES[curve][1]
+            return b"".join(number.to_bytes(size, "big") for number in decode_dss_signature(self._key.sign(data, ec.ECDSA(digest))))
+        pads = padding.PKCS1v15() if family == "RS" else padding.PSS(padding.MGF1(digest), digest.digest_size)
+        signature: bytes = self._key.sign(data, pads, digest)
+        return signature
+
+
+def _made_key(algorithm: str) -> Any:
+    try:
+        from cryptography.hazmat.primitives.asymmetric import ec, rsa
+    except ImportError:
+        raise ConfigError('tokens are signed by the package cryptography: pip install "fairlead-kafka[security]"') from None
+    curve = ALGORITHMS[algorithm].curve
+    if curve is None:
+        return rsa.generate_private_key(_PUBLIC_EXPONENT, _RSA_BITS)
+    curves: dict[str, ec.EllipticCurve] = {"P-256": ec.SECP256R1(), "P-384": ec.SECP384R1(), "P-521": ec.SECP521R1()}
+    return ec.generate_private_key(curves[curve])
+
+
+def _public_fields(key: Any) -> dict[str, str]:
+    """A public key as JSON (RFC 7517, RFC 7518)."""
+    numbers = key.public_key().public_numbers()
+    if hasattr(numbers, "n"):
+        return {"kty": "RSA", "n": _number(numbers.n), "e": _number(numbers.e)}
+    name, size = next((name, size) for name, (curve, size) in CURVES.items() if curve == numbers.curve.name)
+    return {"kty": "EC", "crv": name, "x": _encoded(numbers.x.to_bytes(size, "big")), "y": _encoded(numbers.y.to_bytes(size, "big"))}
+
+
+def _number(value: int) -> str:
+    return _encoded(value.to_bytes((value.bit_length() + 7) // 8, "big"))
+
+
+def _encoded(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).decode().rstrip("=")
