@@ -173,7 +173,7 @@ class _Fetch:
         """A partition that cannot be read."""
         plan.final = True
         row = _row(want.data.partition, code, -1, -1)
-        if code in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID):
+        if code in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.TOPIC_AUTHORIZATION_FAILED):
             row.aborted_transactions = []  # as Kafka's `FetchResponse.partitionResponse`
         return _Planned(want, row, partition, True, False)
 

@@ -167,6 +167,18 @@ class AlterReassignments(NamedTuple):
     may_change_factor: bool = True
 
 
+class CreateAcls(NamedTuple):
+    """ACLs that are to be there. Result: for each None, or the BrokerError that says why it cannot be."""
+
+    bindings: Sequence[AclBinding]
+
+
+class DeleteAcls(NamedTuple):
+    """All ACLs that fit a filter go. Result: for each filter the list of those that did, or the BrokerError that says why it is none."""
+
+    filters: Sequence[AclFilter]
+
+
 class ScramAlteration(NamedTuple):
     """A user's credential for a mechanism, by the protocol's number; None: it is deleted."""
 
@@ -179,18 +191,6 @@ class AlterScramCredentials(NamedTuple):
     """What is kept of passwords; of one user all changes or none. Result: for each None, or the BrokerError of its user."""
 
     alterations: Sequence[ScramAlteration]
-
-
-class CreateAcls(NamedTuple):
-    """ACLs that are to be there. Result: for each None, or the BrokerError that says why it cannot be."""
-
-    bindings: Sequence[AclBinding]
-
-
-class DeleteAcls(NamedTuple):
-    """All ACLs that fit a filter go. Result: for each filter the list of those that did, or the BrokerError that says why it is none."""
-
-    filters: Sequence[AclFilter]
 
 
 def _elect(controller: Controller, decision: ElectLeaders) -> list[tuple[str, int, BrokerError | None]]:
