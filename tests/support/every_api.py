@@ -69,10 +69,25 @@ class Tour:
 def tour(cluster: VirtualCluster) -> Tour:
     """Every API, once at least."""
     visit = Tour(cluster)
-    for part in (_topics, _records, _group, _transaction, _looking, _moving, _rights, _ending):
+    for part in (_quotas, _topics, _records, _group, _transaction, _looking, _moving, _rights, _ending):
         part(visit)
         cluster.host.advance(3_000)  # what was left to timers
     return visit
+
+
+def _quotas(visit: Tour) -> None:
+    """More than anybody uses here, of everything: so all that comes is measured."""
+    granted = ("producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate")
+    wanted = {"user": granted, "ip": ("connection_creation_rate",)}
+    entries = [
+        Message(
+            entity=[Message(entity_type=kind, entity_name=None)],
+            ops=[Message(key=key, value=1e9, remove=False) for key in keys],
+        )
+        for kind, keys in wanted.items()
+    ]
+    visit.ask(0, ApiKey.ALTER_CLIENT_QUOTAS, entries=entries, validate_only=False)
+    visit.everywhere(ApiKey.DESCRIBE_CLIENT_QUOTAS, components=[Message(entity_type="user", match_type=1, match=None)], strict=True)
 
 
 def _topics(visit: Tour) -> None:

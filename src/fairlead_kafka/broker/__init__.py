@@ -22,7 +22,7 @@ brokers of a thread, called directly; `control` is the way to it from another pr
 `listeners` is what the configs say of where the broker listens; each has its security protocol, and its clients are told its addresses.
 What TLS does to bytes is the host's, and so is the judgement of passwords and tokens; `login` is the order in which a client's log-in goes.
 `authorizer` says who may do what; every handler asks it (`Session.may`, `api.rights`) for the rights that Kafka's asks for, and its
-docstring names them.
+docstring names them. `quotas` is what one client may use of a broker.
 
 `clients` keeps the sessions and what all of them may hold together. `guard` says whose fault an exception is: what a request, a partition
 or a task leaves to be called later is called in its name, and fails nobody else. `Broker.check()` compares what its parts keep twice.
