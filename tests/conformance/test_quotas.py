@@ -82,7 +82,7 @@ def test_the_same_is_taken_refused_and_found(apache_kafka: str, version: int) ->
         assert altered(ours, version) == altered(theirs, version)
         wanted = list(found(ours, version))
         until(lambda: wanted == list(found(theirs, version)))  # its broker follows its controller
-        removed = [alteration(entity, producer_byte_rate=None) for entity in (ALICE, {"client-id": "quota-c"})]
+        removed = [alteration(ALICE, producer_byte_rate=None), alteration({"client-id": "quota-c"}, producer_byte_rate=None)]
         removed += [alteration(ALICE, request_percentage=None), alteration(BOTH, controller_mutation_rate=None)]
         removed += [alteration({"ip": "10.9.8.7"}, connection_creation_rate=None)]
         for wire in (ours, theirs):
@@ -122,7 +122,12 @@ def test_our_clients_keep_to_the_quotas_of_apache_kafka(limited: dict[str, Any],
     offsets: list[int] = []
     with fairlead_kafka.Consumer(config) as consumer:
         consumer.assign([TopicPartition(topic, 0)])
-        until(lambda: offsets.extend(record.offset for record in consumer.poll(1)) or len(offsets) >= count)
+
+        def read() -> bool:
+            offsets.extend(record.offset for record in consumer.poll(1))
+            return len(offsets) >= count
+
+        until(read)
         assert consumer.metrics()["fetch_throttle_time_max"] > 0
     took_s = monotonic() - began_s
     assert offsets == list(range(count))
@@ -137,17 +142,17 @@ def test_config_command_sets_and_shows_quotas(embedded: str, tools: JavaTools) -
     def configs(*arguments: str) -> str:
         return tools.run("configs", "--bootstrap-server", embedded, *arguments)
 
-    user = ("--entity-type", "users", "--entity-name", "tool-user")
-    both = (*user, "--entity-type", "clients", "--entity-name", "tool-client")
+    client = ("--entity-type", "clients", "--entity-name", "tool-client")
+    both = ("--entity-type", "users", "--entity-name", "tool-user", *client)
     assert "Completed updating" in configs("--alter", "--add-config", "producer_byte_rate=1024,request_percentage=50", *both)
-    assert "Completed updating" in configs("--alter", "--add-config", "consumer_byte_rate=2048", *user)
+    assert "Completed updating" in configs("--alter", "--add-config", "consumer_byte_rate=2048", *client)
     said = configs("--describe", *both)
     assert re.search(r"producer_byte_rate=1024(\.0)?", said), said
     assert re.search(r"request_percentage=50(\.0)?", said), said
     assert "Completed updating" in configs("--alter", "--delete-config", "producer_byte_rate,request_percentage", *both)
     assert "producer_byte_rate" not in configs("--describe", *both)
-    assert re.search(r"consumer_byte_rate=2048(\.0)?", configs("--describe", *user))
-    assert "Completed updating" in configs("--alter", "--delete-config", "consumer_byte_rate", *user)
+    assert re.search(r"consumer_byte_rate=2048(\.0)?", configs("--describe", *client))
+    assert "Completed updating" in configs("--alter", "--delete-config", "consumer_byte_rate", *client)
 
 
 @pytest.mark.usefixtures("kafka_jars")

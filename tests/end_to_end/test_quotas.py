@@ -135,6 +135,25 @@ def test_quotas_are_every_brokers_and_outlive_the_cluster(tmp_path: Any, process
                 assert wire.ask(ApiKey.PRODUCE, 9, **fields).throttle_time_ms > 0
 
 
+@pytest.mark.parametrize("processes", [False, True])
+def test_a_controller_in_another_process_counts_partitions_too(processes: bool) -> None:
+    with Cluster(brokers=2, processes=processes) as cluster:
+        first, second = (Wire(address) for address in addresses(cluster))
+        with first, second:
+            first.ask(ApiKey.ALTER_CLIENT_QUOTAS, 1, **alter_fields(alteration({"user": None}, controller_mutation_rate=0.001)))
+
+            def answered() -> bool:
+                return bool(described(second.ask(ApiKey.DESCRIBE_CLIENT_QUOTAS, 1, components=[], strict=False)))
+
+            until(answered)  # each broker follows the controller
+            topics = [Message(name=name, num_partitions=5, replication_factor=1, assignments=[], configs=[]) for name in ("a", "b")]
+            fields = {"timeout_ms": 5_000, "validate_only": False}
+            assert first.ask(ApiKey.CREATE_TOPICS, 7, topics=topics[:1], **fields).topics[0].error_code == 0
+            answer = second.ask(ApiKey.CREATE_TOPICS, 7, topics=topics, **fields)
+            assert [row.error_code for row in answer.topics] == [36, 89]
+            assert answer.throttle_time_ms > 4_000_000
+
+
 def test_a_time_granted_is_measured_by_the_threads_clock() -> None:
     with Cluster(brokers=1) as cluster, Wire(addresses(cluster)[0]) as wire:
         entry = alteration({"client-id": "wire"}, request_percentage=1e-6)
