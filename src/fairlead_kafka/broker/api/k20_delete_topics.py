@@ -69,7 +69,7 @@ def _refused(session: Session, named: Iterable[Asked]) -> dict[Asked, Message]:
             continue
         seen = session.may(AclOperation.DESCRIBE, AclResourceType.TOPIC, known)
         if not seen or (topic is not None and not session.may(AclOperation.DELETE, AclResourceType.TOPIC, known)):
-            text = f"{session.principal} has no right to delete the topic"
+            text = f"{session.principal} has no right to DELETE on the topic"
             rows[asked] = Message(
                 name=known if seen else name, topic_id=topic_id, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, error_message=text
             )
