@@ -41,7 +41,7 @@ from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.broker.answers import Answers
 from fairlead_kafka.broker.authorizer import host_of
 from fairlead_kafka.broker.dispatch import REGISTRY, Api, api_of, decode_served
-from fairlead_kafka.broker.links import CLIENT_ID
+from fairlead_kafka.broker.links import is_of_broker
 from fairlead_kafka.broker.listeners import DEFAULT_LISTENER, Listener
 from fairlead_kafka.broker.login import ServerLogin
 from fairlead_kafka.core.effects import Buffer, Close, Hold
@@ -132,7 +132,7 @@ class Session:
     @property
     def of_broker(self) -> bool:
         """The peer is another broker."""
-        return self.client_id is not None and self.client_id.startswith(CLIENT_ID)
+        return is_of_broker(self)
 
     @property
     def waits_for_answer(self) -> bool:
@@ -270,7 +270,7 @@ class Session:
         return self._begun_bytes <= BEGUN_REQUESTS_MAX_BYTES
 
     def _begin_next(self) -> bool:
-        if not self._waiting or self.blocked or not self._may_send():
+        if not self._waiting or self.blocked or not self._may_send() or (self.login is not None and self.login.failed):
             return False
         if self.login is not None and self.login.raw:
             return self._take_raw(self.login)
