@@ -41,7 +41,7 @@ from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.broker.answers import Answers
 from fairlead_kafka.broker.authorizer import host_of
 from fairlead_kafka.broker.dispatch import REGISTRY, Api, api_of, decode_served
-from fairlead_kafka.broker.links import CLIENT_ID
+from fairlead_kafka.broker.links import is_of_broker
 from fairlead_kafka.broker.listeners import DEFAULT_LISTENER, Listener
 from fairlead_kafka.broker.login import ServerLogin
 from fairlead_kafka.broker.outstanding import Outstanding
@@ -110,7 +110,7 @@ class Session:
     @property
     def of_broker(self) -> bool:
         """The peer is another broker."""
-        return self.client_id is not None and self.client_id.startswith(CLIENT_ID)
+        return is_of_broker(self)
 
     @property
     def waits_for_answer(self) -> bool:
@@ -126,6 +126,11 @@ class Session:
     def kept_waiting(self) -> bool:
         """What comes is not begun: it must wait for its turn, has too much waiting, or is to be still."""
         return self._much_waits or self.blocked or self.muting.on
+
+    @property
+    def _stands_still(self) -> bool:
+        """Nothing is begun for now, or ever again."""
+        return self.blocked or self.muting.on or (self.login is not None and self.login.failed)
 
     @property
     def queued_bytes(self) -> int:
@@ -248,7 +253,7 @@ class Session:
         return self._begun_bytes <= BEGUN_REQUESTS_MAX_BYTES
 
     def _begin_next(self) -> bool:
-        if not self._waiting or self.blocked or self.muting.on or not self._may_send():
+        if not self._waiting or self._stands_still or not self._may_send():
             return False
         if self.login is not None and self.login.raw:
             return self._take_raw(self.login)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol, cast
@@ -14,6 +15,7 @@ from fairlead_kafka.runtime.handle import Handle
 if TYPE_CHECKING:
     from fairlead_kafka.runtime.transport import Aside, Authenticator, ServerAuthenticator, ServingTransport
 
+_logger = logging.getLogger("fairlead_kafka.runtime")
 Deliver = Callable[[Handle, Event], None]
 
 
@@ -44,9 +46,9 @@ def authenticate(handle: Handle, link: Seat, effect: Authenticate, deliver: Deli
         deliver(handle, answer)
 
     if authenticator.blocking:
-        aside(lambda: answers.append(_guarded(effect.connection, ask)), done)
+        aside(lambda: answers.append(_guarded(effect, ask)), done)
     else:
-        answers.append(_guarded(effect.connection, ask))
+        answers.append(_guarded(effect, ask))
         done()
 
 
@@ -73,15 +75,18 @@ def _asker(handle: Handle, link: Seat, effect: Authenticate) -> tuple[Authentica
     return server, judge
 
 
-def _guarded(connection: int, ask: Callable[[], Authenticated]) -> Authenticated:
+def _guarded(effect: Authenticate, ask: Callable[[], Authenticated]) -> Authenticated:
     try:
         return ask()
     except FairleadError as error:
-        return _refused(connection, error)
+        return _refused(effect.connection, error)
     except Exception as error:  # a library's, or a user's token provider: its caller is told, and the host goes on
+        if effect.mechanism is not None:  # what went wrong inside is not for the other end to read
+            _logger.exception("a log-in by %s could not be judged", effect.mechanism)
+            return Authenticated(effect.connection, None, AuthenticationFailed("Authentication failed"))
         refusal = AuthenticationFailed(f"the log-in failed: {type(error).__name__}: {error}")
         refusal.__cause__ = error
-        return Authenticated(connection, None, refusal)
+        return Authenticated(effect.connection, None, refusal)
 
 
 def _refused(connection: int, error: FairleadError) -> Authenticated:

@@ -4,6 +4,8 @@ Versions 0-1. Any broker serves it. A component of the filter asks for entities 
 type; types that it does not mention may be there too, unless it is strict. So an empty filter is for all. Refused with an error for the
 whole: a type that comes twice, an ip beside a user or client-id, a name where there must be none or none where there must be one
 (INVALID_REQUEST); a type that is not client-id, ip or user (UNSUPPORTED_VERSION, as in Kafka).
+
+Needs DESCRIBE_CONFIGS on the cluster.
 """
 
 from __future__ import annotations
@@ -11,9 +13,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from fairlead_kafka.base.acls import AclOperation
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.broker.api.common import reason, repeated
+from fairlead_kafka.broker.api.rights import cluster_refusal
 from fairlead_kafka.broker.controller import QuotaEntity
 from fairlead_kafka.broker.dispatch import Reply, serves
 from fairlead_kafka.broker.quotas.table import CLIENT_ID, IP, USER
@@ -31,9 +35,8 @@ _EXACT, _DEFAULT, _SPECIFIED = 0, 1, 2
 def describe_client_quotas(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
     """List what matches."""
     message = request.message
-    try:
-        _check(message.components)
-    except BrokerError as error:
+    error = cluster_refusal(session, AclOperation.DESCRIBE_CONFIGS) or _wrong(message.components)
+    if error is not None:
         reply(Message(throttle_time_ms=0, error_code=error.code, error_message=reason(error), entries=None))
         return
     rows = [
@@ -45,6 +48,14 @@ def describe_client_quotas(broker: Broker, request: Request, session: Session, r
         if _matches(entity, message.components, message.strict)
     ]
     reply(Message(throttle_time_ms=0, error_code=ErrorCode.NONE, error_message=None, entries=rows))
+
+
+def _wrong(components: Sequence[Any]) -> BrokerError | None:
+    try:
+        _check(components)
+    except BrokerError as error:
+        return error
+    return None
 
 
 def _check(components: Sequence[Any]) -> None:

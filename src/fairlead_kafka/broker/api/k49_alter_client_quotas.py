@@ -4,15 +4,19 @@ Versions 0-1. Any broker serves it and has the controller decide; when the answe
 Per entity all is done or nothing. Refused with INVALID_REQUEST: entities without a part, with two of one type, of unknown types, with
 an empty name, or of an ip beside others; an entity that comes twice in a request, or a quota twice for an entity; quotas that the entity
 cannot have; values that are not above 0, too large, or fractions where whole numbers are due; host names as ip, for a broker looks up none.
+
+Needs ALTER_CONFIGS on the cluster.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from fairlead_kafka.base.acls import AclOperation
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.broker.api.common import reason, repeated
+from fairlead_kafka.broker.api.rights import cluster_refusal
 from fairlead_kafka.broker.controller import AlterClientQuotas, QuotaAlteration
 from fairlead_kafka.broker.dispatch import Reply, serves
 from fairlead_kafka.wire import ApiKey, Message, Request
@@ -39,6 +43,10 @@ def alter_client_quotas(broker: Broker, request: Request, session: Session, repl
         rows = [_row(entity, outcomes.get(entity, refusal)) for entity in entities]
         reply(Message(throttle_time_ms=0, entries=rows))
 
+    refused = cluster_refusal(session, AclOperation.ALTER_CONFIGS)
+    if refused is not None:
+        reply(Message(throttle_time_ms=0, entries=[_row(entity, refused) for entity in entities]))
+        return
     broker.controller.decide(AlterClientQuotas(list(alterations.values()), message.validate_only), decided)
 
 
