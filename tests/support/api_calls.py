@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import fairlead_kafka.broker.api  # noqa: F401  (fills the registry)
+from fairlead_kafka.base.principal import ANONYMOUS
 from fairlead_kafka.broker.dispatch import REGISTRY
 from fairlead_kafka.wire import ApiKey, Message, decode_request, decode_response, encode_request, encode_response, peek_request
 from tests.support.group_rig import GroupRig
@@ -27,7 +28,7 @@ def call(rig: GroupRig, api_key: ApiKey, version: int, **fields: Any) -> Message
     answers: list[Message | None] = []
     broker: Any = rig.broker
     broker.coordinator = rig.coordinator
-    session: Any = SimpleNamespace(peer="127.0.0.1:5000")
+    session: Any = SimpleNamespace(peer="127.0.0.1:5000", listener="PLAINTEXT", principal=ANONYMOUS, login=None)
     REGISTRY[api_key].handler(broker, request, session, answers.append)
     assert len(answers) == 1, f"{len(answers)} answers"
     assert answers[0] is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from typing import Any
 
 from fairlead_kafka.base.config_broker import BROKER_CONFIGS
@@ -178,6 +179,8 @@ class Driver:
         self.accepts = True
         """The broker takes new connections."""
         self.clients: dict[int, Client] = {}
+        self.judge: Callable[[fx.Authenticate], ev.Authenticated] | None = None
+        """What the host says of a token; None: nothing yet."""
         self.start()
 
     def start(self) -> Answer:
@@ -199,10 +202,10 @@ class Driver:
         self.broker.receive(ev.Submitted(KillBroker(Answer())))
         self.run()
 
-    def connect(self, address: str = "driver") -> Client:
+    def connect(self, address: str = "driver", listener: int = 1) -> Client:
         self._connection -= 1
         client = self.clients[self._connection] = Client(self, self._connection)
-        self.broker.receive(ev.Accepted(self._connection, 1, f"{address}:1"))
+        self.broker.receive(ev.Accepted(self._connection, listener, f"{address}:1"))
         self.run()
         return client
 
@@ -241,7 +244,9 @@ class Driver:
         elif isinstance(effect, fx.HoldListener):
             self.accepts = not effect.held
         elif isinstance(effect, fx.Listen):
-            self.broker.receive(ev.Listening(effect.listener, effect.host, 9092))
+            self.broker.receive(ev.Listening(effect.listener, effect.host, effect.port or 9092))
+        elif isinstance(effect, fx.Authenticate) and self.judge is not None:
+            self.broker.receive(self.judge(effect))
         elif isinstance(effect, fx.Resolve):
             if effect.error is not None:
                 effect.completion.set_error(effect.error)

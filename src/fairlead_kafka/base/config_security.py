@@ -131,7 +131,10 @@ _SASL_KEYS = (
     _text("sasl.kerberos.service.name", "The principal name that brokers run as, for GSSAPI.", default="kafka"),
     _text("sasl.kerberos.principal", "Whom to log in as, for GSSAPI; null: whoever the credential cache or the keytab holds."),
     _text("sasl.kerberos.keytab", "A keytab to log in from, for GSSAPI; null: the credential cache of `kinit`."),
-    _text("sasl.oauthbearer.token.endpoint.url", "Where to ask for a token (OIDC, client credentials), for OAUTHBEARER."),
+    _text(
+        "sasl.oauthbearer.token.endpoint.url",
+        "Where to ask for a token (OIDC, client credentials), for OAUTHBEARER; of a file: URL the file holds it.",
+    ),
     _text(
         "sasl.oauthbearer.client.credentials.client.id",
         "The client's id there (KIP-1139).",

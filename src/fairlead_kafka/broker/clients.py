@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING
 from fairlead_kafka.base.checks import same
 from fairlead_kafka.base.hooks import hook
 from fairlead_kafka.base.limits import OUTBOUND_BROKER_MAX_BYTES
+from fairlead_kafka.base.principal import USER, Principal
 from fairlead_kafka.base.units import NS_PER_MS, ms_to_ns
-from fairlead_kafka.broker.lifecycle import LISTENER, BrokerState
+from fairlead_kafka.broker.lifecycle import BrokerState
 from fairlead_kafka.broker.sessions import Session
 from fairlead_kafka.core.effects import Close, HoldListener
-from fairlead_kafka.core.events import Accepted, Disconnected, Received, Sent
+from fairlead_kafka.core.events import Accepted, Authenticated, Disconnected, Received, Secured, Sent
 
 if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
@@ -67,7 +68,8 @@ class Clients:
             _logger.info("broker %d refuses a connection from %s: its address has as many as it may", broker.node_id, event.peer)
             broker.emit(Close(event.connection))
             return
-        session = self.sessions[event.connection] = Session(broker, event.connection, event.peer)
+        session = Session(broker, event.connection, event.peer, broker.listener_by_number(event.listener))
+        self.sessions[event.connection] = session
         self._by_address[address] = self._by_address.get(address, 0) + 1
         if len(self.sessions) > broker.settings["max.connections"]:
             session.blocked = True
@@ -81,6 +83,18 @@ class Clients:
         session = self.sessions.get(event.connection)
         if session is not None:
             self._broker.guard.call(session, session.received, event.data)
+
+    def secured(self, event: Secured) -> None:
+        """A client's TLS handshake is over, and its certificate names it, if it showed one."""
+        session = self.sessions.get(event.connection)
+        if session is not None and event.subject is not None:
+            session.principal = Principal(USER, event.subject)
+
+    def authenticated(self, event: Authenticated) -> None:
+        """The host has looked at a client's token."""
+        session = self.sessions.get(event.connection)
+        if session is not None and session.login is not None:
+            self._broker.guard.call(session, session.login.told, event)
 
     def sent(self, event: Sent) -> None:
         """Answers have left."""
@@ -137,7 +151,8 @@ class Clients:
         held = len(self.sessions) >= self._broker.settings["max.connections"]
         if held != self._listener_held:
             self._listener_held = held
-            self._broker.emit(HoldListener(LISTENER, held))
+            for listener in self._broker.listeners:
+                self._broker.emit(HoldListener(listener.number, held))
 
     # --- How long idle
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 _logger = logging.getLogger("fairlead_kafka.broker")
 
-LISTENER = 1
-
 
 class BrokerState(Enum):
     """Where a broker is in its one life; a restart is another machine over the same folder."""
@@ -57,7 +55,7 @@ def check_transition(before: BrokerState, after: BrokerState) -> None:
 
 
 class StartBroker(NamedTuple):
-    """Recover the log and listen; resolved with the port."""
+    """Recover the log and listen; resolved with the ports, by listener."""
 
     completion: Any
 
@@ -89,6 +87,8 @@ class Life:
         self._broker = broker
         self._starting: StartBroker | None = None
         self._stopping: StopBroker | None = None
+        self._to_open: set[int] = set()
+        """Listeners whose port is not open yet."""
 
     def submitted(self, event: Submitted) -> None:
         """Take an operation of the launcher."""
@@ -166,38 +166,50 @@ class Life:
             self._failed(FairleadError(f"broker {broker.node_id} cannot start: {result.refused}"))
             return
         self._enter(BrokerState.OPENING)
-        broker.emit(Listen(LISTENER, broker.host, broker.port))
+        self._to_open = {listener.number for listener in broker.listeners}
+        for listener in broker.listeners:
+            broker.emit(Listen(listener.number, listener.host, listener.port))
 
     def listening(self, event: Listening) -> None:
-        """The port is open, or cannot be opened."""
+        """A port is open, or cannot be opened."""
         if self.state is not BrokerState.OPENING:
             return
         broker = self._broker
+        listener = broker.listener_by_number(event.listener)
         if event.error is not None:
-            where = f"{broker.host}:{broker.port}"
+            where = f"{listener.host}:{listener.port}"
             instead = "another address" if "assign" in event.error else "another port, or 0 for any"
+            self._stop_listening()
             self._failed(ConnectionFailed(f"broker {broker.node_id} cannot listen on {where}: {event.error}; give {instead}"))
             return
-        broker.port = event.port
-        self._enter(BrokerState.JOINING)
-        self._register(self._registered)
+        broker.listeners = tuple(each._replace(port=event.port) if each is listener else each for each in broker.listeners)
+        self._to_open.discard(event.listener)
+        if not self._to_open:
+            self._enter(BrokerState.JOINING)
+            self._register(self._registered)
+
+    def _stop_listening(self) -> None:
+        for listener in self._broker.listeners:
+            self._broker.emit(StopListening(listener.number))
 
     def _register(self, done: DecisionDone) -> None:
         broker = self._broker
-        broker.controller.decide(BrokerStarted(Node(broker.node_id, broker.host, broker.port, broker.rack)), done)
+        endpoints = {each.name: (each.advertised_host, each.advertised_port or each.port) for each in broker.listeners}
+        node = Node(broker.node_id, *endpoints[broker.links.listener.name], broker.rack)
+        broker.controller.decide(BrokerStarted(node, endpoints), done)
 
     def _registered(self, _epoch: int | None, error: BrokerError | None) -> None:
         if self.state is not BrokerState.JOINING:
             return
         if error is not None:
-            self._broker.emit(StopListening(LISTENER))
+            self._stop_listening()
             self._failed(error)
             return
         self._enter(BrokerState.RUNNING)
         self._broker.begin()
         operation, self._starting = self._starting, None
         assert operation is not None
-        self._broker.emit(Resolve(operation.completion, self._broker.port))
+        self._broker.emit(Resolve(operation.completion, {each.name: each.port for each in self._broker.listeners}))
 
     def _registered_again(self, _epoch: int | None, error: BrokerError | None) -> None:
         if error is not None:
@@ -250,7 +262,7 @@ class Life:
     def _leave(self, drain: bool) -> None:
         """Stop taking part: no listener, no connections, no leadership."""
         broker = self._broker
-        broker.emit(StopListening(LISTENER))
+        self._stop_listening()
         if drain:
             # Whoever waits for a group is told to look elsewhere before the connection closes.
             broker.stop_coordinators()

@@ -17,6 +17,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fairlead_kafka.base.errors import AuthenticationFailed, ConnectionFailed
+from fairlead_kafka.broker.listeners import Listener, between_brokers, mechanism_between_brokers
 from fairlead_kafka.core.connection import NEVER_NS
 from fairlead_kafka.core.connections import Connections
 from fairlead_kafka.core.events import ConnectionEvent
@@ -63,8 +64,10 @@ class Links:
 
     def __init__(self, broker: Broker) -> None:
         numbers = itertools.count(1)
+        self.listener = between_brokers(broker.controller.broker_settings(broker.node_id), broker.listeners)
+        """The listener of the others that they lead to."""
         self._broker = broker
-        self._lanes = {lane: _Lane(broker, numbers) for lane in Lane}
+        self._lanes = {lane: _Lane(broker, numbers, self.listener) for lane in Lane}
 
     def ask(
         self,
@@ -116,12 +119,23 @@ class Links:
 class _Lane:
     """One connection to each broker that was asked for something."""
 
-    def __init__(self, broker: Broker, numbers: Iterator[int]) -> None:
+    def __init__(self, broker: Broker, numbers: Iterator[int], listener: Listener) -> None:
         self._broker = broker
-        settings = _SETTINGS | {"client.id": f"{CLIENT_ID}{broker.node_id}"}
+        mechanism = mechanism_between_brokers(broker.settings, listener)
+        settings = _SETTINGS | {
+            "client.id": f"{CLIENT_ID}{broker.node_id}",
+            "security.protocol": listener.protocol,
+            "sasl.mechanism": mechanism,
+        }
         unsaid = Reachability(settings["client.id"], settings["request.timeout.ms"], quiet=True)  # replication has a log of its own
         self.connections = Connections(
-            settings, broker.dice, IN_FLIGHT_MAX, self._lost, numbers=numbers, negotiates=False, reachability=unsaid
+            settings,
+            broker.dice,
+            IN_FLIGHT_MAX,
+            self._lost,
+            numbers=numbers,
+            negotiates=listener.logs_in,  # a log-in wants to know which versions of it there are
+            reachability=unsaid,
         )
         self.connections.next_ns = NEVER_NS
         self._asked: dict[int, list[_Asked]] = {}

@@ -22,6 +22,7 @@ from fairlead_kafka.broker.guard import Guard, Owner, PartitionOwner, SharedDama
 from fairlead_kafka.broker.internal import NO_PRODUCER, ProducerIdentity, append_internal, read_internal
 from fairlead_kafka.broker.lifecycle import BrokerState, Life
 from fairlead_kafka.broker.links import Links
+from fairlead_kafka.broker.listeners import Listener, listeners_of
 from fairlead_kafka.broker.log import Logs, LogSettings, Partition
 from fairlead_kafka.broker.partitions import HostedPartitions
 from fairlead_kafka.broker.purgatory import Deadlines, Purgatory
@@ -29,7 +30,20 @@ from fairlead_kafka.broker.replication import Replication
 from fairlead_kafka.broker.timers import Repeating, Timer, Timers
 from fairlead_kafka.broker.transactions import TransactionCoordinator, Verifier
 from fairlead_kafka.core.effects import Buffer, Effect, FileAppend, FileReplace, Resolve
-from fairlead_kafka.core.events import Accepted, Connected, Disconnected, Event, FileDone, Listening, Received, Sent, Submitted
+from fairlead_kafka.core.events import (
+    Accepted,
+    Authenticated,
+    Connected,
+    ConnectionEvent,
+    Disconnected,
+    Event,
+    FileDone,
+    Listening,
+    Received,
+    Secured,
+    Sent,
+    Submitted,
+)
 from fairlead_kafka.core.machine import Dice
 
 if TYPE_CHECKING:
@@ -43,8 +57,9 @@ DISK_FULL = "no space left on the device (as the script of faults has it)"
 class Broker:
     """The machine of one broker, from one start to its stop or death. `folder` is where its log lives.
 
-    `port` 0 takes any free one; after the start `port` is the one taken. Hosted by any host. `controller` is the cluster as
-    this broker sees it: the controller itself where all run on one thread, else a copy that follows it.
+    `host` and `port` are where it listens if its config has no `listeners`; port 0 takes any free one, and after the start `port` says
+    which. Hosted by any host. `controller` is the cluster as this broker sees it: the controller itself where all run on one thread, else a
+    copy that follows it.
     """
 
     def __init__(self, node_id: int, controller: ClusterView, folder: str, dice: Dice, host: str = "127.0.0.1", port: int = 0) -> None:
@@ -52,15 +67,15 @@ class Broker:
         self.controller = controller
         self.dice = dice
         self.folder = folder
-        self.host = host
-        self.port = port
+        self.settings: Mapping[str, Any] = controller.broker_settings(node_id)
+        self.listeners = listeners_of(controller.broker_settings(node_id), node_id, host, port)
+        """The first one is where clients of the launcher are sent."""
         self.rack: str | None = None
         """Where it stands, for placement and `replica.selector.class`; set by the launcher before the start."""
         self.now_ns = 0
         self.wall_ms = 0
         self.faults = Faults()
         self.life = Life(self)
-        self.settings: Mapping[str, Any] = controller.broker_settings(node_id)
         self.guard = Guard(f"broker {node_id}")
         self.bind = self.guard.bind
         self.files = Files(self._emit_file, self.guard.bind)
@@ -176,6 +191,19 @@ class Broker:
         else:
             self.emit(effect)
 
+    @property
+    def port(self) -> int:
+        """Of the first listener; 0: not known before the start."""
+        return self.listeners[0].port
+
+    def take_ports(self, ports: Mapping[str, int]) -> None:
+        """Before the start: the ports of listeners whose config leaves them free, by name."""
+        self.listeners = tuple(each._replace(port=each.port or ports.get(each.name, 0)) for each in self.listeners)
+
+    def listener_by_number(self, number: int) -> Listener:
+        """One of `listeners`."""
+        return self.listeners[number - 1]
+
     def append_internal(
         self,
         topic: str,
@@ -195,8 +223,8 @@ class Broker:
 
     # --- Connections
 
-    def _outgoing(self, event: Connected | Received | Disconnected) -> None:
-        if event.connection >= FIRST_CONNECTION:
+    def _outgoing(self, event: ConnectionEvent) -> None:
+        if event.connection >= FIRST_CONNECTION and not isinstance(event, Authenticated):
             self.controller.handle(event)
         else:
             self.guard.call(self.links, self.links.handle, event)
@@ -290,6 +318,8 @@ _ON_EVENT: dict[type, Callable[[Broker, Any], None]] = {
     Connected: Broker._outgoing,
     Received: lambda broker, event: broker._outgoing(event) if event.connection > 0 else broker.clients.received(event),
     Disconnected: lambda broker, event: broker._outgoing(event) if event.connection > 0 else broker.clients.disconnected(event),
+    Secured: lambda broker, event: broker.clients.secured(event),
+    Authenticated: lambda broker, event: broker._outgoing(event) if event.connection > 0 else broker.clients.authenticated(event),
     Sent: lambda broker, event: broker.clients.sent(event),
     Submitted: lambda broker, event: broker.life.submitted(event),
     Listening: lambda broker, event: broker.life.listening(event),

@@ -89,10 +89,10 @@ class HostedPartitions:
         image = topic.partitions[number]
         return Message(leader_id=image.leader, leader_epoch=image.leader_epoch)
 
-    def endpoints(self, hints: list[Message]) -> list[Message]:
-        """Where the leaders named in `hints` listen (KIP-951)."""
+    def endpoints(self, hints: list[Message], listener: str) -> list[Message]:
+        """Where the leaders named in `hints` listen for clients of `listener` (KIP-951)."""
         brokers = self._broker.controller.image.brokers
-        nodes = {hint.leader_id: brokers[hint.leader_id].node for hint in hints if hint.leader_id in brokers}
+        nodes = {hint.leader_id: brokers[hint.leader_id].endpoint(listener) for hint in hints if hint.leader_id in brokers}
         return [Message(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack) for node in nodes.values()]
 
     def changed(self, change: Change) -> None:

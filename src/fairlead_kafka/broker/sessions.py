@@ -35,11 +35,13 @@ from fairlead_kafka.base.limits import (
     PENDING_REQUESTS_MAX_BYTES,
     REQUEST_ELEMENT_BYTES,
 )
-from fairlead_kafka.base.principal import ANONYMOUS
+from fairlead_kafka.base.principal import ANONYMOUS, Principal
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.broker.answers import Answers
 from fairlead_kafka.broker.dispatch import REGISTRY, Api, api_of, decode_served
 from fairlead_kafka.broker.links import CLIENT_ID
+from fairlead_kafka.broker.listeners import DEFAULT_LISTENER, Listener
+from fairlead_kafka.broker.login import ServerLogin
 from fairlead_kafka.core.effects import Buffer, Close, Hold
 from fairlead_kafka.wire import ApiKey, FrameReader, Message, RequestHeader, encode_response, peek_request
 
@@ -47,9 +49,6 @@ if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
 
 _logger = logging.getLogger("fairlead_kafka.broker")
-
-DEFAULT_LISTENER = "PLAINTEXT"
-"""The listener of a broker that was given none."""
 
 
 class _Outstanding:
@@ -80,15 +79,17 @@ class _Outstanding:
 class Session:
     """One accepted connection. `closed` handlers' replies are dropped."""
 
-    def __init__(self, broker: Broker, connection: int, peer: str, listener: str = DEFAULT_LISTENER) -> None:
+    def __init__(self, broker: Broker, connection: int, peer: str, listener: Listener | None = None) -> None:
         self.broker = broker
         self.connection = connection
         self.peer = peer
         """The other end's address, as the host names it."""
-        self.listener = listener
+        self.listener = DEFAULT_LISTENER if listener is None else listener.name
         """The name of the listener it came to."""
         self.principal = ANONYMOUS
         """Who is at the other end."""
+        self.login = ServerLogin(self, listener) if listener is not None and listener.logs_in else None
+        """None: nobody has to log in."""
         self.closed = False
         self.heard = False
         """Something has come from the peer."""
@@ -98,7 +99,8 @@ class Session:
         """When something last came, was answered, or left."""
         self.blocked = False
         """Nothing is begun: the broker has its `max.connections`, and this one waits for its turn."""
-        self._frames = FrameReader(broker.settings["socket.request.max.bytes"])
+        unknown = "socket.request.max.bytes" if self.login is None else "sasl.server.max.receive.size"
+        self._frames = FrameReader(broker.settings[unknown])
         self._waiting: deque[memoryview] = deque()
         self._waiting_bytes = 0
         self._much_waits = False
@@ -142,6 +144,16 @@ class Session:
     def queued_bytes(self) -> int:
         """What has come and is not answered, by what it costs in memory."""
         return self._frames.held_bytes + self._waiting_bytes + self._begun_bytes
+
+    def authenticated(self, principal: Principal) -> None:
+        """It is known who is at the other end."""
+        self.principal = principal
+        self._frames.limit_bytes = self.broker.settings["socket.request.max.bytes"]
+
+    def write_raw(self, buffers: list[Buffer]) -> None:
+        """Write what is no answer to a request of the protocol, and go on."""
+        self._answers.depart(buffers)
+        self._work()
 
     def on_close(self, function: Callable[[], None]) -> None:
         """Have `function` called when the connection ends; for handlers that wait."""
@@ -251,6 +263,8 @@ class Session:
     def _begin_next(self) -> bool:
         if not self._waiting or self.blocked or not self._may_send():
             return False
+        if self.login is not None and self.login.raw:
+            return self._take_raw(self.login)
         try:
             header = peek_request(self._waiting[0])
         except DecodeError as error:
@@ -259,12 +273,25 @@ class Session:
         api = api_of(header.api_key)
         if self._outstanding and not self._may_overtake(api):
             return False
+        refusal = None if self.login is None else self.login.refuses(header)
+        if refusal is not None:
+            self.close(refusal)
+            return False
         frame = self._waiting.popleft()
         self._waiting_bytes -= len(frame)
         if api is None or not api.low <= header.version <= api.high:
             self._refuse(header)
             return True
         self._call(api, header, frame)
+        return True
+
+    def _take_raw(self, login: ServerLogin) -> bool:
+        """A frame that is a token (KIP-43)."""
+        if login.waits or self._outstanding:
+            return False
+        frame = self._waiting.popleft()
+        self._waiting_bytes -= len(frame)
+        login.raw_token(bytes(frame))
         return True
 
     def _may_overtake(self, api: Api | None) -> bool:

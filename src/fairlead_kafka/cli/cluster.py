@@ -6,15 +6,29 @@ import gc
 import os
 import signal
 import threading
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fairlead_kafka.base.config_broker_security import STANDARD_AUTHORIZER
+from fairlead_kafka.base.errors import UsageError
 from fairlead_kafka.cli.terminal import output, settings
 
 if TYPE_CHECKING:
     from fairlead_kafka.testing import Cluster
+
+
+class LogIn(StrEnum):
+    """How clients log in."""
+
+    SCRAM = "scram"
+    PLAIN = "plain"
+    OAUTHBEARER = "oauthbearer"
+
+
+_MECHANISMS = {LogIn.SCRAM: "SCRAM-SHA-512", LogIn.PLAIN: "PLAIN", LogIn.OAUTHBEARER: "OAUTHBEARER"}
 
 LOOK_S = 0.25
 """How often it is looked whether brokers have ended: they may be killed from outside."""
@@ -27,14 +41,26 @@ def up(
     data_dir: Annotated[Path | None, typer.Option(help="Keep topics and records here; without it they go when the cluster stops.")] = None,
     processes: Annotated[bool, typer.Option("--processes", help="A process of its own for each broker: all cores, and `kill -9`.")] = False,
     racks: Annotated[str, typer.Option(help="Racks, separated by commas, in which the brokers stand in turn.")] = "",
+    tls: Annotated[bool, typer.Option("--tls", help="Connections are in TLS, with certificates made on the spot.")] = False,
+    sasl: Annotated[
+        LogIn | None, typer.Option(help="Clients log in; the files of settings that are written say by what, the others are there, too.")
+    ] = None,
+    users: Annotated[
+        list[str] | None,
+        typer.Option("--user", metavar="NAME[:PASSWORD]", help="A user; may be repeated. Without a password one is made up."),
+    ] = None,
+    acls: Annotated[bool, typer.Option("--acls", help="Users may do what `fairlead acls` says, the user admin everything.")] = False,
     properties: Annotated[
         list[str] | None, typer.Option("--property", "-X", metavar="KEY=VALUE", help="A broker config; may be repeated.")
     ] = None,
 ) -> None:
     """Start an embedded cluster and serve it until Ctrl-C.
 
-    Any Kafka client may use it.
+    Any Kafka client may use it. With --tls or --sasl there is a file of settings for each user, for --command-config and Java's tools.
     """
+    named, security = _users(users), _security(tls, sasl)
+    if security is None and (named or acls):
+        raise UsageError(f"{'--user' if named else '--acls'} needs users who log in: add --sasl scram, or --tls")
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
@@ -43,15 +69,34 @@ def up(
     gc.collect()
     gc.freeze()  # what is loaded stays: no need to walk over it again whenever partitions come
     standing = [rack.strip() for rack in racks.split(",") if rack.strip()]
-    with Cluster(brokers, data_dir, settings(properties), port, host, processes, standing) as cluster:
+    config = settings(properties)
+    if acls:
+        config.setdefault("authorizer.class.name", STANDARD_AUTHORIZER)
+    with Cluster(brokers, data_dir, config, port, host, processes, standing, security, named or ("alice", "bob")) as cluster:
         output.print(f"{brokers} {'broker' if brokers == 1 else 'brokers'} up: bootstrap.servers={cluster.bootstrap_servers}", markup=False)
         if processes:
             output.print("processes: " + ", ".join(f"broker {broker.node_id} is {broker.pid}" for broker in cluster.brokers), markup=False)
         kept = f"data in {data_dir}" if data_dir else "data in a temporary folder, removed at the end (--data-dir keeps it)"
         output.print(kept, markup=False)
+        for user in cluster.users:
+            mechanism = None if sasl is None else _MECHANISMS[sasl]
+            output.print(f"{user}: --command-config {cluster.settings_file(user, mechanism=mechanism)}", markup=False, soft_wrap=True)
         output.print("Ctrl-C stops it")
         _serve(cluster, stop)
         output.print("stopping")
+
+
+def _security(tls: bool, sasl: LogIn | None) -> str | None:
+    """The cluster's `security`; None: none."""
+    if sasl is None:
+        return "ssl" if tls else None
+    return "sasl_ssl" if tls else "sasl_plaintext"
+
+
+def _users(given: list[str] | None) -> dict[str, str]:
+    """Name → password, empty where one is to be made up."""
+    pairs = (each.partition(":") for each in given or ())
+    return {name: password for name, _colon, password in pairs}
 
 
 def _serve(cluster: Cluster, stop: threading.Event) -> None:

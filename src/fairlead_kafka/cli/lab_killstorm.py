@@ -6,13 +6,16 @@ from typing import Annotated, Any
 
 import typer
 
-from fairlead_kafka.cli.lab_options import Peers, chosen_all
+from fairlead_kafka.cli.lab_options import Peers, chosen, chosen_all
 from fairlead_kafka.cli.terminal import JsonFile, output, progress, rows_table, write_json
 
 
 def killstorm(
     kills: Annotated[int, typer.Option(min=1, help="How often a broker is killed.")] = 20,
     peers: Peers = None,
+    security: Annotated[
+        str, typer.Option(help="plaintext, ssl, sasl_plaintext or sasl_ssl: of clients and between brokers.")
+    ] = "plaintext",
     seed: Annotated[int, typer.Option(help="Draws who is killed, and when.")] = 1,
     json_file: JsonFile = None,
 ) -> None:
@@ -21,9 +24,14 @@ def killstorm(
     Fails if a record that was acknowledged is lost, or there twice.
     """
     from fairlead_kafka.lab.experiment import report
-    from fairlead_kafka.lab.killstorm import SYSTEMS, run
+    from fairlead_kafka.lab.killstorm import SECURITIES, SYSTEMS, run
 
-    parameters: dict[str, Any] = {"kills": kills, "systems": chosen_all("--peers", peers, tuple(SYSTEMS)), "seed": seed}
+    parameters: dict[str, Any] = {
+        "kills": kills,
+        "systems": chosen_all("--peers", peers, tuple(SYSTEMS)),
+        "seed": seed,
+        "security": chosen("--security", security, SECURITIES),
+    }
     with progress("lab killstorm") as status:
         rows = run(status, **parameters)
     if json_file != "-":

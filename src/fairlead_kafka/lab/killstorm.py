@@ -5,8 +5,8 @@ producer, each to a topic of its own, all at the same time: ours, librdkafka (co
 A broker is killed, lies dead for a moment, and starts again; mostly the next is killed when all replicas are in sync again, at times while
 they are not, and at times two at once. When it is over all topics are read from the beginning.
 
-Rows `{"system", "kills", "acked", "lost", "duplicated", "unavailable_ms_max"}`: `lost` counts records that were acknowledged and are not
-there, `duplicated` those that are there more than once; `unavailable_ms_max` is the longest time between two acknowledgements.
+Rows `{"system", "security", "kills", "acked", "lost", "duplicated", "unavailable_ms_max"}`: `lost` counts records that were acknowledged
+and are not there, `duplicated` those that are there more than once; `unavailable_ms_max` is the longest time between two acknowledgements.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ from fairlead_kafka.lab.apache_kafka import Unavailable, java_command
 from fairlead_kafka.lab.experiment import Row, Status
 from fairlead_kafka.lab.peers.storm import DRAIN_S, Errand
 from fairlead_kafka.testing import Cluster
+from fairlead_kafka.testing.securing import ADMIN
 
+SECURITIES = ("plaintext", "ssl", "sasl_plaintext", "sasl_ssl")
 SYSTEMS = {"fairlead": None, "confluent-kafka": "confluent_kafka", "java": None}
 """Each with the module that it needs here."""
 BROKERS = 3
@@ -76,12 +78,12 @@ class _Client:
             self.process.wait()
 
 
-def run(status: Status, *, kills: int, systems: Sequence[str], seed: int) -> list[Row]:
-    """One storm; a row for each client. `seed` draws who is killed and when."""
+def run(status: Status, *, kills: int, systems: Sequence[str], seed: int, security: str = "plaintext") -> list[Row]:
+    """One storm; a row for each client. `seed` draws who is killed and when. `security`: of clients and between brokers."""
     missing = {system: reason for system in systems if (reason := _missing(system))}
     present = [system for system in systems if system not in missing]
     with tempfile.TemporaryDirectory(prefix="fairlead-storm-") as folder:
-        rows = _storm(status, kills, present, random.Random(seed), Path(folder)) if present else []
+        rows = _storm(status, kills, present, random.Random(seed), Path(folder), security) if present else []
     return rows + [{"system": system, "skipped": reason} for system, reason in missing.items()]
 
 
@@ -97,16 +99,18 @@ def _missing(system: str) -> str | None:
     return None
 
 
-def _storm(status: Status, kills: int, systems: Sequence[str], dice: random.Random, folder: Path) -> list[Row]:
+def _storm(status: Status, kills: int, systems: Sequence[str], dice: random.Random, folder: Path, security: str) -> list[Row]:
     config = {"min.insync.replicas": 2, "default.replication.factor": BROKERS, "auto.create.topics.enable": False}
-    with Cluster(BROKERS, processes=True, config=config) as cluster:
+    secured = None if security == "plaintext" else security
+    with Cluster(BROKERS, processes=True, config=config, security=secured) as cluster:
         topics = {system: f"storm-{system}" for system in systems}
         for topic in topics.values():
             cluster.create_topic(topic, PARTITIONS, BROKERS)
-        clients = [_launch(system, cluster.bootstrap_servers, topic, folder) for system, topic in topics.items()]
+        settings = cluster.client_settings(None if secured is None else ADMIN)
+        clients = [_launch(system, cluster, topic, folder) for system, topic in topics.items()]
         try:
             done = 0
-            with Admin({"bootstrap.servers": cluster.bootstrap_servers}) as admin:
+            with Admin(settings) as admin:
                 _await_acknowledged(clients)
                 while done < kills:
                     done += _strike(cluster, dice, kills - done)
@@ -121,24 +125,30 @@ def _storm(status: Status, kills: int, systems: Sequence[str], dice: random.Rand
                     client.wait()
                 _await_in_sync(admin, topics.values())
             status("reading back")
-            return [_row(client, cluster.bootstrap_servers, kills) for client in clients]
+            return [_row(client, settings, kills, security) for client in clients]
         finally:
             for client in clients:
                 client.process.kill()
                 client.process.wait()
 
 
-def _launch(system: str, bootstrap_servers: str, topic: str, folder: Path) -> _Client:
+def _launch(system: str, cluster: Cluster, topic: str, folder: Path) -> _Client:
+    user = ADMIN if cluster.users else None
     if system == "java":
+        settings = cluster.client_settings(user, style="java")
         config = folder / "java.properties"
-        config.write_text(_JAVA_CONFIG)
+        config.write_text(_JAVA_CONFIG + "".join(f"{key}={value}\n" for key, value in settings.items()))
         command = java_command(
             "org.apache.kafka.tools.VerifiableProducer",
-            "--topic", topic, "--bootstrap-server", bootstrap_servers, "--max-messages", "-1", "--throughput", str(RATE), "--acks", "-1",
+            "--topic", topic, "--bootstrap-server", cluster.bootstrap_servers, "--max-messages", "-1", "--throughput", str(RATE),
+            "--acks", "-1",
             "--command-config", str(config), heap="128m",
         )  # fmt: skip
     else:
-        command = [sys.executable, "-m", "fairlead_kafka.lab.peers.storm", Errand(system, bootstrap_servers, topic, RATE).to_json()]
+        settings = cluster.client_settings(user, style="fairlead" if system == "fairlead" else "librdkafka")
+        config = folder / f"{system}.json"
+        config.write_text(json.dumps(settings))
+        command = [sys.executable, "-m", "fairlead_kafka.lab.peers.storm", Errand(system, str(config), topic, RATE).to_json()]
     said = folder / f"{system}.txt"
     with said.open("wb") as out, (folder / f"{system}.err").open("wb") as err:
         return _Client(system, topic, subprocess.Popen(command, stdin=subprocess.PIPE, stdout=out, stderr=err), said)
@@ -182,13 +192,13 @@ def _await_acknowledged(clients: Sequence[_Client]) -> None:
             time.sleep(0.05)
 
 
-def _row(client: _Client, bootstrap_servers: str, kills: int) -> Row:
+def _row(client: _Client, settings: Mapping[str, Any], kills: int, security: str) -> Row:
     text = client.said.read_text()
     acked = java_acknowledged(text) if client.system == "java" else acknowledged(text)
     if not acked:
         why = client.said.with_suffix(".err").read_text().strip()[-500:]
         return {"system": client.system, "skipped": f"nothing was acknowledged: {why or 'it said nothing'}"}
-    return {"system": client.system, "kills": kills, **verdict(acked, _read(bootstrap_servers, client.topic))}
+    return {"system": client.system, "security": security, "kills": kills, **verdict(acked, _read(settings, client.topic))}
 
 
 def verdict(acked: Mapping[int, int], held: Iterable[int]) -> Row:
@@ -219,11 +229,11 @@ def java_acknowledged(text: str) -> dict[int, int]:
     return acked
 
 
-def _read(bootstrap_servers: str, topic: str) -> list[int]:
+def _read(settings: Mapping[str, Any], topic: str) -> list[int]:
     """The number in every record of the topic."""
     partitions = [TopicPartition(topic, number) for number in range(PARTITIONS)]
     found: list[int] = []
-    with Consumer({"bootstrap.servers": bootstrap_servers, "auto.offset.reset": "earliest"}) as consumer:
+    with Consumer({**settings, "auto.offset.reset": "earliest"}) as consumer:
         consumer.assign(partitions)
         ends = consumer.end_offsets(partitions)
         while any(consumer.position(partition) < end for partition, end in ends.items()):

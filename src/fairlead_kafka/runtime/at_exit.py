@@ -1,14 +1,16 @@
-"""Hosts that are still open at the end of the process are closed then."""
+"""Hosts that are still open at the end of the process are closed then: clients first, and then the clusters that they may be clients of."""
 
 from __future__ import annotations
 
 import atexit
 import weakref
+from collections.abc import Callable
 
 from fairlead_kafka.runtime.handle import Host
 
 _TIMEOUT_S = 1.0
 _hosts: weakref.WeakSet[Host] = weakref.WeakSet()
+_last: dict[Host, Callable[[], None]] = {}
 
 
 def close_at_exit(host: Host) -> None:
@@ -16,9 +18,22 @@ def close_at_exit(host: Host) -> None:
     _hosts.add(host)
 
 
+def close_last(host: Host, close: Callable[[], None]) -> None:
+    """Have `host` closed by `close`, once all others are: a client whose cluster ends first complains of it."""
+    _hosts.discard(host)
+    _last[host] = close
+
+
+def was_closed(host: Host) -> None:
+    """`host` needs no closing any more."""
+    _last.pop(host, None)
+
+
 def _close_all() -> None:
     for host in list(_hosts):
         host.close(_TIMEOUT_S)
+    for close in list(_last.values()):
+        close()
 
 
 atexit.register(_close_all)

@@ -1,10 +1,10 @@
-"""The host's part in a log-in: asks the machine's `Authenticator` for each message, on a thread of its own if that may take long."""
+"""The host's part in a log-in: who makes each message of it, or judges it, is asked, on a thread of its own if that may take long."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 from fairlead_kafka.base.errors import AuthenticationFailed, ConfigError, FairleadError
 from fairlead_kafka.core.effects import Authenticate
@@ -12,7 +12,7 @@ from fairlead_kafka.core.events import Authenticated, Event
 from fairlead_kafka.runtime.handle import Handle
 
 if TYPE_CHECKING:
-    from fairlead_kafka.runtime.transport import Aside, Authenticator
+    from fairlead_kafka.runtime.transport import Aside, Authenticator, ServerAuthenticator, ServingTransport
 
 Deliver = Callable[[Handle, Event], None]
 
@@ -22,44 +22,74 @@ class Seat(Protocol):
 
     host: str
     """Whom it leads to, as was asked for."""
-    authenticator: Authenticator | None
+    listener: int | None
+    """Who accepted it; None: it was made here."""
+    authenticator: Authenticator | ServerAuthenticator | None
     """The log-in under way."""
 
 
 def authenticate(handle: Handle, link: Seat, effect: Authenticate, deliver: Deliver, aside: Aside) -> None:
     """Answer `effect` by `events.Authenticated`, now or later."""
-    if handle.transport is None:
-        raise AssertionError(f"{handle} asks for a log-in and was given no transport")
-    authenticator = link.authenticator
-    if authenticator is None or effect.challenge is None:
-        authenticator = link.authenticator = handle.transport.authenticator(link.host)
+    try:
+        authenticator, ask = _asker(handle, link, effect)
+    except FairleadError as error:
+        deliver(handle, _refused(effect.connection, error))
+        return
     answers: list[Authenticated] = []
 
     def done() -> None:
-        if answers[0].message is None:
+        answer = answers[0]
+        if answer.message is None or answer.user is not None:
             link.authenticator = None
-        deliver(handle, answers[0])
+        deliver(handle, answer)
 
     if authenticator.blocking:
-        aside(lambda: answers.append(_ask(authenticator, effect)), done)
+        aside(lambda: answers.append(_guarded(effect.connection, ask)), done)
     else:
-        answers.append(_ask(authenticator, effect))
+        answers.append(_guarded(effect.connection, ask))
         done()
 
 
-def _ask(authenticator: Authenticator, effect: Authenticate) -> Authenticated:
+def _asker(handle: Handle, link: Seat, effect: Authenticate) -> tuple[Authenticator | ServerAuthenticator, Callable[[], Authenticated]]:
+    """Who makes, or judges, the next message of a log-in, and how it is asked for."""
+    transport = handle.transport
+    if transport is None:
+        raise AssertionError(f"{handle} asks for a log-in and was given no transport")
+    number, challenge = effect.connection, effect.challenge
+    if effect.mechanism is None:
+        client = cast("Authenticator | None", link.authenticator)
+        if client is None or challenge is None:
+            client = link.authenticator = transport.authenticator(link.host)
+        return client, lambda: Authenticated(number, client.next(challenge))
+    server = cast("ServerAuthenticator | None", link.authenticator)
+    if server is None:
+        assert link.listener is not None, "only what was accepted names a mechanism"
+        server = link.authenticator = cast("ServingTransport", transport).server_authenticator(link.listener, effect.mechanism)
+
+    def judge() -> Authenticated:
+        answer = server.next(challenge or b"")
+        return Authenticated(number, answer.message, None, answer.user, answer.expires_ms)
+
+    return server, judge
+
+
+def _guarded(connection: int, ask: Callable[[], Authenticated]) -> Authenticated:
     try:
-        return Authenticated(effect.connection, authenticator.next(effect.challenge))
-    except ConfigError as error:
-        refusal = AuthenticationFailed(str(error))
-        refusal.__cause__ = error
-        return Authenticated(effect.connection, None, refusal)
+        return ask()
     except FairleadError as error:
-        return Authenticated(effect.connection, None, error)
+        return _refused(connection, error)
     except Exception as error:  # a library's, or a user's token provider: its caller is told, and the host goes on
         refusal = AuthenticationFailed(f"the log-in failed: {type(error).__name__}: {error}")
         refusal.__cause__ = error
-        return Authenticated(effect.connection, None, refusal)
+        return Authenticated(connection, None, refusal)
+
+
+def _refused(connection: int, error: FairleadError) -> Authenticated:
+    """What a setting lacks is final, as a refusal of the other end is."""
+    refusal: FairleadError = AuthenticationFailed(str(error)) if isinstance(error, ConfigError) else error
+    if refusal is not error:
+        refusal.__cause__ = error
+    return Authenticated(connection, None, refusal)
 
 
 def on_a_thread(post: Callable[[Callable[[], None]], None]) -> Aside:

@@ -39,7 +39,7 @@ from fairlead_kafka.runtime.authenticating import authenticate, on_a_thread
 from fairlead_kafka.runtime.clock import monotonic_ns, wall_ms
 from fairlead_kafka.runtime.disk import Disk
 from fairlead_kafka.runtime.handle import Handle, call, crash, give_up, refuse, resolve
-from fairlead_kafka.runtime.linking import new_link
+from fairlead_kafka.runtime.linking import new_accepted_link, new_link
 from fairlead_kafka.runtime.listener import hold_listener, listen, stop_listening
 from fairlead_kafka.runtime.precise_selector import PreciseSelector
 from fairlead_kafka.runtime.resolver import Resolver
@@ -355,9 +355,9 @@ class SelectorHost:
 
         def accept(sock: socket.socket, peer: str) -> None:
             number = handle.next_accepted()
-            link = handle.links[number] = Link(self, handle, number)
-            link.accepted(sock)
+            link = handle.links[number] = new_accepted_link(self, handle, number, effect.listener, peer)
             self.deliver(handle, Accepted(number, effect.listener, peer))
+            link.accepted(sock)
 
         listen(self, handle, effect, accept)
 

@@ -20,7 +20,7 @@ from fairlead_kafka.runtime.handle import Handle
 from fairlead_kafka.runtime.resolver import ADDRESS_ERRORS, Address, describe
 
 if TYPE_CHECKING:
-    from fairlead_kafka.runtime.transport import Authenticator
+    from fairlead_kafka.runtime.transport import Authenticator, ServerAuthenticator
 
 READ, WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 IOV_MAX = max(16, min(os.sysconf("SC_IOV_MAX"), 1024))
@@ -64,7 +64,9 @@ class Link:
     def __init__(self, loop: Loop, handle: Handle, number: int, host: str = "") -> None:
         self.host = host
         """Whom it leads to, as was asked for."""
-        self.authenticator: Authenticator | None = None
+        self.listener: int | None = None
+        """Who accepted it; None: it was made here."""
+        self.authenticator: Authenticator | ServerAuthenticator | None = None
         """The log-in under way."""
         self._loop = loop
         self._handle = handle

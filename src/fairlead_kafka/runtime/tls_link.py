@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import socket
 import ssl
+from abc import ABC, abstractmethod
 from collections import deque
 
-from fairlead_kafka.base.errors import ConfigError
+from fairlead_kafka.base.errors import AuthenticationFailed, ConfigError
 from fairlead_kafka.core.effects import Buffer
+from fairlead_kafka.core.events import Secured
 from fairlead_kafka.runtime.handle import Handle
+from fairlead_kafka.runtime.resolver import describe
 from fairlead_kafka.runtime.sockets import CLOSED_BY_PEER, READ, WRITE, Link, Loop
-from fairlead_kafka.runtime.transport import Aside, Tls
+from fairlead_kafka.runtime.transport import Aside, ServerTls, Tls
+
+_logger = logging.getLogger("fairlead_kafka.runtime")
 
 RECORD_BYTES = 16 * 1024
 """The most that one TLS record holds (RFC 8446, 5.1); OpenSSL gives no more for one read."""
@@ -19,33 +25,24 @@ SEND_BYTES = 16 * RECORD_BYTES
 """Given to OpenSSL at a time: it takes all of it or asks for the same again, so this much is counted as one step."""
 
 
-class TlsLink(Link):
-    """A `Link` whose socket is encrypted once TCP's connection stands. Its machine hears of it after the handshake."""
+class _Encrypted(Link, ABC):
+    """A `Link` whose socket is encrypted: what both ends of TLS have in common."""
 
-    def __init__(self, loop: Loop, handle: Handle, number: int, tls: Tls, host: str, aside: Aside) -> None:
+    def __init__(self, loop: Loop, handle: Handle, number: int, host: str) -> None:
         super().__init__(loop, handle, number, host)
-        self._tls, self._aside = tls, aside
         self._handshaking = False
-        self._heard = False
         self._sending: Buffer = b""  # what OpenSSL asked for again
         self._asked_read = False  # it has to hear something before it can send
+        self._heard = False
         self._buffer = memoryview(b"")
 
-    # Beginning
+    @abstractmethod
+    def _shaken(self, sock: ssl.SSLSocket) -> None:
+        """The handshake is over."""
 
-    def _stand(self) -> None:
-        sock = self._socket
-        assert sock is not None
-        self._watch(0)
-        try:
-            context, name = self._tls.wrap(self.host)
-            self._socket = context.wrap_socket(sock, server_hostname=name, do_handshake_on_connect=False)
-        except (ConfigError, OSError, ValueError) as error:
-            self._lose(str(error), error if isinstance(error, ConfigError) else None)
-            return
-        self._handshaking = True
-        self._watched = 0
-        self._shake(self._socket)
+    @abstractmethod
+    def _explain(self, error: OSError | None) -> None:
+        """The handshake failed; None: the peer closed the connection."""
 
     def _shake(self, sock: ssl.SSLSocket) -> None:
         try:
@@ -58,7 +55,7 @@ class TlsLink(Link):
             self._explain(error)
         else:
             self._handshaking = False
-            super()._stand()
+            self._shaken(sock)
 
     def _ready(self, mask: int) -> None:
         if self._handshaking and isinstance(self._socket, ssl.SSLSocket):
@@ -126,6 +123,33 @@ class TlsLink(Link):
                 self._socket.unwrap()  # tells the peer that this is the end; its answer is not waited for
         super()._linger()
 
+
+class TlsLink(_Encrypted):
+    """A connection that was made. Its machine hears of it after the handshake."""
+
+    def __init__(self, loop: Loop, handle: Handle, number: int, tls: Tls, host: str, aside: Aside) -> None:
+        super().__init__(loop, handle, number, host)
+        self._tls, self._aside = tls, aside
+
+    def _stand(self) -> None:
+        sock = self._socket
+        assert sock is not None
+        self._watch(0)
+        try:
+            context, name = self._tls.wrap(self.host)
+            self._socket = context.wrap_socket(sock, server_hostname=name, do_handshake_on_connect=False)
+        except (ConfigError, OSError, ValueError) as error:
+            self._lose(str(error), error if isinstance(error, ConfigError) else None)
+            return
+        self._handshaking = True
+        self._watched = 0
+        self._shake(self._socket)
+
+    def _shaken(self, sock: ssl.SSLSocket) -> None:
+        super()._stand()
+
+    # Ending
+
     def _fail(self, error: OSError) -> None:
         # With TLS 1.3 a server looks at the client's certificate after the handshake is over for the client.
         if isinstance(error, ssl.SSLError) and not self._heard:
@@ -149,6 +173,43 @@ class TlsLink(Link):
             lambda: told.append(self._tls.explain(self.host, address, error)),
             lambda: super(TlsLink, self)._lose(*(told or [("the TLS handshake failed", None)])[0]),
         )
+
+
+class AcceptedTlsLink(_Encrypted):
+    """A connection that was accepted. Its machine hears of it at once, and of the handshake's end by `Secured`."""
+
+    def __init__(self, loop: Loop, handle: Handle, number: int, tls: ServerTls, peer: str) -> None:
+        super().__init__(loop, handle, number, peer)
+        self._tls = tls
+
+    def accepted(self, sock: socket.socket) -> None:
+        """Begin the handshake."""
+        self._open(sock)
+        self._connecting = self._handshaking = True
+        try:
+            self._socket = self._tls.context().wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
+        except (ConfigError, OSError, ValueError) as error:
+            _logger.error("there is no TLS for %s: %s", self.host, error)
+            self._lose(str(error))
+            return
+        self._shake(self._socket)
+
+    def _shaken(self, sock: ssl.SSLSocket) -> None:
+        self._connecting = False
+        try:
+            subject = self._tls.subject(sock.getpeercert(binary_form=True))
+        except AuthenticationFailed as refusal:
+            _logger.info("%s may not come in: %s", self.host, refusal)
+            self._lose(str(refusal), refusal)
+            return
+        self._loop.deliver(self._handle, Secured(self._number, subject))
+        self.flush()
+
+    def _explain(self, error: OSError | None) -> None:
+        self._handshaking = False
+        reason = CLOSED_BY_PEER if error is None else describe(error)
+        _logger.info("the TLS handshake of %s failed: %s", self.host, reason)
+        self._lose(f"the TLS handshake failed ({reason})")
 
 
 def _front(outbound: deque[Buffer]) -> Buffer:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Callable
-from typing import Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from fairlead_kafka.runtime.resolver import Address
 
@@ -35,8 +35,36 @@ class Tls(Protocol):
         """
 
 
+class Answer(NamedTuple):
+    """What a broker's end of a log-in says. `user`: who has logged in, until `expires_ms` (since 1970; None: for ever); None: go on."""
+
+    message: bytes
+    user: str | None = None
+    expires_ms: int | None = None
+
+
+class ServerAuthenticator(Protocol):
+    """A broker's end of one log-in (SASL)."""
+
+    blocking: bool
+    """`next` may take long: it is called on a thread of its own."""
+
+    def next(self, message: bytes) -> Answer:
+        """The answer to a client's message. Raises AuthenticationFailed, whose text the client is told, or ConnectionFailed."""
+
+
+class ServerTls(Protocol):
+    """A broker's end of the TLS connections of one listener."""
+
+    def context(self) -> ssl.SSLContext:
+        """For the next connection. ConfigError if a file cannot be read any more."""
+
+    def subject(self, certificate: bytes | None) -> str | None:
+        """Whom a client's certificate (DER) names; None: it showed none. AuthenticationFailed if it may not come in by that."""
+
+
 class Transport(Protocol):
-    """How the connections of one machine are secured."""
+    """How the connections of one machine are secured: those it makes."""
 
     @property
     def tls(self) -> Tls | None:
@@ -44,6 +72,17 @@ class Transport(Protocol):
 
     def authenticator(self, host: str) -> Authenticator:
         """One for a connection to `host`."""
+
+
+@runtime_checkable
+class ServingTransport(Transport, Protocol):
+    """Likewise of a machine that listens: those it accepts, too, by the number of the listener."""
+
+    def listener_tls(self, listener: int) -> ServerTls | None:
+        """None: no TLS."""
+
+    def server_authenticator(self, listener: int, mechanism: str) -> ServerAuthenticator:
+        """One for a client that logs in by `mechanism`. AuthenticationFailed if the listener has no such."""
 
 
 Aside = Callable[[Callable[[], None], Callable[[], None]], None]

@@ -14,7 +14,7 @@ from fairlead_kafka.runtime.handle import Handle
 from fairlead_kafka.runtime.virtual_link import Conditions, VirtualLink
 
 if TYPE_CHECKING:
-    from fairlead_kafka.runtime.transport import Authenticator
+    from fairlead_kafka.runtime.transport import Authenticator, ServerAuthenticator
 
 FIRST_FREE_PORT = 49_152
 SOCKET_BUFFER_BYTES = 256 * KIB
@@ -38,6 +38,7 @@ class End:
         "host",
         "kept",
         "link",
+        "listener",
         "network",
         "number",
         "open",
@@ -55,7 +56,8 @@ class End:
         self.other = other
         self.open = True
         self.host = ""
-        self.authenticator: Authenticator | None = None
+        self.listener: int | None = None
+        self.authenticator: Authenticator | ServerAuthenticator | None = None
         self.early: list[bytes] = []
         """Written before the connection stood."""
         self.held = False
@@ -268,6 +270,7 @@ class VirtualNetwork:
             return
         end.link = self.link(end.handle, handle)
         other = End(self, handle, handle.next_accepted(), end.link, end)
+        other.listener = listener
         handle.links[other.number] = other
         end.link.attach(other)
         self.deliver(handle, Accepted(other.number, listener, f"{type(end.handle.machine).__name__}:{end.number}"))

@@ -103,8 +103,11 @@ class ClientTransport:
 
     def _end_point(self) -> TokenSource:
         from fairlead_kafka.security.oidc import OidcSource
+        from fairlead_kafka.security.token_files import FileSource
 
         found, settings = credentials(self._settings), self._settings
+        if found[_END_POINT].startswith("file:"):
+            return FileSource(found[_END_POINT], _END_POINT)
         for key in (f"{_CLIENT}.id", f"{_CLIENT}.secret"):
             if not found.get(key):
                 raise ConfigError(f"{key}: is needed to ask {_END_POINT} for a token")

@@ -18,7 +18,8 @@ from fairlead_kafka.base.config_broker import BROKER_CONFIGS
 from fairlead_kafka.base.errors import ConfigError, ConnectionFailed, FairleadError, UsageError
 from fairlead_kafka.broker import Broker, Faults, SetFaults, StartBroker, StopBroker
 from fairlead_kafka.broker.control import RemoteController
-from fairlead_kafka.runtime import Completion, Handle, SelectorHost, system_dice
+from fairlead_kafka.runtime import Completion, Handle, SelectorHost
+from fairlead_kafka.testing.brokers import broker_transport, make_broker
 from fairlead_kafka.testing.channel import Channel
 
 _logger = logging.getLogger("fairlead_kafka.testing")
@@ -43,12 +44,16 @@ def serve(channel: Channel, config: dict[str, Any]) -> int:
     parent = os.getppid()
     try:
         host = SelectorHost(f"fairlead-broker-{config['node_id']}")
-        machine = _machine(config)
-        handle = host.add(machine)
+        try:
+            machine = _machine(config)
+            handle = host.add(machine, broker_transport(machine, machine.controller))
+        except FairleadError as error:
+            _refuse(channel, error)
+            return 1
         machine.wake = lambda: host.wake(handle)
         host.start()
         try:
-            channel.send({"port": _submit(host, handle, StartBroker(Completion()))})
+            channel.send({"ports": _submit(host, handle, StartBroker(Completion()))})
         except FairleadError as error:
             _refuse(channel, error)
             return 1
@@ -69,7 +74,7 @@ def serve(channel: Channel, config: dict[str, Any]) -> int:
 def _machine(config: dict[str, Any]) -> Broker:
     settings = BROKER_CONFIGS.parse("broker", config["config"])
     view = RemoteController(settings, config["controller_host"], config["controller_port"], config["token"])
-    broker = Broker(config["node_id"], view, config["folder"], system_dice(), config["host"], config["port"])
+    broker = make_broker(config["node_id"], view, config["folder"], config["host"], config["ports"])
     broker.rack = config["rack"]
     broker.faults = faults_of(config["faults"])
     view.cut(broker.faults.cut_from_controller)

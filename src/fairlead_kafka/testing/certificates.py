@@ -13,7 +13,7 @@ EXPIRED_SINCE = datetime.timedelta(days=2)
 
 
 class Certificates:
-    """One authority, made at once; `folder` gets the files. ConfigError if the packages that make them are not installed."""
+    """One authority, made at once or found in `folder`, which gets the files. ConfigError if the packages for it are not installed."""
 
     def __init__(self, folder: Path) -> None:
         try:
@@ -21,23 +21,31 @@ class Certificates:
         except ImportError:
             raise ConfigError('certificates are made by the package trustme: pip install "fairlead-kafka[security]"') from None
         self.folder = folder
-        self._authority: Any = trustme.CA()
-        self._issued = 0
         self.trust = folder / "authority.pem"
         """The authority's certificate, as PEM."""
-        self._authority.cert_pem.write_to_path(str(self.trust))
+        key = folder / "authority.key"
+        self._authority: Any
+        if key.exists():
+            self._authority = trustme.CA.from_pem(self.trust.read_bytes(), key.read_bytes())
+        else:
+            self._authority = trustme.CA()
+            self._authority.cert_pem.write_to_path(str(self.trust))
+            key.touch(mode=0o600)
+            self._authority.private_key_pem.write_to_path(str(key))
+        self._issued = 0
 
-    def issue(self, *names: str, expired: bool = False) -> Path:
+    def issue(self, *names: str, expired: bool = False, common_name: str | None = None) -> Path:
         """A PEM file of a new key (PKCS #8) and the chain of its certificate, for these host names, addresses or e-mail addresses."""
         from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
 
         end = datetime.datetime.now(datetime.UTC) - EXPIRED_SINCE
         dates = {"not_before": end - EXPIRED_SINCE, "not_after": end} if expired else {}
-        issued = self._authority.issue_cert(*names, **dates)
+        issued = self._authority.issue_cert(*names, common_name=common_name, **dates)
         key = load_pem_private_key(issued.private_key_pem.bytes(), None)
         text = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
         self._issued += 1
         path = self.folder / f"certificate-{self._issued}.pem"
+        path.touch(mode=0o600)
         path.write_bytes(text + b"".join(blob.bytes() for blob in issued.cert_chain_pems))
         return path
 

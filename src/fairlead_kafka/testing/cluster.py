@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import json
 import os
 import secrets
@@ -12,7 +11,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from fairlead_kafka.base.checked import checked
 from fairlead_kafka.base.config import Settings
@@ -22,11 +21,17 @@ from fairlead_kafka.base.within import Int32
 from fairlead_kafka.broker import Controller
 from fairlead_kafka.broker.control import ControllerServer, Decide
 from fairlead_kafka.broker.controller import CreateTopics, DeleteTopics, NewTopic
+from fairlead_kafka.broker.listeners import DEFAULT_LISTENER, Listener, listeners_of
 from fairlead_kafka.runtime import Completion, Handle, SelectorHost, system_dice
+from fairlead_kafka.runtime.at_exit import close_last, was_closed
+from fairlead_kafka.testing.brokers import check_listeners
 from fairlead_kafka.testing.folder import FolderLock, MetadataFile
 from fairlead_kafka.testing.handles import TIMEOUT_S, BrokerHandle, Where
 from fairlead_kafka.testing.in_process import BrokerInProcess, Processes, check_config
 from fairlead_kafka.testing.in_thread import BrokerInThread
+
+if TYPE_CHECKING:
+    from fairlead_kafka.testing.securing import Securing
 
 _PORTS_NAME = "cluster.json"
 
@@ -40,6 +45,9 @@ class Cluster:
     `config`: broker configs by Kafka's names, the same for all brokers (`docs/configuration.md`).
     `port`: of the first broker, the next ones follow; 0: any free ports. `host`: the address to listen on.
     `processes`: a process of its own for each broker, with the controller in this one; otherwise all live in one thread of this process.
+    `security`: "ssl", "sasl_plaintext" or "sasl_ssl": certificates and `users` (names, or name → password) are made, brokers reach each
+    other as the user `admin`, who may do everything, and `client_settings` gives clients what they need. Needs the extra `security`.
+    Other listeners are a matter of `config` (`listeners`, `advertised.listeners`; docs/security.md).
     `racks`: where brokers stand (`broker.rack`), given out in turn: replicas are spread over them (KIP-36), and with
     `replica.selector.class` consumers read in their own (KIP-392).
 
@@ -56,9 +64,12 @@ class Cluster:
         host: str = "127.0.0.1",
         processes: bool = False,
         racks: Sequence[str] = (),
+        security: str | None = None,
+        users: Mapping[str, str] | Sequence[str] = ("alice", "bob"),
     ) -> None:
-        settings = BROKER_CONFIGS.parse("broker", dict(config or {}))
-        _check_arguments(brokers, port, host)
+        given = dict(config or {})
+        BROKER_CONFIGS.parse("broker", given)
+        _check_arguments(brokers, port, host, given, security)
         self._racks = tuple(racks)
         self._temporary = data_dir is None
         self._folder = Path(tempfile.mkdtemp(prefix="fairlead-")) if data_dir is None else Path(data_dir).absolute()
@@ -71,9 +82,16 @@ class Cluster:
         self._closed = False
         self._closing = threading.Lock()
         self._process = os.getpid()
-        atexit.register(self.close)
+        self._securing: Securing | None = None
         try:
-            self._open(brokers, settings, port, host, check_config(config or {}) if processes else None)
+            if security is not None:
+                from fairlead_kafka.testing.securing import Securing
+
+                self._securing = Securing(security, self._folder / "security", users, host)
+                given = self._securing.broker_config(host, port) | given
+            settings = BROKER_CONFIGS.parse("broker", given)
+            check_listeners(settings, brokers, host, port)
+            self._open(brokers, settings, port, host, check_config(given) if processes else None)
         except BaseException:
             self.close()
             raise
@@ -83,9 +101,11 @@ class Cluster:
         self._metadata = MetadataFile(self._folder / "metadata.log", durable=not self._temporary)
         self._controller = Controller(settings, system_dice(), self._metadata.append, self._metadata.replace)
         self._metadata.replay(self._controller)
+        self._know_users()
         self._controller.await_brokers(range(brokers))
         self._host = loop = SelectorHost("fairlead-cluster")
         loop.start()
+        close_last(loop, self.close)
         token = secrets.token_hex(16)
         server = ControllerServer(self._controller, token)
         self._server = handle = loop.add(server)
@@ -94,21 +114,53 @@ class Cluster:
             self._processes = Processes(loop, handle, token, crossing)
         for node_id in range(brokers):
             rack = self._racks[node_id % len(self._racks)] if self._racks else None
-            where = Where(node_id, str(self._folder / f"broker-{node_id}"), host, rack)
+            listeners = listeners_of(settings, node_id, host, port and port + node_id)
+            where = Where(node_id, str(self._folder / f"broker-{node_id}"), host, listeners, rack)
             shared = self._processes
             runner = BrokerInThread(loop, self._controller, where) if shared is None else BrokerInProcess(shared, where)
-            self._brokers.append(BrokerHandle(where, runner, port and port + node_id, lambda: self._brokers, self._check))
-        begun = [broker._begin(ports[broker.node_id] if not port else 0) for broker in self._brokers]
+            self._brokers.append(BrokerHandle(where, runner, _fixed(listeners), lambda: self._brokers, self._check))
+        begun = [broker._begin(ports[broker.node_id]) for broker in self._brokers]
         for broker, start in zip(self._brokers, begun, strict=True):
             broker._finish_start(start)
         if not self._temporary:
-            text = json.dumps({"version": 1, "ports": [broker.port for broker in self._brokers]})
+            text = json.dumps({"version": 2, "ports": [broker.ports for broker in self._brokers]})
             (self._folder / _PORTS_NAME).write_text(text)
 
     @property
     def bootstrap_servers(self) -> str:
         """`host:port` of every broker, running or not, separated by commas."""
         return ",".join(broker.address for broker in self._brokers)
+
+    def bootstrap_servers_of(self, listener: str) -> str:
+        """The same for clients of one listener, by its name; `bootstrap_servers` are those of the first."""
+        return ",".join(broker.address_of(listener) for broker in self._brokers)
+
+    def client_settings(
+        self,
+        user: str | None = None,
+        *,
+        mechanism: str | None = None,
+        style: Literal["fairlead", "librdkafka", "java"] = "fairlead",
+    ) -> dict[str, Any]:
+        """What a client of this cluster is configured with, `bootstrap.servers` and all, to come in as `user`.
+
+        `mechanism`: to log in by; None: SCRAM-SHA-512. `style`: in whose words. Without security that is `bootstrap.servers` alone.
+        UsageError if there is no such user.
+        """
+        if self._securing is None:
+            return {"bootstrap.servers": self.bootstrap_servers}
+        return self._securing.client_settings(self.bootstrap_servers, user, mechanism, style)
+
+    @property
+    def users(self) -> list[str]:
+        """Who can come in by name, the user `admin` first; nobody without `security`."""
+        return [] if self._securing is None else list(self._securing.passwords)
+
+    def settings_file(self, user: str, *, mechanism: str | None = None) -> Path:
+        """A file of a user's settings, as `--command-config` and Java's tools take it. UsageError without security."""
+        if self._securing is None:
+            raise UsageError("this cluster is not secured; its clients need bootstrap.servers alone")
+        return self._securing.write_settings(self.bootstrap_servers, user, mechanism)
 
     @property
     def cluster_id(self) -> str:
@@ -140,6 +192,12 @@ class Cluster:
         """Delete a topic without a client. BrokerError: it cannot be."""
         self._decide_one(DeleteTopics([name]))
 
+    def _know_users(self) -> None:
+        """Users can log in by SCRAM before any broker runs: as one of them brokers reach each other."""
+        if self._securing is None or not self._securing.protocol.startswith("SASL"):
+            return
+        self._controller.alter_scram_credentials(self._securing.scram_alterations(self._controller.image.scram_credentials))
+
     def _decide_one(self, decision: CreateTopics | DeleteTopics) -> None:
         self._check()
         assert self._host is not None, "it is open"
@@ -167,10 +225,10 @@ class Cluster:
             if self._closed:
                 return
             self._closed = True
-            atexit.unregister(self.close)
             if os.getpid() != self._process:
                 return  # a forked child: the brokers and the folder are its parent's
             if self._host is not None:
+                was_closed(self._host)
                 self._controller.cluster_stopping()
                 for broker in self._brokers:
                     broker._end(abruptly=self._temporary)
@@ -194,24 +252,41 @@ class Cluster:
         return f"<Cluster {'closed' if self._closed else self.bootstrap_servers}>"
 
 
-def _check_arguments(brokers: int, port: int, host: str) -> None:
+def _check_arguments(brokers: int, port: int, host: str, config: Mapping[str, Any], security: str | None) -> None:
     if host in ("", "0.0.0.0", "::"):
-        raise ConfigError(f"host: clients are told to connect to it, so it must be an address they can reach, got {host!r}")
+        raise ConfigError(
+            f"host: clients are told to connect to it, so it must be an address they can reach, got {host!r}; to listen "
+            "everywhere, give the configs listeners=PLAINTEXT://0.0.0.0:9092 and advertised.listeners=PLAINTEXT://localhost:9092"
+        )
+    if config.get("listeners") is not None and (security is not None or port):
+        what = "security" if security is not None else "port"
+        raise ConfigError(f"{what}: the config listeners says where and how brokers listen; leave one of them out")
     if isinstance(brokers, bool) or not isinstance(brokers, int) or not 1 <= brokers <= 1000:
         raise ConfigError(f"brokers: must be a number from 1 to 1000, got {brokers!r}")
     if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port <= 65_536 - brokers:
         raise ConfigError(f"port: must be 0, or leave room for {brokers} brokers below 65536, got {port!r}")
 
 
-def _ports_of(folder: Path, brokers: int) -> list[int]:
-    """The ports the brokers had before; 0 where there is none. ConfigError if the data belongs to more brokers than are asked for."""
+def _fixed(listeners: Sequence[Listener]) -> dict[str, int]:
+    """The ports that were given, by listener; nothing if any is to be found."""
+    ports = {each.name: each.port for each in listeners}
+    return ports if all(ports.values()) else {}
+
+
+def _ports_of(folder: Path, brokers: int) -> list[dict[str, int]]:
+    """The ports the brokers had before, by listener. ConfigError if the data belongs to more brokers than are asked for."""
     path = folder / _PORTS_NAME
     if not path.exists():
-        return [0] * brokers
+        return [{}] * brokers
     try:
-        ports = [int(port) for port in json.loads(path.read_text())["ports"]]
-    except (ValueError, KeyError, TypeError) as error:
+        ports = [_by_listener(entry) for entry in json.loads(path.read_text())["ports"]]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ConfigError(f"{path}: not a file of a cluster's ports ({error}); delete it to have new ports") from None
     if len(ports) > brokers:
         raise ConfigError(f"{folder} holds the data of {len(ports)} brokers; open it with {len(ports)} brokers or more, not {brokers}")
-    return ports + [0] * (brokers - len(ports))
+    return ports + [{}] * (brokers - len(ports))
+
+
+def _by_listener(entry: Any) -> dict[str, int]:
+    """An entry of the file; releases before 0.3 kept one port."""
+    return {DEFAULT_LISTENER: entry} if isinstance(entry, int) else {str(name): int(port) for name, port in entry.items()}

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
 from fairlead_kafka.base.checked import checked
 from fairlead_kafka.base.errors import ConfigError, ConnectionFailed, FairleadError, UsageError
 from fairlead_kafka.broker import Faults
+from fairlead_kafka.broker.listeners import Listener
 
 _logger = logging.getLogger("fairlead_kafka.testing")
 
@@ -28,6 +29,7 @@ class Where:
     node_id: int
     folder: str
     host: str
+    listeners: tuple[Listener, ...] = ()
     rack: str | None = None
 
 
@@ -35,7 +37,7 @@ class Begun(Protocol):
     """A start under way."""
 
     def result(self, timeout_s: float | None = None) -> Any:
-        """The port, once the broker serves; raises what prevented it."""
+        """The ports, by listener, once the broker serves; raises what prevented it."""
 
 
 class Runner(Protocol):
@@ -45,7 +47,7 @@ class Runner(Protocol):
     def running(self) -> bool:
         """True between a start and the next stop, kill or crash."""
 
-    def begin(self, port: int, faults: Faults) -> Begun:
+    def begin(self, ports: Mapping[str, int], faults: Faults) -> Begun:
         """Start it."""
 
     def set_faults(self, faults: Faults) -> None:
@@ -66,11 +68,18 @@ class BrokerHandle:
     """One broker of a `Cluster`: its faults, and its life. It keeps its port from start to start, and its faults until they are healed."""
 
     def __init__(
-        self, where: Where, runner: Runner, port: int, others: Callable[[], Iterable[BrokerHandle]], check_open: Callable[[], None]
+        self,
+        where: Where,
+        runner: Runner,
+        ports: Mapping[str, int],
+        others: Callable[[], Iterable[BrokerHandle]],
+        check_open: Callable[[], None],
     ) -> None:
         self.node_id = where.node_id
         self.host = where.host
-        self.port = port
+        self._listeners = where.listeners
+        self.ports = dict(ports)
+        """By listener, the first one first."""
         self._runner = runner
         self._others = others
         self._check_open = check_open
@@ -83,9 +92,22 @@ class BrokerHandle:
         return self._runner.running
 
     @property
+    def port(self) -> int:
+        """Of the first listener."""
+        return next(iter(self.ports.values()), 0)
+
+    @property
     def address(self) -> str:
         """`host:port`, as clients take it in `bootstrap.servers`."""
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        return self.address_of(self._listeners[0].name)
+
+    def address_of(self, listener: str) -> str:
+        """The same for clients of one listener, by its name."""
+        found = next((each for each in self._listeners if each.name == listener.upper()), None)
+        if found is None:
+            raise UsageError(f"there is no listener {listener!r}; there is {', '.join(each.name for each in self._listeners)}")
+        host, port = found.advertised_host, found.advertised_port or self.ports.get(found.name, found.port)
+        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
     @property
     def pid(self) -> int | None:
@@ -160,25 +182,25 @@ class BrokerHandle:
             self._runner.drop()
 
     def start(self) -> None:
-        """Start again on the same port, from what is on disk. Nothing if it runs."""
+        """Start again on the same ports, from what is on disk. Nothing if it runs."""
         self._check_open()
         with self._changing:
             if not self.running:
                 self._runner.drop()
-                self._finish_start(self._begin(self.port))
+                self._finish_start(self._begin(self.ports))
 
-    def _begin(self, port: int) -> Begun:
-        return self._runner.begin(self.port or port, self._faults)
+    def _begin(self, ports: Mapping[str, int]) -> Begun:
+        return self._runner.begin(self.ports or ports, self._faults)
 
     def _finish_start(self, begun: Begun) -> None:
         try:
-            self.port = begun.result(TIMEOUT_S)
+            self.ports = begun.result(TIMEOUT_S)
         except ConnectionFailed:
             # A port that was only remembered may have gone to somebody else meanwhile.
             self._runner.drop()
-            if self.port:
+            if self.ports:
                 raise
-            self.port = self._begin(0).result(TIMEOUT_S)
+            self.ports = self._begin({}).result(TIMEOUT_S)
         except BaseException:
             self._runner.drop()
             raise

@@ -16,6 +16,7 @@ from typing import Any
 
 import fairlead_kafka
 from fairlead_kafka.base.errors import FairleadError, TimedOut
+from fairlead_kafka.base.secret import Secret
 from fairlead_kafka.broker import Faults
 from fairlead_kafka.broker.control import OpenController
 from fairlead_kafka.runtime import Completion, Handle, SelectorHost
@@ -104,7 +105,7 @@ class BrokerInProcess(Runner):
         """Of the process; None if it does not run."""
         return self._pid if self.running else None
 
-    def begin(self, port: int, faults: Faults) -> Begun:
+    def begin(self, ports: Mapping[str, int], faults: Faults) -> Begun:
         """Fork, and have the broker start on `port`."""
         shared, where = self._processes, self._where
         config = {
@@ -112,7 +113,7 @@ class BrokerInProcess(Runner):
             "folder": where.folder,
             "host": where.host,
             "rack": where.rack,
-            "port": port,
+            "ports": dict(ports),
             "config": shared.config,
             "controller_host": "127.0.0.1",
             "controller_port": shared.port,
@@ -182,9 +183,9 @@ class _Starting(Begun):
     def __init__(self, broker: BrokerInProcess) -> None:
         self._broker = broker
 
-    def result(self, timeout_s: float | None = None) -> int:
-        port: int = self._broker.answer(timeout_s)["port"]
-        return port
+    def result(self, timeout_s: float | None = None) -> dict[str, int]:
+        ports: dict[str, int] = self._broker.answer(timeout_s)["ports"]
+        return ports
 
 
 def _crossing(faults: Faults) -> dict[str, Any]:
@@ -195,7 +196,7 @@ def check_config(config: Mapping[str, Any]) -> dict[str, Any]:
     """Broker configs as they cross to another process: FairleadError for a value that is no text, number, boolean or list of such."""
     plain: dict[str, Any] = {}
     for key, value in config.items():
-        plain[key] = list(value) if isinstance(value, tuple) else value
+        plain[key] = list(value) if isinstance(value, tuple) else value.reveal() if isinstance(value, Secret) else value
         if not isinstance(plain[key], str | int | float | bool | list | None):
             raise FairleadError(f"config {key}: {value!r} cannot be given to another process; give it as text")
     return plain

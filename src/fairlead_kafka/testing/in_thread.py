@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from fairlead_kafka.broker import Broker, Controller, Faults, KillBroker, SetFaults, StartBroker, StopBroker
-from fairlead_kafka.runtime import Completion, Handle, SelectorHost, system_dice
+from collections.abc import Mapping
+
+from fairlead_kafka.broker import Controller, Faults, KillBroker, SetFaults, StartBroker, StopBroker
+from fairlead_kafka.runtime import Completion, Handle, SelectorHost
+from fairlead_kafka.testing.brokers import broker_transport, make_broker
 from fairlead_kafka.testing.handles import TIMEOUT_S, Begun, Runner, Where
 
 
@@ -21,13 +24,13 @@ class BrokerInThread(Runner):
         """True as long as the machine is on the loop."""
         return self._handle is not None and not self._handle.ended
 
-    def begin(self, port: int, faults: Faults) -> Begun:
-        """Start on `port`."""
+    def begin(self, ports: Mapping[str, int], faults: Faults) -> Begun:
+        """Start on `ports`."""
         where = self._where
-        broker = Broker(where.node_id, self._controller, where.folder, system_dice(), where.host, port)
+        broker = make_broker(where.node_id, self._controller, where.folder, where.host, ports)
         broker.rack = where.rack
         broker.faults = faults
-        handle = self._handle = self._loop.add(broker)
+        handle = self._handle = self._loop.add(broker, broker_transport(broker, self._controller))
         broker.wake = lambda: self._loop.wake(handle)
         completion = Completion()
         self._loop.submit(handle, StartBroker(completion))

@@ -7,19 +7,21 @@
 |---|---|---|
 | kafka_cluster | session | a running `Cluster`; started when the first test asks for it |
 | kafka_bootstrap_servers | session | its `bootstrap_servers` |
+| kafka_client_settings | session | a function: what a client is configured with to come in as a user (`Cluster.client_settings`) |
 | kafka_topic | function | the name of a fresh topic, deleted after the test; whatever the test did to brokers is undone then |
 
     @pytest.mark.kafka_topic(partitions=12, replication_factor=3, configs={"cleanup.policy": "compact"})
 
 Settings, each as an option of the command line and in the configuration file: `--kafka-brokers` and `kafka_brokers` (3),
-`--kafka-processes` and `kafka_processes` (all in one thread), `--kafka-config KEY=VALUE` and the lines of `kafka_config`.
+`--kafka-processes` and `kafka_processes` (all in one thread), `--kafka-config KEY=VALUE` and the lines of `kafka_config`,
+`--kafka-security` and `kafka_security` (none), `--kafka-user` and the lines of `kafka_users` (alice, bob).
 """
 
 from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 _BROKERS, _BROKERS_MAX = 3, 1000
 _NAME_LENGTH_MAX = 200
 _MARKED = ("partitions", "replication_factor", "configs")
+_SECURITY = (None, "ssl", "sasl_plaintext", "sasl_ssl")
 _numbers = itertools.count(1)
 
 
@@ -39,6 +42,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--kafka-brokers", type=int, metavar="N", help=f"Brokers of `kafka_cluster`; default: {_BROKERS}.")
     group.addoption("--kafka-processes", action="store_true", default=None, help="Run each broker of `kafka_cluster` in its own process.")
     group.addoption("--kafka-config", action="append", default=[], metavar="KEY=VALUE", help="A broker config; may be repeated.")
+    group.addoption("--kafka-security", metavar="PROTOCOL", help="ssl, sasl_plaintext or sasl_ssl: `kafka_cluster` is secured.")
+    group.addoption("--kafka-user", action="append", default=[], metavar="NAME", help="A user of a secured cluster; may be repeated.")
+    parser.addini("kafka_security", "ssl, sasl_plaintext or sasl_ssl: `kafka_cluster` is secured.", default="")
+    parser.addini("kafka_users", "Users of a secured `kafka_cluster`, one a line.", type="linelist", default=[])
     parser.addini("kafka_brokers", "Brokers of `kafka_cluster`.", default=str(_BROKERS))
     parser.addini("kafka_processes", "Run each broker of `kafka_cluster` in its own process.", type="bool", default=False)
     parser.addini("kafka_config", "Broker configs of `kafka_cluster`, KEY=VALUE, one a line.", type="linelist", default=[])
@@ -64,6 +71,12 @@ def kafka_cluster(pytestconfig: pytest.Config) -> Iterator[Cluster]:
 def kafka_bootstrap_servers(kafka_cluster: Cluster) -> str:
     """What clients take as `bootstrap.servers`."""
     return kafka_cluster.bootstrap_servers
+
+
+@pytest.fixture(scope="session")
+def kafka_client_settings(kafka_cluster: Cluster) -> Callable[..., dict[str, Any]]:
+    """What a client is configured with, by user."""
+    return kafka_cluster.client_settings
 
 
 @pytest.fixture
@@ -101,6 +114,8 @@ def _check(settings: dict[str, Any]) -> None:
     """Refuse settings that no cluster can have, before any test runs. A run without settings of its own pays nothing for it."""
     if not 1 <= settings["brokers"] <= _BROKERS_MAX:
         raise pytest.UsageError(f"kafka_brokers: must be a number from 1 to {_BROKERS_MAX}, got {settings['brokers']}")
+    if settings["security"] not in _SECURITY:
+        raise pytest.UsageError(f"kafka_security: must be ssl, sasl_plaintext or sasl_ssl, got {settings['security']!r}")
     if settings["config"]:
         from fairlead_kafka.base.config_broker import BROKER_CONFIGS
         from fairlead_kafka.base.errors import ConfigError
@@ -131,5 +146,7 @@ def _settings(config: pytest.Config) -> dict[str, Any]:
     return {
         "brokers": number,
         "processes": processes,
+        "security": config.getoption("kafka_security") or config.getini("kafka_security") or None,
+        "users": [*config.getini("kafka_users"), *config.getoption("kafka_user")] or ("alice", "bob"),
         "config": {key.strip(): value.strip() for key, _, value in parts},
     }

@@ -25,7 +25,8 @@ class FrameReader:
     """
 
     def __init__(self, limit_bytes: int = FRAME_SIZE_MAX_BYTES) -> None:
-        self._limit_bytes = limit_bytes
+        self.limit_bytes = limit_bytes
+        """The longest frame that is taken; may change between two frames."""
         self._pieces: list[bytes] = []  # received, not yet part of a whole frame
         self.held_bytes = 0
         """Bytes received that are not yet part of a whole frame."""
@@ -59,7 +60,7 @@ class FrameReader:
         self._wanted_bytes = 4
         while end - position >= 4:
             size_bytes: int = _SIZE.unpack_from(piece, position)[0]
-            if not 0 <= size_bytes <= self._limit_bytes:
+            if not 0 <= size_bytes <= self.limit_bytes:
                 raise self._refuse(piece, position, size_bytes)
             after = position + 4 + size_bytes
             if after > end:
@@ -77,7 +78,7 @@ class FrameReader:
                 self._broken = DecodeError(f"this is not the Kafka protocol but {what}", position)
                 break
         else:
-            what = "is negative" if size_bytes < 0 else f"is above the limit of {self._limit_bytes} bytes"
+            what = "is negative" if size_bytes < 0 else f"is above the limit of {self.limit_bytes} bytes"
             self._broken = DecodeError(f"a frame's size of {size_bytes} bytes {what}", position)
         self._pieces, self.held_bytes = [], 0
         return self._broken

@@ -173,7 +173,7 @@ class _Produced:
                     hints.append(row.current_leader)
         answer = Message(responses=self.responses, throttle_time_ms=0)
         if hints:
-            answer.node_endpoints = broker.partitions.endpoints(hints)
+            answer.node_endpoints = broker.partitions.endpoints(hints, self._session.listener)
         self._reply(answer)
 
 

@@ -219,7 +219,7 @@ class _Fetch:
         responses = [Message(**{name: topic, "partitions": rows}) for topic, rows in by_topic.items()]
         answer = Message(throttle_time_ms=0, error_code=ErrorCode.NONE, session_id=self._wanted.session_id, responses=responses)
         if hints:
-            answer.node_endpoints = self._broker.partitions.endpoints(hints)
+            answer.node_endpoints = self._broker.partitions.endpoints(hints, self._session.listener)
         self._reply(answer)
 
     # --- Waiting

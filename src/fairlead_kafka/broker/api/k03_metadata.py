@@ -35,7 +35,7 @@ def metadata(broker: Broker, request: Request, session: Session, reply: Reply) -
     message = request.message
     image = broker.controller.image
     if message.topics is None or (request.version == 0 and not message.topics):
-        reply(_answer(broker, message, [_describe(broker, message, topic) for topic in image.topics.values()]))
+        reply(_answer(broker, session, message, [_describe(broker, message, topic) for topic in image.topics.values()]))
         return
     if request.version < _IDS_FROM_VERSION and any(one.topic_id != NO_ID or one.name is None for one in message.topics):
         reply(_refused(message))
@@ -44,7 +44,7 @@ def metadata(broker: Broker, request: Request, session: Session, reply: Reply) -
     allowed = request.version < _ALLOW_FLAG_FROM_VERSION or message.allow_auto_topic_creation
     missing = [one.name for one in asked if one.name is not None and one.name not in image.topics]
     refused: dict[str, BrokerError | None] = {}
-    answer = Gathering(lambda: reply(_answer(broker, message, [_topic(broker, message, one, refused) for one in asked])))
+    answer = Gathering(lambda: reply(_answer(broker, session, message, [_topic(broker, message, one, refused) for one in asked])))
     if allowed and broker.settings["auto.create.topics.enable"]:
         _create(broker, missing, refused, answer)
     answer.done()
@@ -73,9 +73,10 @@ def _refused(message: Message) -> Message:
     return Message(throttle_time_ms=0, brokers=[], cluster_id=None, controller_id=NO_LEADER, topics=rows)
 
 
-def _answer(broker: Broker, message: Message, topics: list[Message]) -> Message:
+def _answer(broker: Broker, session: Session, message: Message, topics: list[Message]) -> Message:
     image = broker.controller.image
-    brokers = [Message(node_id=info.node.node_id, host=info.node.host, port=info.node.port, rack=info.node.rack) for info in image.alive()]
+    nodes = [info.endpoint(session.listener) for info in image.alive()]
+    brokers = [Message(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack) for node in nodes]
     return Message(
         throttle_time_ms=0,
         brokers=brokers,

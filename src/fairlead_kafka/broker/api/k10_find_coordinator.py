@@ -37,7 +37,7 @@ def find_coordinator(broker: Broker, request: Request, session: Session, reply: 
     keys = list(message.coordinator_keys) if several else [message.key]
 
     def answer(error: BrokerError | None) -> None:
-        found = [_row(broker, message.key_type, key, error) for key in keys]
+        found = [_row(broker, session, message.key_type, key, error) for key in keys]
         if several:
             reply(Message(throttle_time_ms=0, coordinators=found))
             return
@@ -59,15 +59,15 @@ def find_coordinator(broker: Broker, request: Request, session: Session, reply: 
         answer(None)
 
 
-def _row(broker: Broker, key_type: int, key: str, missing: BrokerError | None) -> Message:
+def _row(broker: Broker, session: Session, key_type: int, key: str, missing: BrokerError | None) -> Message:
     try:
-        node, error_code, error_message = _find(broker, key_type, key, missing), ErrorCode.NONE, None
+        node, error_code, error_message = _find(broker, session, key_type, key, missing), ErrorCode.NONE, None
     except BrokerError as error:
         node, error_code, error_message = _NOBODY, error.code, reason(error)
     return Message(key=key, node_id=node.node_id, host=node.host, port=node.port, error_code=error_code, error_message=error_message)
 
 
-def _find(broker: Broker, key_type: int, key: str, missing: BrokerError | None) -> Node:
+def _find(broker: Broker, session: Session, key_type: int, key: str, missing: BrokerError | None) -> Node:
     if key_type not in _TOPICS:
         raise BrokerError(ErrorCode.INVALID_REQUEST, _REFUSED_KEYS.get(key_type, f"there is no key type {key_type}"))
     if missing is not None:
@@ -76,4 +76,4 @@ def _find(broker: Broker, key_type: int, key: str, missing: BrokerError | None) 
     leader = topic.partitions[home_partition(key, len(topic.partitions))].leader
     if not broker.controller.image.is_alive(leader):
         raise BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"the coordinator of {key!r} is down")
-    return broker.controller.image.brokers[leader].node
+    return broker.controller.image.brokers[leader].endpoint(session.listener)

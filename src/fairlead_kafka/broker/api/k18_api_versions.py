@@ -33,4 +33,6 @@ def api_versions(broker: Broker, request: Request, session: Session, reply: Repl
         if not all(_SOFTWARE.fullmatch(name) for name in names):
             error = ErrorCode.INVALID_REQUEST
     rows = [Message(api_key=int(key), min_version=api.advertised_low, max_version=api.high) for key, api in sorted(REGISTRY.items())]
+    if session.login is not None and error == ErrorCode.NONE:
+        session.login.versions_told()
     reply(Message(error_code=error, api_keys=rows if error == ErrorCode.NONE else []))

@@ -33,6 +33,7 @@ _WIRE_TYPES: dict[ConfigType, int] = {
     ConfigType.LONG: 5,
     ConfigType.DOUBLE: 6,
     ConfigType.LIST: 7,
+    ConfigType.PASSWORD: 9,
 }
 """Kafka's `DescribeConfigsResponse.ConfigType`."""
 
@@ -89,14 +90,15 @@ def _result(resource: Any, error_code: int, error_message: str | None, rows: lis
 
 
 def _row(config: DescribedConfig, with_synonyms: bool, with_documentation: bool) -> Message:
+    secret = config.key.type is ConfigType.PASSWORD
     told = [one for one in config.synonyms if with_synonyms and one.value is not None]
-    synonyms = [Message(name=one.key, value=one.value, source=int(one.source)) for one in told]
+    synonyms = [Message(name=one.key, value=None if secret else one.value, source=int(one.source)) for one in told]
     return Message(
         name=config.key.name,
-        value=config.value,
+        value=None if secret else config.value,
         read_only=config.read_only,
         config_source=int(config.source),
-        is_sensitive=False,
+        is_sensitive=secret,
         synonyms=synonyms,
         config_type=_WIRE_TYPES[config.key.type],
         documentation=config.key.doc if with_documentation else None,

@@ -33,8 +33,8 @@ def describe_cluster(broker: Broker, request: Request, session: Session, reply: 
         error_code, infos = ErrorCode.MISMATCHED_ENDPOINT_TYPE if known else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, []
         error_message = f"endpoint type {message.endpoint_type}: a broker was asked, and knows brokers ({_ENDPOINT_BROKERS}) only"
     brokers = [
-        Message(broker_id=info.node.node_id, host=info.node.host, port=info.node.port, rack=info.node.rack, is_fenced=not info.alive)
-        for info in infos
+        Message(broker_id=node.node_id, host=node.host, port=node.port, rack=node.rack, is_fenced=not info.alive)
+        for info, node in ((info, info.endpoint(session.listener)) for info in infos)
         if info.alive or message.include_fenced_brokers
     ]
     reply(

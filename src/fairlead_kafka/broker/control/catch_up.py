@@ -7,14 +7,17 @@ from dataclasses import fields
 from typing import Any, TypeVar
 
 from fairlead_kafka.broker.controller import (
+    AclsChanged,
     BrokerConfigsChanged,
     BrokersChanged,
     Change,
+    ClientQuotasChanged,
     ClusterImage,
     LeadersChanged,
     PartitionImage,
     PartitionsAdded,
     PartitionsChanged,
+    ScramCredentialChanged,
     TopicConfigsChanged,
     TopicCreated,
     TopicDeleted,
@@ -33,10 +36,29 @@ def catch_up(image: ClusterImage, now: ClusterImage) -> list[Change]:
     image.broker_configs.clear()
     image.broker_configs.update(now.broker_configs)
     return [
+        *_rights(image, now),
         *(BrokerConfigsChanged(name) for name in configs_changed),
         *(BrokersChanged(node_id, image.is_alive(node_id)) for node_id in brokers_changed),
         *_topics(image, now),
     ]
+
+
+def _rights(image: ClusterImage, now: ClusterImage) -> list[Change]:
+    """Who may come in, do what, and how much of it."""
+    added = tuple(each for each in now.acls if each not in image.acls)
+    removed = tuple(each for each in image.acls if each not in now.acls)
+    changes: list[Change] = [AclsChanged(added, removed)] if added or removed else []
+    changes += [ScramCredentialChanged(*key) for key in _differing(image.scram_credentials, now.scram_credentials)]
+    changes += [ClientQuotasChanged(entity) for entity in _differing(image.client_quotas, now.client_quotas)]
+    pairs: list[tuple[dict[Any, Any], dict[Any, Any]]] = [
+        (image.acls, now.acls),
+        (image.scram_credentials, now.scram_credentials),
+        (image.client_quotas, now.client_quotas),
+    ]
+    for old, new in pairs:
+        old.clear()  # these very dictionaries are held by others
+        old.update(new)
+    return changes
 
 
 def _differing(before: Mapping[Key, Any], after: Mapping[Key, Any]) -> list[Key]:

@@ -250,7 +250,7 @@ class RemoteController(ClusterView):
         self._frames = FrameReader(FRAME_SIZE_MAX_BYTES)
         self._heard_ns = self._broker.now_ns
         if not self._cut:
-            self._broker.emit(Connect(self._connection, *self._address))
+            self._broker.emit(Connect(self._connection, *self._address, plain=True))
         self._set_timer(self._settings["broker.heartbeat.interval.ms"], self._beat)
 
     def _beat(self) -> None:

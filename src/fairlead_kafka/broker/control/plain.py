@@ -13,7 +13,7 @@ from uuid import UUID
 
 from fairlead_kafka.base.errors import BrokerError, DecodeError
 from fairlead_kafka.base.ids import Node
-from fairlead_kafka.broker.controller import ClusterImage, ClusterView, TopicCreated, TopicImage, configs, decisions
+from fairlead_kafka.broker.controller import ClusterImage, ClusterView, ScramCredential, TopicCreated, TopicImage, configs, decisions
 from fairlead_kafka.broker.controller.fold import apply, topic_record
 
 
@@ -24,7 +24,7 @@ def _named() -> dict[str, type]:
         for name, each in vars(module).items()
         if isinstance(each, type) and (hasattr(each, "_fields") or issubclass(each, Enum))
     }
-    return found | {"Node": Node}
+    return found | {"Node": Node, "ScramCredential": ScramCredential}
 
 
 _NAMED = _named()
@@ -67,6 +67,8 @@ def _out_other(value: Any, view: ClusterView) -> Any:
         return {"error": [int(value.code), value.context]}
     if isinstance(value, UUID):
         return {"uuid": value.hex}
+    if isinstance(value, bytes):
+        return {"bytes": value.hex()}
     if isinstance(value, tuple):
         return {"tuple": [_out(one, view) for one in value]}
     if isinstance(value, dict):
@@ -90,6 +92,8 @@ def _in(value: Any, view: ClusterView) -> Any:
         return tuple(_in(one, view) for one in content)
     if kind == "map":
         return {_in(key, view): _in(one, view) for key, one in content}
+    if kind == "bytes":
+        return bytes.fromhex(content)
     if kind == "uuid":
         return UUID(hex=content)
     if kind == "error":

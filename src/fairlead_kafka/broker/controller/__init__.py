@@ -52,6 +52,7 @@ from fairlead_kafka.broker.controller.decisions import (
     AlterBrokerConfigs,
     AlterPartitions,
     AlterReassignments,
+    AlterScramCredentials,
     AlterTopicConfigs,
     BrokerStarted,
     BrokerStopped,
@@ -66,6 +67,7 @@ from fairlead_kafka.broker.controller.decisions import (
     NewTopic,
     ProposedIsr,
     Reassignment,
+    ScramAlteration,
 )
 from fairlead_kafka.broker.controller.image import (
     CLUSTER_WIDE,
@@ -102,6 +104,7 @@ __all__ = [
     "AlterOperation",
     "AlterPartitions",
     "AlterReassignments",
+    "AlterScramCredentials",
     "AlterTopicConfigs",
     "Assignments",
     "BrokerConfigsChanged",
@@ -140,6 +143,7 @@ __all__ = [
     "ProposedIsr",
     "QuotaEntity",
     "Reassignment",
+    "ScramAlteration",
     "ScramCredential",
     "ScramCredentialChanged",
     "TRANSACTIONS_TOPIC",

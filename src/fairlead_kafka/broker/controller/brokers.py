@@ -17,7 +17,7 @@ the connection to it (`broker.control`), and told by the broker itself where it 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain, repeat
 
@@ -64,12 +64,12 @@ class Brokers:
 
     # --- Coming and going
 
-    def started(self, node: Node) -> int:
+    def started(self, node: Node, endpoints: Mapping[str, tuple[str, int]]) -> int:
         """The broker listens; its epoch. It leads where nobody does and it is in sync. A life of it that nobody saw end ends first."""
         self.stopped(node.node_id)
         awaited = self._journal.awaited
         awaited.discard(node.node_id)
-        broker = BrokerInfo(node, True, self._image.next_broker_epoch())
+        broker = BrokerInfo(node, True, self._image.next_broker_epoch(), endpoints=endpoints)
         electorate = self.electorate(coming=node.node_id)
         changes = self.changes(lambda one, unclean, last: after_coming(one, electorate, unclean, last))
         self._journal.commit([broker_record(broker), *changed_records(changes)])

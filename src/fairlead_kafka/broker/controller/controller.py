@@ -12,7 +12,8 @@ from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.ids import Node
 from fairlead_kafka.broker.controller.brokers import Brokers
 from fairlead_kafka.broker.controller.configs import ConfigAlteration, alter, alter_topic
-from fairlead_kafka.broker.controller.decisions import DECIDERS, DecisionDone, NewTopic, ProposedIsr, Reassignment
+from fairlead_kafka.broker.controller.credentials import Credentials
+from fairlead_kafka.broker.controller.decisions import DECIDERS, DecisionDone, NewTopic, ProposedIsr, Reassignment, ScramAlteration
 from fairlead_kafka.broker.controller.image import CLUSTER_WIDE, OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Change, TopicImage
 from fairlead_kafka.broker.controller.in_sync import InSync
 from fairlead_kafka.broker.controller.journal import Append, Journal
@@ -41,6 +42,7 @@ class Controller(Journal):
         self._topics = Topics(self, self.limits)
         self._brokers = Brokers(self)
         self._in_sync = InSync(self, self._brokers, self.limits)
+        self._credentials = Credentials(self)
         self._leadership = Leadership(self, self._brokers)
         self._reassignments = Reassignments(self, self._brokers, self.limits, self._topics.placement)
 
@@ -75,9 +77,9 @@ class Controller(Journal):
 
     # --- Brokers, leaders and replicas
 
-    def broker_started(self, node: Node) -> int:
+    def broker_started(self, node: Node, endpoints: Mapping[str, tuple[str, int]] | None = None) -> int:
         """The broker listens; its epoch, by which it is known from now on."""
-        return self._brokers.started(node)
+        return self._brokers.started(node, endpoints or {})
 
     def await_brokers(self, node_ids: Iterable[int]) -> None:
         """These are about to start: what is for all brokers waits for them, for one session at most."""
@@ -168,6 +170,12 @@ class Controller(Journal):
     ) -> None:
         """Grow a topic to `count` partitions in all; `assignments` are those of the new ones, in order."""
         self._topics.grow(name, count, assignments, validate_only)
+
+    # --- Who may come in
+
+    def alter_scram_credentials(self, alterations: Sequence[ScramAlteration]) -> list[BrokerError | None]:
+        """Set and delete what is kept of passwords; of one user all or none. For each None, or why its user's cannot be."""
+        return self._credentials.alter(alterations)
 
     # --- Configs
 

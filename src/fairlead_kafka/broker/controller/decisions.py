@@ -8,12 +8,14 @@ returns is the decision's result, and the `BrokerError` it raises its error.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.ids import Node
 from fairlead_kafka.broker.controller.configs import ConfigAlteration
+from fairlead_kafka.broker.controller.image import ScramCredential
 from fairlead_kafka.broker.controller.placement import Assignments
 
 if TYPE_CHECKING:
@@ -84,9 +86,10 @@ class AllocateProducerIds(NamedTuple):
 
 
 class BrokerStarted(NamedTuple):
-    """A broker listens at `node` and takes part from now on. Result: its epoch."""
+    """A broker listens, and takes part from now on: others find it at `node`, clients of a listener at its end point. Result: its epoch."""
 
     node: Node
+    endpoints: Mapping[str, tuple[str, int]] = MappingProxyType({})
 
 
 class BrokerStopped(NamedTuple):
@@ -163,6 +166,20 @@ class AlterReassignments(NamedTuple):
     may_change_factor: bool = True
 
 
+class ScramAlteration(NamedTuple):
+    """A user's credential for a mechanism, by the protocol's number; None: it is deleted."""
+
+    user: str
+    mechanism: int
+    credential: ScramCredential | None
+
+
+class AlterScramCredentials(NamedTuple):
+    """What is kept of passwords; of one user all changes or none. Result: for each None, or the BrokerError of its user."""
+
+    alterations: Sequence[ScramAlteration]
+
+
 def _elect(controller: Controller, decision: ElectLeaders) -> list[tuple[str, int, BrokerError | None]]:
     partitions = None if decision.partitions is None else [(topic, number) for topic, number in decision.partitions]
     return controller.elect_leaders(decision.election_type, partitions)
@@ -181,12 +198,13 @@ DECIDERS: dict[type, Callable[[Controller, Any], Any]] = {
     AlterTopicConfigs: lambda controller, one: controller.alter_topic_configs(one.name, one.alterations, one.validate_only),
     AlterBrokerConfigs: lambda controller, one: controller.alter_broker_configs(one.name, one.alterations, one.validate_only),
     AllocateProducerIds: _allocate,
-    BrokerStarted: lambda controller, one: controller.broker_started(one.node),
+    BrokerStarted: lambda controller, one: controller.broker_started(one.node, one.endpoints),
     ElectLeaders: _elect,
     AlterReassignments: lambda controller, one: controller.alter_reassignments(one.moves, one.may_change_factor),
     BrokerStopping: lambda controller, one: controller.broker_stopping(one.node_id),
     AlterPartitions: lambda controller, one: controller.alter_partitions(one.node_id, one.broker_epoch, one.changes),
     DiskReported: lambda controller, one: controller.disk_reported(one.node_id, one.broker_epoch, one.works),
+    AlterScramCredentials: lambda controller, one: controller.alter_scram_credentials(one.alterations),
     BrokerStopped: lambda controller, one: controller.broker_stopped(one.node_id),
 }
 """The one way in: what is not here cannot be decided."""

@@ -51,10 +51,10 @@ class BrokerInfo:
     disk_failed: bool = False
     endpoints: Mapping[str, tuple[str, int]] = field(default_factory=dict)
 
-    def endpoint(self, listener: str) -> Node | None:
-        """The broker as clients of `listener` are told of it; None: it has no such listener."""
+    def endpoint(self, listener: str) -> Node:
+        """The broker as clients of `listener` are told of it. All brokers of a cluster have the same listeners."""
         where = self.endpoints.get(listener)
-        return None if where is None else Node(self.node.node_id, *where, self.node.rack)
+        return self.node if where is None else Node(self.node.node_id, *where, self.node.rack)
 
     @property
     def eligible(self) -> bool:

@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 PERIOD_S = 0.01
@@ -21,16 +22,24 @@ DRAIN_S = 120.0
 
 @dataclass(frozen=True)
 class Errand:
-    """What one client is to do: `rate` records a second to `topic`, acks=all, idempotent."""
+    """What one client is to do: `rate` records a second to `topic`, acks=all, idempotent.
+
+    `settings` is a file (JSON) of what it needs to reach the cluster, in its own words: a password is no argument of a process.
+    """
 
     system: str
-    bootstrap_servers: str
+    settings: str
     topic: str
     rate: int
 
     def to_json(self) -> str:
         """As the command line takes it."""
         return json.dumps(asdict(self))
+
+    def config(self) -> dict[str, Any]:
+        """What is in the file."""
+        found: dict[str, Any] = json.loads(Path(self.settings).read_text())
+        return found
 
     def numbers(self) -> Iterator[range]:
         """The numbers of the records that are due, every now and then, until standard input ends."""
@@ -61,7 +70,7 @@ def fairlead(errand: Errand, told: Told) -> None:
     """Our producer, a callback for each record."""
     from fairlead_kafka.client import Producer
 
-    producer = Producer({"bootstrap.servers": errand.bootstrap_servers, "acks": "all"})
+    producer = Producer({**errand.config(), "acks": "all"})
     for numbers in errand.numbers():
         for number in numbers:
             producer.send(errand.topic, b"%d" % number, on_delivery=_callback(told, number))
@@ -72,7 +81,7 @@ def confluent_kafka(errand: Errand, told: Told) -> None:
     """librdkafka, which serves callbacks while it is polled."""
     from confluent_kafka import Producer
 
-    config = {"bootstrap.servers": errand.bootstrap_servers, "acks": "all", "enable.idempotence": True, "log_level": 0}
+    config = {**errand.config(), "acks": "all", "enable.idempotence": True, "log_level": 0}
     producer = Producer(config)
     for numbers in errand.numbers():
         for number in numbers:

@@ -1,0 +1,26 @@
+"""SaslHandshake (17): which mechanism a client logs in by, and those there are.
+
+Versions 0-1. After version 1 tokens come in SaslAuthenticate, after version 0 bare (KIP-152). At a listener without log-ins, and within a
+second of the last log-in, the answer is ILLEGAL_SASL_STATE. Asks for no right. What follows is in `broker.login`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.wire import ApiKey, Message, Request
+
+if TYPE_CHECKING:
+    from fairlead_kafka.broker.machine import Broker
+    from fairlead_kafka.broker.sessions import Session
+
+
+@serves(ApiKey.SASL_HANDSHAKE, versions=(0, 1))
+def sasl_handshake(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+    """Begin a log-in, or renew one."""
+    if session.login is None:
+        reply(Message(error_code=ErrorCode.ILLEGAL_SASL_STATE, mechanisms=[]))
+    else:
+        session.login.handshake(request.message.mechanism, request.version, reply)

@@ -1,0 +1,43 @@
+"""DescribeUserScramCredentials (50): which users have passwords for SCRAM, and how often these were hashed (KIP-554).
+
+Version 0. No user named: all of them. Nothing that helps to log in is told. Asks for DESCRIBE on the cluster.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.broker.api.common import repeated
+from fairlead_kafka.broker.controller.credentials import SCRAM_MECHANISMS
+from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.wire import ApiKey, Message, Request
+
+if TYPE_CHECKING:
+    from fairlead_kafka.broker.machine import Broker
+    from fairlead_kafka.broker.sessions import Session
+
+_NUMBERS = {name: number for number, name in SCRAM_MECHANISMS.items()}
+
+
+@serves(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, versions=(0, 0))
+def describe_user_scram_credentials(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+    """Describe the credentials of each user."""
+    kept = broker.controller.image.scram_credentials
+    by_user: dict[str, list[Message]] = {}
+    for (mechanism, user), credential in sorted(kept.items(), key=lambda item: (item[0][1], _NUMBERS[item[0][0]])):
+        by_user.setdefault(user, []).append(Message(mechanism=_NUMBERS[mechanism], iterations=credential.iterations))
+    named = [one.name for one in request.message.users or ()]
+    twice = repeated(named)
+    rows = [_row(user, by_user.get(user), user in twice) for user in dict.fromkeys(named or by_user)]
+    reply(Message(throttle_time_ms=0, error_code=ErrorCode.NONE, error_message=None, results=rows))
+
+
+def _row(user: str, infos: list[Message] | None, twice: bool) -> Message:
+    code, text = ErrorCode.NONE, None
+    if twice:
+        code = ErrorCode.DUPLICATE_RESOURCE
+        text = f"Cannot describe SCRAM credentials for the same user twice in a single request: {user}"
+    elif infos is None:
+        code, text = ErrorCode.RESOURCE_NOT_FOUND, f"Attempt to describe a user credential that does not exist: {user}"
+    return Message(user=user, error_code=code, error_message=text, credential_infos=[] if code else infos)

@@ -1,0 +1,59 @@
+"""AlterUserScramCredentials (51): passwords for SCRAM are set, changed and deleted (KIP-554).
+
+Version 0. The client sends the salted password; what is kept of it can tell whether a client knows the password, and cannot log in.
+Of one user all changes are made or none. Asks for ALTER on the cluster.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from typing import TYPE_CHECKING, Any
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.broker.api.common import reason
+from fairlead_kafka.broker.controller import AlterScramCredentials, ScramAlteration, ScramCredential
+from fairlead_kafka.broker.controller.credentials import SCRAM_MECHANISMS
+from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.wire import ApiKey, Message, Request
+
+if TYPE_CHECKING:
+    from fairlead_kafka.broker.machine import Broker
+    from fairlead_kafka.broker.sessions import Session
+
+_HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
+
+
+@serves(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, versions=(0, 0))
+def alter_user_scram_credentials(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+    """Change what is kept of passwords."""
+    message = request.message
+    alterations = [ScramAlteration(one.name, one.mechanism, None) for one in message.deletions]
+    alterations += [ScramAlteration(one.name, one.mechanism, _credential(one)) for one in message.upsertions]
+
+    def decided(results: Any, error: BrokerError | None) -> None:
+        by_user: dict[str, BrokerError | None] = {}
+        for each, result in zip(alterations, results or [error] * len(alterations), strict=True):
+            by_user[each.user] = by_user.get(each.user) or result
+        reply(Message(throttle_time_ms=0, results=[_row(user, one) for user, one in by_user.items()]))
+
+    if alterations:
+        broker.controller.decide(AlterScramCredentials(alterations), decided)
+    else:
+        reply(Message(throttle_time_ms=0, results=[]))
+
+
+def _credential(one: Any) -> ScramCredential:
+    """What is kept of a salted password (RFC 5802, 3)."""
+    digest = _HASHES.get(SCRAM_MECHANISMS.get(one.mechanism, ""), "sha256")
+    salted = bytes(one.salted_password)
+    client_key = hmac.digest(salted, b"Client Key", digest)
+    stored_key = hashlib.new(digest, client_key).digest()
+    return ScramCredential(bytes(one.salt), stored_key, hmac.digest(salted, b"Server Key", digest), one.iterations)
+
+
+def _row(user: str, error: BrokerError | None) -> Message:
+    if error is None:
+        return Message(user=user, error_code=ErrorCode.NONE, error_message=None)
+    return Message(user=user, error_code=error.code, error_message=reason(error))

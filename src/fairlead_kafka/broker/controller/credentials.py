@@ -1,0 +1,65 @@
+"""What is kept of users' passwords for SCRAM, and who may change it how (KIP-554; Kafka's `ScramControlManager`)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.broker.controller.decisions import ScramAlteration
+from fairlead_kafka.broker.controller.fold import scram_credential_record
+from fairlead_kafka.broker.controller.image import ScramCredential
+from fairlead_kafka.broker.controller.journal import Journal
+
+SCRAM_MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
+"""The protocol's number of a mechanism → its name."""
+ITERATIONS_MIN, ITERATIONS_MAX = 4_096, 16_384
+"""Kafka's bounds: fewer are guessed too fast, more hold clients up."""
+
+
+class Credentials:
+    """Decides what becomes of them."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._image = journal.image
+
+    def alter(self, alterations: Sequence[ScramAlteration]) -> list[BrokerError | None]:
+        """Set and delete credentials; of a user all or none. For each alteration None, or why its user's cannot be."""
+        twice = {key for key, count in Counter((each.user, each.mechanism) for each in alterations).items() if count > 1}
+        wrong: dict[str, BrokerError] = {}
+        for each in alterations:
+            error = self._wrong(each, (each.user, each.mechanism) in twice)
+            if error is not None:
+                wrong.setdefault(each.user, error)
+        records = [
+            scram_credential_record(SCRAM_MECHANISMS[each.mechanism], each.user, each.credential)
+            for each in alterations
+            if each.user not in wrong
+        ]
+        if records:
+            self._journal.commit(records)
+        return [wrong.get(each.user) for each in alterations]
+
+    def _wrong(self, one: ScramAlteration, twice: bool) -> BrokerError | None:
+        if not one.user:
+            return BrokerError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")
+        if one.mechanism not in SCRAM_MECHANISMS:
+            return BrokerError(ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism")
+        if twice:
+            return BrokerError(ErrorCode.DUPLICATE_RESOURCE, "A user credential cannot be altered twice in the same request")
+        if one.credential is None:
+            known = (SCRAM_MECHANISMS[one.mechanism], one.user) in self._image.scram_credentials
+            text = "Attempt to delete a user credential that does not exist"
+            return None if known else BrokerError(ErrorCode.RESOURCE_NOT_FOUND, text)
+        return iterations_error(one.credential)
+
+
+def iterations_error(credential: ScramCredential) -> BrokerError | None:
+    """What is wrong with how often a password was hashed."""
+    if credential.iterations < ITERATIONS_MIN:
+        return BrokerError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too few iterations")
+    if credential.iterations > ITERATIONS_MAX:
+        return BrokerError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too many iterations")
+    return None

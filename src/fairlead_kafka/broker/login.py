@@ -1,0 +1,207 @@
+"""The broker's end of a log-in on one connection, as Kafka's `SaslServerAuthenticator`: which request is taken when, and what follows.
+
+What is in the messages is judged by the host (`effects.Authenticate`), which knows passwords and keys; here is only the order.
+
+| state | what is taken | then |
+|---|---|---|
+| VERSIONS | ApiVersions | HANDSHAKE; VERSIONS still, if its version was not served (KIP-511) |
+| VERSIONS, HANDSHAKE | SaslHandshake | TOKENS (version 1), RAW_TOKENS (version 0), or FAILED if there is no such mechanism |
+| TOKENS | SaslAuthenticate | TOKENS, DONE or FAILED |
+| RAW_TOKENS | frames that are tokens (KIP-43) | RAW_TOKENS, DONE or FAILED |
+| DONE | everything | RENEWING by SaslHandshake, a second after the last one at the soonest (KIP-368) |
+| RENEWING | SaslAuthenticate | RENEWING, DONE or FAILED |
+| FAILED | nothing | the connection is closed after `connection.failed.authentication.delay.ms` |
+
+Anything else ends the connection, as does a request once the session is over.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.errors import AuthenticationFailed
+from fairlead_kafka.base.principal import ANONYMOUS, USER, Principal
+from fairlead_kafka.base.units import NS_PER_S, ms_to_ns
+from fairlead_kafka.broker.listeners import Listener, listener_value
+from fairlead_kafka.core.effects import Authenticate
+from fairlead_kafka.wire import ApiKey, Message, RequestHeader
+
+if TYPE_CHECKING:
+    from fairlead_kafka.broker.sessions import Session
+    from fairlead_kafka.core.events import Authenticated
+
+Reply = Callable[[Message | None], None]
+RENEWALS_APART_NS = NS_PER_S
+"""A session is renewed no sooner after the last time (Kafka's `MIN_REAUTH_INTERVAL_ONE_SECOND_NANOS`)."""
+_SIZE = struct.Struct(">i")
+
+
+class LoginState(Enum):
+    """See the table above."""
+
+    VERSIONS = "versions"
+    HANDSHAKE = "handshake"
+    TOKENS = "tokens"
+    RAW_TOKENS = "raw tokens"
+    DONE = "done"
+    RENEWING = "renewing"
+    FAILED = "failed"
+
+
+TAKEN: dict[LoginState, tuple[ApiKey, ...]] = {
+    LoginState.VERSIONS: (ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE),
+    LoginState.HANDSHAKE: (ApiKey.SASL_HANDSHAKE,),
+    LoginState.TOKENS: (ApiKey.SASL_AUTHENTICATE,),
+    LoginState.RAW_TOKENS: (),
+    LoginState.RENEWING: (ApiKey.SASL_AUTHENTICATE,),
+    LoginState.FAILED: (),
+}
+"""What is taken before a log-in is complete; in DONE it is everything."""
+
+
+class ServerLogin:
+    """The log-in of one session, and its renewals."""
+
+    def __init__(self, session: Session, listener: Listener) -> None:
+        self.state = LoginState.VERSIONS
+        self._session = session
+        self._listener = listener
+        self._mechanism = ""
+        self._refusal = ""
+        """Why a renewal cannot be; told when its first token comes."""
+        self._reply: Reply | None = None
+        """Of the token that the host looks at."""
+        self._expires_ns: int | None = None
+        self._renewed_ns: int | None = None
+
+    @property
+    def raw(self) -> bool:
+        """The next frame is a token, without a header."""
+        return self.state is LoginState.RAW_TOKENS
+
+    @property
+    def waits(self) -> bool:
+        """A raw token is being looked at: the next one has to wait."""
+        return self.raw and self._reply is not None
+
+    def refuses(self, header: RequestHeader) -> str | None:
+        """Why a request cannot be taken now; None: it can."""
+        if self.state is LoginState.DONE:
+            if self._expires_ns is not None and self._session.broker.now_ns >= self._expires_ns and header.api_key != ApiKey.SASL_HANDSHAKE:
+                return "its log-in has expired and was not renewed (connections.max.reauth.ms, or its token's end)"
+            return None
+        if header.api_key in TAKEN[self.state]:
+            return None
+        return f"it sent {header.name} while its log-in was at {self.state.value}"
+
+    # --- Requests
+
+    def versions_told(self) -> None:
+        """ApiVersions was answered, in a version that is served."""
+        if self.state is LoginState.VERSIONS:
+            self.state = LoginState.HANDSHAKE
+
+    def handshake(self, mechanism: str, version: int, reply: Reply) -> None:
+        """The client names its mechanism."""
+        session, enabled = self._session, self._enabled()
+        now_ns = session.broker.now_ns
+        again = self.state is LoginState.DONE
+        if again and self._renewed_ns is not None and now_ns - self._renewed_ns < RENEWALS_APART_NS:
+            reply(Message(error_code=ErrorCode.ILLEGAL_SASL_STATE, mechanisms=[]))
+            return
+        if mechanism not in enabled:
+            self.state = LoginState.FAILED
+            reply(Message(error_code=ErrorCode.UNSUPPORTED_SASL_MECHANISM, mechanisms=list(enabled)))
+            self._close_later(f"it wants to log in by {mechanism[:40]!r}, and there is {', '.join(enabled)}")
+            return
+        self._refusal = ""
+        if again:
+            self._renewed_ns = now_ns
+            if mechanism != self._mechanism:
+                self._refusal = f"SASL mechanism '{mechanism}' requested by client is not supported for re-authentication of mechanism "
+                self._refusal += f"'{self._mechanism}'"
+            self.state = LoginState.RENEWING
+        else:
+            self._mechanism = mechanism
+            self.state = LoginState.TOKENS if version > 0 else LoginState.RAW_TOKENS
+        reply(Message(error_code=ErrorCode.NONE, mechanisms=list(enabled)))
+
+    def token(self, token: bytes, reply: Reply) -> None:
+        """The client's next message."""
+        if self._refusal:
+            self._failed(AuthenticationFailed(self._refusal), reply)
+            return
+        self._reply = reply
+        self._session.broker.emit(Authenticate(self._session.connection, token, self._mechanism))
+
+    def raw_token(self, token: bytes) -> None:
+        """The same in the oldest form: the answer is a bare token, and a refusal is the end of the connection."""
+
+        def answer(message: Message | None) -> None:
+            if message is not None and not message.error_code:
+                said = bytes(message.auth_bytes)
+                self._session.write_raw([_SIZE.pack(len(said)), said])
+
+        self.token(token, answer)
+
+    # --- What the host says
+
+    def told(self, event: Authenticated) -> None:
+        """The host has looked at a token."""
+        reply, self._reply = self._reply, None
+        if reply is None:
+            return
+        if event.error is not None:
+            self._failed(event.error, reply)
+            return
+        if event.user is None:
+            reply(Message(error_code=ErrorCode.NONE, error_message=None, auth_bytes=event.message or b"", session_lifetime_ms=0))
+            return
+        session = self._session
+        principal = Principal(USER, event.user)
+        if self.state is LoginState.RENEWING and principal != session.principal:
+            changed = f"Cannot change principals during re-authentication from {session.principal} to {principal}"
+            self._failed(AuthenticationFailed(changed), reply)
+            return
+        lifetime_ms = self._lifetime_ms(event.expires_ms)
+        self._expires_ns = session.broker.now_ns + ms_to_ns(lifetime_ms) if lifetime_ms else None
+        self.state = LoginState.DONE
+        session.authenticated(principal)
+        reply(Message(error_code=ErrorCode.NONE, error_message=None, auth_bytes=event.message or b"", session_lifetime_ms=lifetime_ms))
+
+    def _failed(self, error: Exception, reply: Reply) -> None:
+        self.state = LoginState.FAILED
+        self._session.principal = ANONYMOUS
+        reply(Message(error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message=str(error), auth_bytes=b"", session_lifetime_ms=0))
+        self._close_later(f"its log-in by {self._mechanism} failed: {error}")
+
+    def _close_later(self, reason: str) -> None:
+        session = self._session
+        delay_ms = session.broker.settings["connection.failed.authentication.delay.ms"]
+        session.broker.call_later(delay_ms, lambda: session.close(reason, drain=True), session)
+
+    def _enabled(self) -> tuple[str, ...]:
+        enabled: tuple[str, ...] = listener_value(self._session.broker.settings, self._listener.name, "sasl.enabled.mechanisms")
+        return enabled
+
+    def _lifetime_ms(self, expires_ms: int | None) -> int:
+        """For how long the log-in counts: as its token, and `connections.max.reauth.ms` at most; 0: for ever."""
+        settings, name = self._session.broker.settings, self._listener.name
+        own = f"listener.name.{name.lower()}.{self._mechanism.lower()}.connections.max.reauth.ms"
+        most_ms: int = settings[own] if own in settings else listener_value(settings, name, "connections.max.reauth.ms")
+        return session_lifetime_ms(most_ms, expires_ms, self._session.broker.wall_ms)
+
+
+def session_lifetime_ms(most_ms: int, expires_ms: int | None, now_ms: int) -> int:
+    """The shorter of `most_ms` (0: without end) and the time until `expires_ms` (None: without end); 0: without end.
+
+    What has expired by a little, as far as a clock may be off, counts for a millisecond.
+    """
+    left_ms = None if expires_ms is None else max(1, expires_ms - now_ms)
+    if left_ms is None:
+        return most_ms
+    return min(left_ms, most_ms) if most_ms else left_ms
