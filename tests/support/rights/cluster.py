@@ -41,7 +41,27 @@ def _resources(more: dict[str, Any], **fields: Any) -> Fields:
 
 _MOVE = [Message(name=OPEN, partitions=[Message(partition_index=0, replicas=None)])]
 
+_QUOTA = Message(
+    entity=[Message(entity_type="user", entity_name="anybody")], ops=[Message(key="producer_byte_rate", value=1000.0, remove=False)]
+)
+
 CLUSTER = (
+    *cases(
+        ApiKey.DESCRIBE_CLIENT_QUOTAS,
+        1,
+        said(components=[], strict=False),
+        nothing=(),
+        other=("DESCRIBE CLUSTER",),
+        told=("DESCRIBE_CONFIGS CLUSTER",),
+    ),
+    *cases(
+        ApiKey.ALTER_CLIENT_QUOTAS,
+        1,
+        said(entries=[_QUOTA], validate_only=True),
+        nothing=(),
+        other=("ALTER CLUSTER",),
+        cluster=("ALTER_CONFIGS CLUSTER",),
+    ),
     *cases(
         ApiKey.CREATE_TOPICS,
         7,
