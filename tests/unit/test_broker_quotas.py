@@ -10,11 +10,7 @@ from fairlead_kafka.base.principal import USER, Principal
 from fairlead_kafka.broker.quotas import quotas as quotas_module
 from fairlead_kafka.wire import ApiKey, Message, encode_request
 from tests.support.broker_driver import batch, produce_fields
-from tests.support.quota_calls import Entity
 from tests.support.quota_rig import ANYBODY, WINDOWS_MS, Rig, frame_bytes, produce, send_produce
-
-ANYBODY: Entity = {"user": None}
-WINDOWS_MS = 10_000
 
 
 @pytest.fixture

@@ -9,11 +9,7 @@ import pytest
 from fairlead_kafka.broker import clients as clients_module
 from fairlead_kafka.wire import ApiKey, Message
 from tests.support.broker_driver import Client
-from tests.support.quota_calls import Entity
 from tests.support.quota_rig import ANYBODY, Rig
-
-ANYBODY: Entity = {"user": None}
-WINDOWS_MS = 10_000
 
 
 @pytest.fixture

@@ -8,11 +8,7 @@ import pytest
 
 from fairlead_kafka.wire import ApiKey, Message
 from tests.support.broker_driver import Client, batch, fetch_fields
-from tests.support.quota_calls import Entity
 from tests.support.quota_rig import ANYBODY, Rig, produce
-
-ANYBODY: Entity = {"user": None}
-WINDOWS_MS = 10_000
 
 
 @pytest.fixture
