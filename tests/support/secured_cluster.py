@@ -177,6 +177,12 @@ class Stranger:
         """Whether the connection ends without another byte."""
         return self._exactly(1) is None
 
+    def drained(self) -> bool:
+        """Whether the connection ends, after whatever still came."""
+        while self._exactly(1) is not None:
+            pass
+        return True
+
     def _exactly(self, size_bytes: int) -> bytes | None:
         data = b""
         while len(data) < size_bytes:
