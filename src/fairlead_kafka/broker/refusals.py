@@ -14,13 +14,12 @@ from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.wire import ApiKey
 
 _TRANSACTION_VERSION = "it needs transaction.version 2 (the second part of KIP-890), and this cluster is at 0"
-_SECURITY = "connections are PLAINTEXT and everyone may do everything in this release"
 _QUORUM = "the controller is one object, called directly, not a quorum of servers"
 _QUOTAS = "there are no quotas in this release"
 _GROUPS = "groups use the classic protocol; that of KIP-848 is not part of this release"
 _LOG_DIRS = "a broker has one log directory, which the launcher chooses"
 _TELEMETRY = "clients that are offered telemetry push it without being asked; nobody would read it"
-_TOKENS = "delegation tokens need authentication, and connections are PLAINTEXT in this release"
+_TOKENS = "there are no delegation tokens in this release; clients log in by themselves"
 
 REFUSED_APIS: dict[ApiKey, str] = {
     ApiKey.ALTER_REPLICA_LOG_DIRS: _LOG_DIRS,
