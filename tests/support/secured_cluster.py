@@ -96,13 +96,13 @@ class SecuredCluster:
             while len(values) < count:
                 got = consumer.poll(PATIENCE_S)
                 assert got, f"only {len(values)} of {count} came"
-                values += [record.value for record in got]
+                values += [record.value or b"" for record in got]
         return values
 
 
 @contextmanager
-def secured_cluster(folder: Path, brokers: int = 1, **config: Any) -> Iterator[SecuredCluster]:
-    """Started here, with files in `folder`; further configs with `_` for `.`."""
+def secured_cluster(folder: Path, brokers: int = 1, config: dict[str, Any] | None = None) -> Iterator[SecuredCluster]:
+    """Started here, with files in `folder`."""
     certificates, tokens = Certificates(folder), TokenIssuer(folder, "ES256")
     identity = certificates.issue("localhost", "127.0.0.1")
     sasl = [name for name, protocol in LISTENERS.items() if protocol.startswith("SASL")]
@@ -127,7 +127,7 @@ def secured_cluster(folder: Path, brokers: int = 1, **config: Any) -> Iterator[S
     }
     module = f'org.apache.kafka.common.security.plain.PlainLoginModule required user_{USER}="{PASSWORD}";'
     given |= {f"listener.name.{name.lower()}.plain.sasl.jaas.config": module for name in sasl}
-    given |= {key.replace("_", "."): value for key, value in config.items()}
+    given |= config or {}
     with Cluster(brokers, config=given) as cluster:
         yield SecuredCluster(cluster, certificates, tokens, identity)
 
@@ -176,6 +176,12 @@ class Stranger:
     def ended(self) -> bool:
         """Whether the connection ends without another byte."""
         return self._exactly(1) is None
+
+    def drained(self) -> bool:
+        """Whether the connection ends, after whatever still came."""
+        while self._exactly(1) is not None:
+            pass
+        return True
 
     def _exactly(self, size_bytes: int) -> bytes | None:
         data = b""
