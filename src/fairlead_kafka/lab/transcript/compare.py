@@ -41,6 +41,8 @@ _IDENTITIES = (
     "node_id",
     "broker_id",
     "producer_id",
+    "user",
+    "mechanism",
 )
 """Fields that tell the elements of a list apart; the first that an element has is the one."""
 
@@ -82,6 +84,7 @@ _RULES: dict[str, Callable[[Symbols, Any], Any]] = {
     "batch_index_error_message": lambda symbols, value: "some words" if value else None,
     "documentation": lambda symbols, value: "some words" if value else None,
     "producer_id": lambda symbols, value: symbols.numbered("producer", value) if value >= 0 else value,
+    "auth_bytes": lambda symbols, value: "some bytes" if len(value) else "",
     "session_id": lambda symbols, value: symbols.numbered("session", value) if value else value,
     "log_append_time_ms": Symbols.time,
     "timestamp": Symbols.time,
@@ -101,8 +104,10 @@ def _plain(value: Any, name: str, symbols: Symbols) -> Any:
         return {field: _plain(inner, field, symbols) for field, inner in vars(value).items()}
     if name == "records":
         return _batches(value, symbols)
-    if name == "isr_nodes":
+    if name in ("isr_nodes", "mechanisms"):
         return sorted(value)  # a set, in no order
+    if name in ("acls", "matching_acls"):
+        return sorted((_plain(inner, "", symbols) for inner in value), key=repr)  # a set, of which no field tells one from the others
     if isinstance(value, (list, tuple)):
         return [_plain(inner, name, symbols) for inner in value]
     if name in _RULES and value is not None:
