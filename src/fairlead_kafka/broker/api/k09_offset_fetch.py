@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
     from fairlead_kafka.broker.sessions import Session
 
+_ERRORS_FROM_VERSION = 2
+"""From here on a group's error is told once; before, with each partition."""
 _GROUPS_FROM_VERSION = 8
 _IDS_FROM_VERSION = 10
 
@@ -42,6 +44,8 @@ def offset_fetch(broker: Broker, request: Request, session: Session, reply: Repl
         reply(Message(throttle_time_ms=0, groups=groups))
         return
     group = _group(session, message.group_id, message.topics, by_id, stable)
+    if group.error_code and request.version < _ERRORS_FROM_VERSION:
+        group.topics = _failed_rows(message.topics, group.error_code)
     reply(Message(throttle_time_ms=0, topics=group.topics, error_code=group.error_code))
 
 
@@ -55,7 +59,7 @@ def _group(session: Session, group_id: str, topics: list[Any] | None, by_id: boo
         else:
             rows = _topic_rows(session, group_id, unstable, topics, by_id)
     except BrokerError as error:
-        return Message(group_id=group_id, topics=_failed_rows(topics or (), by_id, error.code), error_code=error.code)
+        return Message(group_id=group_id, topics=[], error_code=error.code)
     return Message(group_id=group_id, topics=rows, error_code=ErrorCode.NONE)
 
 
@@ -109,12 +113,11 @@ def _partition_rows(
     ]
 
 
-def _failed_rows(topics: Iterable[Any], by_id: bool, error_code: int) -> list[Message]:
-    rows = []
-    for topic in topics:
-        name = {"topic_id": topic.topic_id} if by_id else {"name": topic.name}
-        rows.append(Message(**name, partitions=[_partition_row(number, None, error_code) for number in topic.partition_indexes]))
-    return rows
+def _failed_rows(topics: Iterable[Any], error_code: int) -> list[Message]:
+    return [
+        Message(name=topic.name, partitions=[_partition_row(number, None, error_code) for number in topic.partition_indexes])
+        for topic in topics
+    ]
 
 
 def _partition_row(number: int, committed: CommittedOffset | None, error_code: int) -> Message:

@@ -146,11 +146,17 @@ def _alter(name: str, *upserted: tuple[str, int, int], deleted: Iterable[tuple[s
     return ask(name, ApiKey.ALTER_USER_SCRAM_CREDENTIALS, (0,), deletions=gone, upsertions=made)
 
 
-def _told(name: str, *users: str, found: bool | None = None) -> Step:
+def _told(name: str, *users: str, mechanisms: int | None = None, iterations: int | None = None) -> Step:
+    """A DescribeUserScramCredentials step, asked again until there are so many mechanisms, the first with so many iterations."""
     step = ask(name, ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, (0,), users=[Message(name=one) for one in users])
-    if found is None:
+    if mechanisms is None:
         return step
-    return replace(step, until=lambda answer: all((row.error_code == 0) is found for row in answer.results))
+
+    def holds(answer: Message) -> bool:
+        infos = [info for row in answer.results for info in row.credential_infos]
+        return len(infos) == mechanisms and (iterations is None or iterations in {info.iterations for info in infos})
+
+    return replace(step, until=holds)
 
 
 PASSWORDS: list[Step] = [
@@ -158,9 +164,10 @@ PASSWORDS: list[Step] = [
     _told("of one twice", _USER, _USER),
     _told("of no name", ""),
     _alter("nothing"),
-    _alter("one of each kind", (_USER, _SHA_256, 4096), (_USER, _SHA_512, 8192)),
-    _told("they are there", _USER, found=True),
+    _alter("one of a kind", (_USER, _SHA_256, 4096)),
+    _alter("one of the other kind", (_USER, _SHA_512, 8192)),
     _alter("changed", (_USER, _SHA_256, 10_000)),
+    _told("they are there", _USER, mechanisms=2, iterations=10_000),
     _alter("too few iterations", (_USER + "-2", _SHA_256, 4095)),
     _alter("too few iterations, of 512", (_USER + "-2", _SHA_512, 4095)),
     _alter("too many iterations", (_USER + "-2", _SHA_256, 16_385)),
@@ -173,13 +180,15 @@ PASSWORDS: list[Step] = [
     _alter("one twice", (_USER + "-2", _SHA_256, 4096), (_USER + "-2", _SHA_256, 4096)),
     _alter("made and deleted", (_USER + "-2", _SHA_256, 4096), deleted=[(_USER + "-2", _SHA_256)]),
     _alter("one good, one bad", (_USER + "-3", _SHA_256, 4096), (_USER + "-4", _SHA_256, 1)),
-    _alter("one good, one bad of the same user", (_USER + "-5", _SHA_256, 4096), (_USER + "-5", _SHA_512, 1)),
     _alter("deleted what is not there", deleted=[(_USER + "-none", _SHA_256)]),
     _alter("deleted of a mechanism that is none", deleted=[(_USER, 9)]),
     _alter("deleted of no name", deleted=[("", _SHA_256)]),
-    _alter("deleted", deleted=[(_USER, _SHA_256), (_USER, _SHA_512), (_USER + "-3", _SHA_256)]),
-    _told("they are gone", _USER, found=False),
+    _alter("deleted", deleted=[(_USER, _SHA_256), (_USER + "-3", _SHA_256)]),
+    _alter("deleted, the other kind", deleted=[(_USER, _SHA_512)]),
+    _told("they are gone", _USER, mechanisms=0),
     _alter("deleted again", deleted=[(_USER, _SHA_256)]),
+    _alter("two kinds in one request", (_USER + "-6", _SHA_256, 4096), (_USER + "-6", _SHA_512, 4096)),
+    _alter("two kinds, of which one is bad", (_USER + "-5", _SHA_256, 4096), (_USER + "-5", _SHA_512, 1)),
 ]
 
 STEPS: list[Step] = [

@@ -78,6 +78,7 @@ class Symbols:
 
 _RULES: dict[str, Callable[[Symbols, Any], Any]] = {
     "port": lambda symbols, value: "a port" if value > 0 else value,
+    "host": lambda symbols, value: "127.0.0.1" if value == "localhost" else value,
     "log_dir": lambda symbols, value: "a folder" if value else value,
     "cluster_id": lambda symbols, value: "an id" if value else value,
     "error_message": lambda symbols, value: "some words" if value else None,
@@ -106,8 +107,9 @@ def _plain(value: Any, name: str, symbols: Symbols) -> Any:
         return _batches(value, symbols)
     if name in ("isr_nodes", "mechanisms"):
         return sorted(value)  # a set, in no order
-    if name in ("acls", "matching_acls"):
-        return sorted((_plain(inner, "", symbols) for inner in value), key=repr)  # a set, of which no field tells one from the others
+    if name in ("acls", "matching_acls") or (name == "resources" and any("acls" in vars(one) for one in value)):
+        rows = [_plain(inner, "", symbols) for inner in value]
+        return dict(enumerate(sorted(rows, key=repr)))  # a set, of which no field tells one from the others
     if isinstance(value, (list, tuple)):
         return [_plain(inner, name, symbols) for inner in value]
     if name in _RULES and value is not None:
@@ -159,7 +161,8 @@ def differences(ours: Any, theirs: Any, path: str = "") -> Iterator[tuple[str, A
     """Where two plain answers differ: (path, ours, theirs). List elements are matched by what tells them apart, not by place."""
     if isinstance(ours, dict) and isinstance(theirs, dict):
         for name in {**ours, **theirs}:
-            yield from differences(ours.get(name, ABSENT), theirs.get(name, ABSENT), f"{path}.{name}".lstrip("."))
+            step = f"[{name}]" if isinstance(name, int) else f".{name}"
+            yield from differences(ours.get(name, ABSENT), theirs.get(name, ABSENT), f"{path}{step}".lstrip("."))
     elif isinstance(ours, list) and isinstance(theirs, list):
         mine, others = _by_identity(ours), _by_identity(theirs)
         for name in {**mine, **others}:

@@ -200,7 +200,7 @@ def _write(holder: Holder) -> Step:
         return [Message(name=holder.own(), partition_data=[Message(index=0, records=data(seen))])]
 
     fields = {"transactional_id": holder.own(), "acks": -1, "timeout_ms": 5_000, "topic_data": rows}
-    return ask("produced in a transaction", ApiKey.PRODUCE, (9, 12), again_on=WARMING_UP, **fields)
+    return ask("produced in a transaction", ApiKey.PRODUCE, (11,), again_on=WARMING_UP, **fields)
 
 
 def _offsets(holder: Holder) -> Step:
