@@ -10,8 +10,9 @@ import pytest
 
 from fairlead_kafka.cli.main import run as run_command
 from fairlead_kafka.lab.apache_kafka import Unavailable
-from fairlead_kafka.lab.transcript import Transcript, run_transcript, three_steps
+from fairlead_kafka.lab.transcript import Transcript, run_secured, run_transcript, secured_steps, three_steps
 from fairlead_kafka.lab.transcript.compare import Explanation, Symbols, differences, explanations, plain
+from fairlead_kafka.lab.transcript.holders import DENIED, NOBODY, PREFIXED
 from fairlead_kafka.lab.transcript.run import CONFIG, STEPS, ask_ours, judge
 from fairlead_kafka.lab.transcript.steps import Seen, Step, ask
 from fairlead_kafka.lab.transcript.talk import Outcome
@@ -29,13 +30,31 @@ def test_our_cluster_answers_as_apache_kafka_does_and_every_difference_has_a_rea
     assert figures["requests"] == figures["same"] + figures["explained"] + figures["unexplained"]
 
 
+@pytest.mark.timeout(300)
+def test_our_secured_cluster_refuses_and_answers_as_apache_kafka_does(kafka_jars: str) -> None:
+    result = run_secured()
+    assert result.unexplained == []
+    assert result.unused == [], "explained in differences_secured.toml, and not different"
+    figures = result.figures()
+    assert figures["requests"] > 3000
+    assert figures["same"] > 0.8 * figures["requests"], "most answers are the same without an explanation"
+
+
 def test_every_api_that_is_served_is_in_the_transcript() -> None:
     from fairlead_kafka.broker.dispatch import REGISTRY
 
     assert {step.api for step in STEPS} >= set(REGISTRY)
+    assert {step.api for step in secured_steps.STEPS} >= set(REGISTRY)
 
 
-@pytest.mark.parametrize("file", ["differences.toml", "differences_replicated.toml"])
+def test_whoever_needs_a_right_is_asked_with_it_and_without_and_with_its_variants() -> None:
+    for case in secured_steps.CASES:
+        users = set(case.users())
+        assert NOBODY in users
+        assert all({user, user + DENIED, user + PREFIXED} <= users for user in case.needs.split())
+
+
+@pytest.mark.parametrize("file", ["differences.toml", "differences_replicated.toml", "differences_secured.toml"])
 def test_every_explanation_is_whole(file: str) -> None:
     assert all(len(one.reason) > 20 and one.where for one in explanations(file))
 
@@ -135,6 +154,11 @@ def test_the_command_prints_figures_and_fails_for_what_is_not_explained(
     expected = {"requests": 4, "apis": 2, "same": 2, "explained": found.explained, "unexplained": len(lines)}
     assert json.loads(said.out) == expected
     assert all(line in said.err for line in lines)
+
+
+@pytest.mark.parametrize("further", [["--replicated"], ["--apache-kafka", "localhost:1"]])
+def test_the_secured_one_goes_with_no_other(further: list[str]) -> None:
+    assert run_command(["lab", "transcript", "--secured", *further]) != 0
 
 
 def test_the_command_says_why_there_is_no_apache_kafka(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,7 +8,7 @@ What is in the messages is judged by the host (`effects.Authenticate`), which kn
 | VERSIONS, HANDSHAKE | SaslHandshake | TOKENS (version 1), RAW_TOKENS (version 0), or FAILED if there is no such mechanism |
 | TOKENS | SaslAuthenticate | TOKENS, DONE or FAILED |
 | RAW_TOKENS | frames that are tokens (KIP-43) | RAW_TOKENS, DONE or FAILED |
-| DONE | everything | RENEWING by SaslHandshake, a second after the last one at the soonest (KIP-368) |
+| DONE | everything | RENEWING by SaslHandshake, if the log-in ends at all, a second after the last one at the soonest (KIP-368) |
 | RENEWING | SaslAuthenticate | RENEWING, DONE or FAILED |
 | FAILED | nothing | after `connection.failed.authentication.delay.ms` the refusal is told and the connection closed |
 
@@ -121,7 +121,7 @@ class ServerLogin:
         session, enabled = self._session, self._enabled()
         now_ns = session.broker.now_ns
         again = self.state is LoginState.DONE
-        if again and self._renewed_ns is not None and now_ns - self._renewed_ns < RENEWALS_APART_NS:
+        if again and (self._expires_ns is None or (self._renewed_ns is not None and now_ns - self._renewed_ns < RENEWALS_APART_NS)):
             reply(Message(error_code=ErrorCode.ILLEGAL_SASL_STATE, mechanisms=[]))
             return
         if mechanism not in enabled:

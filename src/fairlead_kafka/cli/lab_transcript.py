@@ -20,6 +20,9 @@ def transcript(
     replicated: Annotated[
         bool, typer.Option("--replicated", help="Three brokers on both sides instead of one: leaders and followers, moves, brokers killed.")
     ] = False,
+    secured: Annotated[
+        bool, typer.Option("--secured", help="With log-ins and an authorizer: every API asked by users with this right, that, and none.")
+    ] = False,
     json_file: JsonFile = None,
 ) -> None:
     """The same requests to Apache Kafka and to ours, compared.
@@ -27,13 +30,18 @@ def transcript(
     Field by field; fails if a difference is unexplained.
     """
     from fairlead_kafka.lab.apache_kafka import Unavailable
-    from fairlead_kafka.lab.transcript import run_replicated, run_transcript
+    from fairlead_kafka.lab.transcript import run_replicated, run_secured, run_transcript
 
     if replicated and apache_kafka is not None:
         raise ConfigError("--replicated starts its own Apache Kafka, for it kills brokers: leave --apache-kafka away")
+    if secured and (replicated or apache_kafka is not None):
+        raise ConfigError("--secured starts its own Apache Kafka, of one broker with users: leave --apache-kafka and --replicated away")
     try:
         with progress("lab transcript") as status:
-            result = run_replicated(status) if replicated else run_transcript(status, apache_kafka)
+            if secured:
+                result = run_secured(status)
+            else:
+                result = run_replicated(status) if replicated else run_transcript(status, apache_kafka)
     except Unavailable as error:
         write_json({"system": "apache-kafka", "skipped": str(error)}, json_file)
         errors.print(f"skipped: {error}", markup=False)

@@ -62,6 +62,10 @@ class _Planned(NamedTuple):
     """There is nothing more to read for now."""
 
 
+_REFUSED_EARLY = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+"""What Kafka answers before it looks at any log: the list of aborted transactions is then empty, and not null."""
+
+
 @dataclass(slots=True)
 class _Plan:
     """What would be answered now: rows without records, and where the records lie."""
@@ -183,7 +187,7 @@ class _Fetch:
         """A partition that cannot be read."""
         plan.final = True
         row = _row(want.data.partition, code, -1, -1)
-        if code in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.TOPIC_AUTHORIZATION_FAILED):
+        if code in _REFUSED_EARLY:
             row.aborted_transactions = []  # as Kafka's `FetchResponse.partitionResponse`
         return _Planned(want, row, partition, True, False)
 

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
     from fairlead_kafka.broker.sessions import Session
 
-_GROUP_ERROR_FROM_VERSION = 2
+_ERRORS_FROM_VERSION = 2
+"""From here on a group's error is told once; before, with each partition."""
 _GROUPS_FROM_VERSION = 8
 _IDS_FROM_VERSION = 10
 
@@ -43,7 +44,7 @@ def offset_fetch(broker: Broker, request: Request, session: Session, reply: Repl
         reply(Message(throttle_time_ms=0, groups=groups))
         return
     group = _group(session, message.group_id, message.topics, by_id, stable)
-    if group.error_code and request.version < _GROUP_ERROR_FROM_VERSION:
+    if group.error_code and request.version < _ERRORS_FROM_VERSION:
         group.topics = _failed_rows(message.topics, group.error_code)
     reply(Message(throttle_time_ms=0, topics=group.topics, error_code=group.error_code))
 

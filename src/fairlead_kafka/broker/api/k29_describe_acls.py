@@ -1,7 +1,7 @@
 """DescribeAcls (29): the ACLs that fit a filter, by what they are on.
 
 Versions 1-3. Needs DESCRIBE on the cluster. Refused: everything without an authorizer (SECURITY_DISABLED), filters with something that
-this release does not know (INVALID_REQUEST; Kafka hangs up).
+this release does not know (INVALID_REQUEST; Kafka finds none, or hangs up).
 """
 
 from __future__ import annotations

@@ -50,9 +50,11 @@ def alter_user_scram_credentials(broker: Broker, request: Request, session: Sess
 
 
 def _credential(one: Any) -> ScramCredential:
-    """What is kept of a salted password (RFC 5802, 3)."""
+    """What is kept of a salted password (RFC 5802, 3); no keys if there is none."""
     digest = _HASHES.get(SCRAM_MECHANISMS.get(one.mechanism, ""), "sha256")
     salted = bytes(one.salted_password)
+    if not salted:
+        return ScramCredential(bytes(one.salt), b"", b"", one.iterations)
     client_key = hmac.digest(salted, b"Client Key", digest)
     stored_key = hashlib.new(digest, client_key).digest()
     return ScramCredential(bytes(one.salt), stored_key, hmac.digest(salted, b"Server Key", digest), one.iterations)

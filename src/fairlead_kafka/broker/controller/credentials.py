@@ -53,6 +53,8 @@ class Credentials:
             known = (SCRAM_MECHANISMS[one.mechanism], one.user) in self._image.scram_credentials
             text = "Attempt to delete a user credential that does not exist"
             return None if known else BrokerError(ErrorCode.RESOURCE_NOT_FOUND, text)
+        if not one.credential.stored_key:
+            return BrokerError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "The salted password must not be empty")
         return iterations_error(one.credential)
 
 

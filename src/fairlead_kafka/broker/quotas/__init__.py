@@ -2,8 +2,8 @@
 
 Theory of operation. The cluster's metadata says what is granted to whom (`ClusterImage.client_quotas`, set by AlterClientQuotas, KIP-546).
 `table` finds what applies to a user and a client id, by Kafka's order of precedence. `rates` measures, and says for how long a client
-that has used too much must be still; pure arithmetic. `quotas` keeps one rate for each client that is measured. A Produce is charged for
-its bytes when it is begun, for those behind it on the connection do not wait for its answer; all else when it is answered.
+that has used too much must be still; pure arithmetic. `quotas` keeps one rate for each client that is measured. A Produce is charged
+for its bytes when it is begun, for those behind it on the connection do not wait for its answer; all else when it is answered.
 
     request, answer ─▶ Quotas ─▶ rate ─▶ over the limit? ─┬─▶ throttle_time_ms in the answer, which is sent at once
                                                           └─▶ Muting: nothing read, nothing begun, for so long (KIP-219)
@@ -24,7 +24,7 @@ nothing takes any time. It runs while a request is decoded, its handler works an
 all together (writing, replication) is nobody's.
 
 Exempt is what brokers ask each other, known by the API and not by who says that it is a broker: private requests, WriteTxnMarkers, the
-verifying versions of AddPartitionsToTxn; and a log-in, which is before anybody is known.
+verifying versions of AddPartitionsToTxn; and whatever comes before a log-in is complete, for nobody is known by then.
 
 Without quotas a request costs the look at one attribute. Nothing is kept of a client that was silent for as long as a rate looks back, for
 it would be measured as a new one anyway; and of no more than QUOTA_RATES_MAX at once.

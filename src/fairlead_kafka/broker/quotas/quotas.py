@@ -9,6 +9,7 @@ from fairlead_kafka.base.config_broker_quotas import SAMPLES, WINDOW_S
 from fairlead_kafka.base.limits import QUOTA_RATES_MAX
 from fairlead_kafka.base.units import NS_PER_MS, NS_PER_S, ms_to_ns
 from fairlead_kafka.broker.controller import QuotaEntity
+from fairlead_kafka.broker.login import LoginState
 from fairlead_kafka.broker.quotas.rates import Rate
 from fairlead_kafka.broker.quotas.table import (
     CONNECTION_CREATION_RATE,
@@ -36,7 +37,7 @@ _OF_BROKERS: dict[int, int] = {
     ApiKey.SASL_HANDSHAKE: 0,
     ApiKey.SASL_AUTHENTICATE: 0,
 }
-"""APIs that are charged to nobody, each from which version on: brokers use them among themselves, or they come before a log-in."""
+"""APIs that are charged to nobody, each from which version on: brokers use them among themselves, or to log in."""
 
 
 class Toll:
@@ -116,7 +117,7 @@ class Quotas:
         That early, because requests that follow it on the connection may be begun before it is answered: from now on none is, if this
         one was too much.
         """
-        if is_exempt(header):
+        if is_exempt(header) or (session.login is not None and session.login.state is not LoginState.DONE):
             return None
         toll = Toll(session, header)
         if self.timed:

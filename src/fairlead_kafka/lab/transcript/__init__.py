@@ -7,7 +7,7 @@ times) and walks two answers side by side. What differs must be in `differences.
 an entry that explains nothing is told too, so that the file does not outlive its reasons.
 """
 
-from fairlead_kafka.lab.transcript.run import Transcript, run_replicated, run_transcript
+from fairlead_kafka.lab.transcript.run import Transcript, run_replicated, run_secured, run_transcript
 from fairlead_kafka.lab.transcript.talk import Talk
 
-__all__ = ["Talk", "Transcript", "run_replicated", "run_transcript"]
+__all__ = ["Talk", "Transcript", "run_replicated", "run_secured", "run_transcript"]

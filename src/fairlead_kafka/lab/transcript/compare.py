@@ -41,6 +41,8 @@ _IDENTITIES = (
     "node_id",
     "broker_id",
     "producer_id",
+    "user",
+    "mechanism",
 )
 """Fields that tell the elements of a list apart; the first that an element has is the one."""
 
@@ -76,12 +78,14 @@ class Symbols:
 
 _RULES: dict[str, Callable[[Symbols, Any], Any]] = {
     "port": lambda symbols, value: "a port" if value > 0 else value,
+    "host": lambda symbols, value: "127.0.0.1" if value == "localhost" else value,
     "log_dir": lambda symbols, value: "a folder" if value else value,
     "cluster_id": lambda symbols, value: "an id" if value else value,
     "error_message": lambda symbols, value: "some words" if value else None,
     "batch_index_error_message": lambda symbols, value: "some words" if value else None,
     "documentation": lambda symbols, value: "some words" if value else None,
     "producer_id": lambda symbols, value: symbols.numbered("producer", value) if value >= 0 else value,
+    "auth_bytes": lambda symbols, value: "some bytes" if len(value) else "",
     "session_id": lambda symbols, value: symbols.numbered("session", value) if value else value,
     "log_append_time_ms": Symbols.time,
     "timestamp": Symbols.time,
@@ -101,8 +105,11 @@ def _plain(value: Any, name: str, symbols: Symbols) -> Any:
         return {field: _plain(inner, field, symbols) for field, inner in vars(value).items()}
     if name == "records":
         return _batches(value, symbols)
-    if name == "isr_nodes":
+    if name in ("isr_nodes", "mechanisms"):
         return sorted(value)  # a set, in no order
+    if name in ("acls", "matching_acls") or (name == "resources" and any("acls" in vars(one) for one in value)):
+        rows = [_plain(inner, "", symbols) for inner in value]
+        return dict(enumerate(sorted(rows, key=repr)))  # a set, of which no field tells one from the others
     if isinstance(value, (list, tuple)):
         return [_plain(inner, name, symbols) for inner in value]
     if name in _RULES and value is not None:
@@ -154,7 +161,8 @@ def differences(ours: Any, theirs: Any, path: str = "") -> Iterator[tuple[str, A
     """Where two plain answers differ: (path, ours, theirs). List elements are matched by what tells them apart, not by place."""
     if isinstance(ours, dict) and isinstance(theirs, dict):
         for name in {**ours, **theirs}:
-            yield from differences(ours.get(name, ABSENT), theirs.get(name, ABSENT), f"{path}.{name}".lstrip("."))
+            step = f"[{name}]" if isinstance(name, int) else f".{name}"
+            yield from differences(ours.get(name, ABSENT), theirs.get(name, ABSENT), f"{path}{step}".lstrip("."))
     elif isinstance(ours, list) and isinstance(theirs, list):
         mine, others = _by_identity(ours), _by_identity(theirs)
         for name in {**mine, **others}:

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from fairlead_kafka.lab.apache_kafka import ApacheKafka
 from fairlead_kafka.lab.transcript import (
+    acl_steps,
     broken_steps,
     cluster_steps,
     group_steps,
     record_steps,
     replica_steps,
+    secured_steps,
     session_steps,
     three_steps,
     transaction_steps,
 )
 from fairlead_kafka.lab.transcript.compare import Explanation, Symbols, differences, explanations, plain
+from fairlead_kafka.lab.transcript.holders import ADMIN, NOBODY, USERS
 from fairlead_kafka.lab.transcript.steps import Step
 from fairlead_kafka.lab.transcript.talk import Outcome, Talk
 from fairlead_kafka.testing import Cluster
@@ -39,9 +42,18 @@ STEPS: tuple[Step, ...] = (
     *group_steps.STEPS,
     *transaction_steps.STEPS,
     *replica_steps.STEPS,
+    *acl_steps.STEPS,
     *broken_steps.STEPS,
     *cluster_steps.LAST_STEPS,
 )
+
+_SECURED = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "auto.create.topics.enable": "true",
+    "connection.failed.authentication.delay.ms": "0",
+}
+"""What the secured transcript has beside, and instead."""
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
 Status = Callable[[str], None]
 
@@ -86,6 +98,38 @@ def run_replicated(status: Status = lambda _: None) -> Transcript:
     own = explanations("differences_replicated.toml")
     result = judge([(one, plain(one, our_symbols)) for one in ours], [plain(one, their_symbols) for one in theirs], [*own, *explanations()])
     result.unused = [one for one in own if not one.used]  # those of one broker's transcript are its own affair
+    return result
+
+
+def run_secured(status: Status = lambda _: None, steps: tuple[Step, ...] = secured_steps.STEPS) -> Transcript:
+    """The transcript of one broker with users, log-ins and an authorizer (`secured_steps`): an embedded one's, and an Apache Kafka's.
+
+    Raises `lab.apache_kafka.Unavailable` where Apache Kafka cannot be had.
+    """
+    base_ms = time.time_ns() // 1_000_000 - 60_000
+    config = {**CONFIG, **_SECURED}
+    status("Apache Kafka starts")
+    properties: dict[str, Any] = {
+        "super.users": f"User:ANONYMOUS;User:{ADMIN}",
+        **{f"listener.name.sasl.{key}": value for key, value in _jaas(USERS).items()},
+        "listener.name.sasl.sasl.enabled.mechanisms": ",".join(MECHANISMS),
+        **config,
+    }
+    with ApacheKafka(heap="512m", listeners={"SASL": "SASL_PLAINTEXT"}, users={NOBODY: USERS[NOBODY]}, **properties) as kafka:
+        status("Apache Kafka is asked")
+        with Talk(kafka.servers("SASL"), base_ms, users=USERS) as talk:
+            theirs, their_symbols = talk.run(steps), Symbols(talk.seen)
+    status("our cluster is asked")
+    secured = {"super.users": f"User:{ADMIN}", "sasl.enabled.mechanisms": ",".join(MECHANISMS), **config}
+    with (
+        _quietly(),
+        Cluster(brokers=1, security="sasl_plaintext", users=USERS, config=secured) as cluster,
+        Talk(cluster.bootstrap_servers, base_ms, users=USERS) as talk,
+    ):
+        ours, our_symbols = talk.run(steps), Symbols(talk.seen)
+    own = explanations("differences_secured.toml")
+    result = judge([(one, plain(one, our_symbols)) for one in ours], [plain(one, their_symbols) for one in theirs], [*own, *explanations()])
+    result.unused = [one for one in own if not one.used]
     return result
 
 
@@ -151,3 +195,11 @@ def judge(ours: list[tuple[Outcome, Any]], theirs: list[Any], known: list[Explan
         result.explained += bool(found and not lines)
     result.unused = [one for one in known if not one.used]
     return result
+
+
+def _jaas(users: Mapping[str, str]) -> dict[str, str]:
+    """The log-in modules of Apache Kafka's listener, by mechanism."""
+    words = " ".join(f'user_{name}="{password}"' for name, password in users.items())
+    scram = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+    plain_module = f"org.apache.kafka.common.security.plain.PlainLoginModule required {words};"
+    return {f"{name.lower()}.sasl.jaas.config": plain_module if name == "PLAIN" else scram for name in MECHANISMS}

@@ -7,9 +7,10 @@ import socket
 import struct
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from fairlead_kafka.base.errors import AuthenticationFailed
 from fairlead_kafka.lab.transcript.steps import Kind, Seen, Step, build
 from fairlead_kafka.wire import ApiKey, Message, decode_response, encode_request
 
@@ -38,6 +39,11 @@ class Outcome:
     def name(self) -> str:
         """Step and version, for people."""
         return f"{self.step.api.name} {self.version}: {self.step.name}"
+
+
+def plain_token(user: str, password: str) -> bytes:
+    """What a client sends to log in by PLAIN (RFC 4616)."""
+    return f"\0{user}\0{password}".encode()
 
 
 class _Connection:
@@ -71,6 +77,17 @@ class _Connection:
             return LATE
         return CLOSED if frame is None else frame
 
+    def log_in(self, user: str, password: str) -> None:
+        """Come in by PLAIN. AuthenticationFailed: it was refused."""
+        for api, version, message in (
+            (ApiKey.SASL_HANDSHAKE, 1, Message(mechanism="PLAIN")),
+            (ApiKey.SASL_AUTHENTICATE, 2, Message(auth_bytes=plain_token(user, password))),
+        ):
+            self.send(api, version, message)
+            answer = self.receive()
+            if isinstance(answer, str) or answer.error_code:
+                raise AuthenticationFailed(f"{user} could not log in: {answer}")
+
     def _exactly(self, size_bytes: int) -> bytes | None:
         data = bytearray()
         while len(data) < size_bytes:
@@ -88,11 +105,17 @@ class _Connection:
 
 
 class Talk:
-    """One run of the transcript against the brokers at `addresses` (host:port, by node id); `kill(node id)` ends one; a context manager."""
+    """One run of the transcript against the brokers at `addresses` (host:port, by node id); a context manager.
 
-    def __init__(self, addresses: str, base_ms: int, kill: Callable[[int], None] | None = None) -> None:
+    `kill(node id)` ends a broker. `users`: name → password; a connection that is named as one of them logs in.
+    """
+
+    def __init__(
+        self, addresses: str, base_ms: int, kill: Callable[[int], None] | None = None, users: Mapping[str, str] | None = None
+    ) -> None:
         self._addresses = addresses.split(",")
         self._kill = kill
+        self._users = users or {}
         self._connections: dict[str, _Connection] = {}
         self.seen = Seen(base_ms)
 
@@ -159,7 +182,9 @@ class Talk:
 
     def _connection(self, name: str) -> _Connection:
         if name not in self._connections:
-            self._connections[name] = _Connection(self._addresses[int(name) if name.isdecimal() else 0])
+            self._connections[name] = connection = _Connection(self._addresses[int(name) if name.isdecimal() else 0])
+            if name in self._users:
+                connection.log_in(name, self._users[name])
         return self._connections[name]
 
     def _drop(self, name: str) -> None:

@@ -1,0 +1,85 @@
+"""What every user of the secured transcript is asked to try: rows of `Case`, in rooms of their own (`secured_topics` and the like)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from fairlead_kafka.lab.transcript.holders import DENIED, HOLDERS, NOBODY, PAIRS, PREFIXED, SECRET, SINGLES, SPECIALS, Holder
+from fairlead_kafka.lab.transcript.steps import Seen, Step, ask
+from fairlead_kafka.wire import ApiKey, Message
+
+_OF_THE_CLUSTER = ("everything", "blindfolded", "from-elsewhere", "not-from-here")
+"""Of those with several rights, who is asked about the cluster's own."""
+
+
+class Case(NamedTuple):
+    """`make` gives a user's step. `kinds`: what rights it may depend on; all users with one right on such a thing are asked.
+
+    `needs`: users with exactly what it needs, of whom the variants are asked, too.
+    """
+
+    make: Callable[[Holder], Step]
+    kinds: str
+    needs: str
+
+    def steps(self) -> Iterator[Step]:
+        """One step for each user, on a connection of its own."""
+        for user in self.users():
+            step = self.make(HOLDERS[user])
+            yield replace(step, name=f"{step.name}, by {user}", on=user)
+
+    def users(self) -> list[str]:
+        """Who is asked."""
+        kinds = self.kinds.split()
+        exactly = [user + variant for user in self.needs.split() for variant in ("", DENIED, PREFIXED)]
+        singles = [one.user for one in SINGLES if one.user.split("-")[0] in kinds]
+        several = [one.user for one in (*PAIRS, *SPECIALS)] if kinds != ["cluster"] else _OF_THE_CLUSTER
+        return list(dict.fromkeys([NOBODY, *exactly, *singles, *several]))
+
+
+Rows = Callable[[list[str], Seen], Any]
+
+
+def about(name: str, api: ApiKey, versions: Iterable[int], field: str, rows: Rows, things: Iterable[str], **fields: Any) -> Any:
+    """Makes a step whose `field` lists `things`: the user's own, by short names, or SECRET."""
+
+    def make(holder: Holder) -> Step:
+        names = [one if one == SECRET else holder.own(one) for one in things]
+        filled = {key: value(holder) if callable(value) else value for key, value in fields.items()}
+        return ask(name, api, versions, **{field: lambda seen: rows(names, seen)}, **filled)
+
+    return make
+
+
+def of(thing: str = "own") -> Callable[[Holder], str]:
+    """The name of a thing of the user's own."""
+    return lambda holder: holder.own(thing)
+
+
+def partitions(list_name: str, topic_field: str = "name", ids: bool = False, **row: Any) -> Rows:
+    """One row of partition 0 for each topic, with its id if `ids`; without `row` the partition is a bare number."""
+
+    def rows(names: list[str], seen: Seen) -> list[Message]:
+        parts = [0] if not row else [Message(**row)]
+        found = [Message(**{topic_field: name, list_name: parts}) for name in names]
+        for name, one in zip(names, found, strict=True) if ids else ():
+            one.topic_id = seen.id(name)
+        return found
+
+    return rows
+
+
+def bare(names: list[str], _seen: Seen) -> list[str]:
+    """Names, as they are."""
+    return names
+
+
+def named(field: str = "name", **more: Any) -> Rows:
+    """One row for each name."""
+    return lambda names, _seen: [Message(**{field: name}, **more) for name in names]
+
+
+TRIO = ("own", "missing", SECRET)
+"""What the user may have a right on, that and not there, and what it never has a right on."""

@@ -1,0 +1,119 @@
+"""The cluster, its configs, its rights and its passwords, asked for with rights and without."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fairlead_kafka.lab.transcript.acl_steps import acl, filtered
+from fairlead_kafka.lab.transcript.holders import Holder
+from fairlead_kafka.lab.transcript.secured_cases import TRIO, Case, Rows, about
+from fairlead_kafka.lab.transcript.steps import Seen, Step, ask
+from fairlead_kafka.wire import ApiKey, Message
+
+_TOPIC, _BROKER = 2, 4
+_SET = 0
+
+
+def _resources(kind: int = _TOPIC, *names_instead: str, **more: Any) -> Rows:
+    def rows(names: list[str], _seen: Seen) -> list[Message]:
+        return [Message(resource_type=kind, resource_name=name, **more) for name in names_instead or names]
+
+    return rows
+
+
+def _describe(name: str, rows: Rows) -> Any:
+    return about(name, ApiKey.DESCRIBE_CONFIGS, (1, 4), "resources", rows, TRIO)
+
+
+def _alter(name: str, rows: Rows, **more: Any) -> Any:
+    return about(name, ApiKey.INCREMENTAL_ALTER_CONFIGS, (1,), "resources", rows, TRIO, **more)
+
+
+def _replace(name: str, rows: Rows, **more: Any) -> Any:
+    return about(name, ApiKey.ALTER_CONFIGS, (2,), "resources", rows, TRIO, **more)
+
+
+_OF_TOPICS, _OF_BROKERS = ({"name": name, "value": "86400000"} for name in ("retention.ms", "log.retention.ms"))
+_RETENTION, _BROKERS = ({"configs": [Message(**one, config_operation=_SET)]} for one in (_OF_TOPICS, _OF_BROKERS))
+_RETENTION_ALONE, _BROKERS_ALONE = ({"configs": [Message(**one)]} for one in (_OF_TOPICS, _OF_BROKERS))
+
+CONFIGS: list[Case] = [
+    Case(_describe("topics' configs", _resources(configuration_keys=["retention.ms"])), "topic cluster", "topic-describe-configs"),
+    Case(
+        _describe("brokers' configs", _resources(_BROKER, "0", "", configuration_keys=["log.retention.ms"])),
+        "topic cluster",
+        "cluster-describe-configs",
+    ),
+    Case(_alter("topics' configs changed", _resources(**_RETENTION)), "topic cluster", "topic-alter-configs"),
+    Case(_alter("topics' configs, validated only", _resources(**_RETENTION), validate_only=True), "topic", "topic-alter-configs"),
+    Case(
+        _alter("brokers' configs changed", _resources(_BROKER, "0", "", **_BROKERS), validate_only=True),
+        "topic cluster",
+        "cluster-alter-configs",
+    ),
+    Case(_replace("topics' configs replaced", _resources(**_RETENTION_ALONE)), "topic cluster", "topic-alter-configs"),
+    Case(
+        _replace("brokers' configs replaced", _resources(_BROKER, "0", **_BROKERS_ALONE), validate_only=True),
+        "topic cluster",
+        "cluster-alter-configs",
+    ),
+]
+
+
+def _other(holder: Holder) -> str:
+    """Whom the user gives rights: somebody who never asks."""
+    return f"User:friend of {holder.user}"
+
+
+def _acls_told(holder: Holder) -> Step:
+    return ask("ACLs described", ApiKey.DESCRIBE_ACLS, (1, 3), **filtered(principal=f"User:{holder.user}"))
+
+
+def _acl_made(holder: Holder) -> Step:
+    rows = [acl(holder.own(), _other(holder)), acl("", _other(holder))]
+    return ask("ACLs made", ApiKey.CREATE_ACLS, (1, 3), creations=rows)
+
+
+def _acl_deleted(holder: Holder) -> Step:
+    # Kafka's controller has made the ACL when it says so; deleting asks the same controller.
+    rows = [Message(**filtered(principal=_other(holder))), Message(**filtered(principal="User:stranger"))]
+    return ask("ACLs deleted", ApiKey.DELETE_ACLS, (1, 3), filters=rows)
+
+
+def _versions(_holder: Holder) -> Step:
+    return ask("what is served", ApiKey.API_VERSIONS, (3,), client_software_name="transcript", client_software_version="1")
+
+
+def _cluster(_holder: Holder) -> Step:
+    return ask("described", ApiKey.DESCRIBE_CLUSTER, (0, 2), include_cluster_authorized_operations=True)
+
+
+def _plain_cluster(_holder: Holder) -> Step:
+    return ask("described without operations", ApiKey.DESCRIBE_CLUSTER, (1,))
+
+
+def _passwords(_holder: Holder) -> Step:
+    return ask("passwords described", ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, (0,), users=[Message(name="nobody at all")])
+
+
+def _password_made(holder: Holder) -> Step:
+    made = Message(name=f"guest of {holder.user}", mechanism=2, iterations=4096, salt=b"salt", salted_password=b"x" * 64)
+    unmade = Message(name="nobody at all", mechanism=1)
+    return ask("passwords altered", ApiKey.ALTER_USER_SCRAM_CREDENTIALS, (0,), deletions=[unmade], upsertions=[made])
+
+
+def _token(_holder: Holder) -> Step:
+    return ask("a token after the log-in", ApiKey.SASL_AUTHENTICATE, (0, 2), auth_bytes=b"")
+
+
+CLUSTER: list[Case] = [
+    Case(_versions, "", ""),
+    Case(_cluster, "cluster", "cluster-describe"),
+    Case(_plain_cluster, "cluster", "cluster-describe"),
+    Case(_acls_told, "cluster", "cluster-describe"),
+    Case(_acl_made, "cluster", "cluster-alter"),
+    Case(_acl_deleted, "cluster", "cluster-alter"),
+    Case(_passwords, "cluster", "cluster-describe"),
+    Case(_password_made, "cluster", "cluster-alter"),
+    Case(_token, "", ""),
+]

@@ -1,0 +1,254 @@
+"""Groups and transactions, asked for with rights and without."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fairlead_kafka.lab.transcript.holders import SECRET, Holder
+from fairlead_kafka.lab.transcript.secured_cases import TRIO, Case, Rows, about, bare, of, partitions
+from fairlead_kafka.lab.transcript.steps import WARMING_UP, Seen, Step, ask, batch
+from fairlead_kafka.wire import ApiKey, Message
+
+_OFFSET = {"partition_index": 0, "committed_offset": 0, "committed_leader_epoch": -1, "committed_metadata": ""}
+_NO_MEMBER: dict[str, Any] = {"member_id": "stranger", "group_instance_id": None}
+
+_OF_THE_KIND = {"protocol_type": "consumer", "protocol_name": "range"}
+
+
+def _in_group(name: str, api: ApiKey, version: int, **fields: Any) -> Case:
+    """What members do."""
+
+    def make(holder: Holder) -> Step:
+        return ask(name, api, (version,), group_id=holder.own("joined"), **fields)
+
+    return Case(make, "group", "group-read")
+
+
+def _commit(things: Any, versions: Any) -> Any:
+    return about(
+        "committed",
+        ApiKey.OFFSET_COMMIT,
+        versions,
+        "topics",
+        partitions("partitions", ids=True, **_OFFSET),
+        things,
+        group_id=of(),
+        generation_id_or_member_epoch=-1,
+        member_id="",
+        retention_time_ms=-1,
+    )
+
+
+def _in_groups(rows: Rows | None) -> Rows:
+    """OffsetFetch of two groups: the user's own and the secret one."""
+
+    def groups(names: list[str], seen: Seen) -> list[Message]:
+        mine = names[0].rpartition(".")[0] + ".own"
+        topics = None if rows is None else rows(names, seen)
+        return [Message(group_id=group, member_id=None, member_epoch=-1, topics=topics) for group in (mine, SECRET)]
+
+    return groups
+
+
+def _find(name: str, kind: int) -> Any:
+    def make(holder: Holder) -> Step:
+        keys = [holder.own(), SECRET]
+        return ask(name, ApiKey.FIND_COORDINATOR, (1, 4), key=keys[0], key_type=kind, coordinator_keys=keys, again_on=WARMING_UP)
+
+    return make
+
+
+_OFFSET_ROWS = partitions("partition_indexes")
+_WITH_IDS = partitions("partition_indexes", ids=True)
+
+GROUPS: list[Case] = [
+    Case(_find("where its group is", 0), "group", "group-describe"),
+    _in_group(
+        "joined",
+        ApiKey.JOIN_GROUP,
+        9,
+        session_timeout_ms=30_000,
+        rebalance_timeout_ms=30_000,
+        member_id="",
+        group_instance_id=None,
+        protocol_type="consumer",
+        protocols=[Message(name="range", metadata=b"")],
+        reason=None,
+        again_on=WARMING_UP,
+    ),
+    _in_group("beaten", ApiKey.HEARTBEAT, 4, generation_id=1, **_NO_MEMBER),
+    _in_group(
+        "synced", ApiKey.SYNC_GROUP, 5, generation_id=1, protocol_type="consumer", protocol_name="range", assignments=[], **_NO_MEMBER
+    ),
+    _in_group("left", ApiKey.LEAVE_GROUP, 5, members=[Message(member_id="stranger", group_instance_id=None, reason=None)]),
+    _in_group("left, as it once was", ApiKey.LEAVE_GROUP, 1, member_id="stranger"),
+    Case(_commit(TRIO, (2, 9)), "topic group", "commits"),
+    Case(_commit(("own", SECRET), (10,)), "topic group", "commits"),
+    Case(
+        about("its offsets", ApiKey.OFFSET_FETCH, (1, 7), "topics", _OFFSET_ROWS, TRIO, group_id=of()),
+        "topic group",
+        "looks-up",
+    ),
+    Case(
+        about("all its offsets", ApiKey.OFFSET_FETCH, (7,), "topics", lambda _names, _seen: None, (), group_id=of()),
+        "topic group",
+        "looks-up",
+    ),
+    Case(about("two groups' offsets", ApiKey.OFFSET_FETCH, (9,), "groups", _in_groups(_WITH_IDS), TRIO), "topic group", "looks-up"),
+    Case(
+        about("two groups' offsets by id", ApiKey.OFFSET_FETCH, (10,), "groups", _in_groups(_WITH_IDS), ("own", SECRET)),
+        "topic group",
+        "looks-up",
+    ),
+    Case(about("all of two groups", ApiKey.OFFSET_FETCH, (9,), "groups", _in_groups(None), ("own",)), "topic group", "looks-up"),
+    Case(
+        about("described", ApiKey.DESCRIBE_GROUPS, (5, 6), "groups", bare, TRIO, include_authorized_operations=True),
+        "group",
+        "group-describe",
+    ),
+    Case(
+        about("all groups", ApiKey.LIST_GROUPS, (5,), "states_filter", bare, (), mine=True),
+        "group cluster",
+        "group-describe cluster-describe",
+    ),
+    Case(
+        about(
+            "a consumer of the new kind",
+            ApiKey.CONSUMER_GROUP_HEARTBEAT,
+            (0,),
+            "subscribed_topic_names",
+            bare,
+            ("own",),
+            group_id=of("missing"),
+            member_id="a-member",
+            member_epoch=-1,
+            rebalance_timeout_ms=30_000,
+            topic_partitions=[],
+        ),
+        "group topic",
+        "group-read",
+    ),
+]
+
+ENDED: list[Case] = [
+    Case(
+        about(
+            "offsets dropped",
+            ApiKey.OFFSET_DELETE,
+            (0,),
+            "topics",
+            partitions("partitions", partition_index=0),
+            TRIO,
+            group_id=of(),
+        ),
+        "topic group",
+        "drops-offsets",
+    ),
+    Case(about("groups deleted", ApiKey.DELETE_GROUPS, (0, 2), "groups_names", bare, TRIO), "group", "group-delete"),
+]
+"""What ends groups, and hence comes late."""
+
+# --- Transactions
+
+
+def told(holder: Holder) -> str:
+    """Under which name ADMIN's InitProducerId of the user's transactional id is kept."""
+    return f"tx of {holder.user}"
+
+
+def _identity(holder: Holder) -> dict[str, Any]:
+    return {"producer_id": lambda seen: seen[told(holder)].producer_id, "producer_epoch": lambda seen: seen[told(holder)].producer_epoch}
+
+
+def _init(name: str, thing: str | None, versions: Any) -> Any:
+    def make(holder: Holder) -> Step:
+        mine = None if thing is None else holder.own(thing)
+        fields = {"transactional_id": mine, "transaction_timeout_ms": 60_000, "producer_id": -1, "producer_epoch": -1}
+        return ask(name, ApiKey.INIT_PRODUCER_ID, versions, again_on=WARMING_UP, **fields)
+
+    return make
+
+
+def _add(name: str, things: Any, versions: Any) -> Any:
+    def make(holder: Holder) -> Step:
+        identity = _identity(holder)
+        rows = [Message(name=one if one == SECRET else holder.own(one), partitions=[0]) for one in things]
+
+        def transactions(seen: Seen) -> list[Message]:
+            numbers = {key: value(seen) for key, value in identity.items()}
+            return [Message(transactional_id=holder.own(), verify_only=True, topics=rows, **numbers)]
+
+        return ask(
+            name,
+            ApiKey.ADD_PARTITIONS_TO_TXN,
+            versions,
+            v3_and_below_transactional_id=holder.own(),
+            v3_and_below_producer_id=identity["producer_id"],
+            v3_and_below_producer_epoch=identity["producer_epoch"],
+            v3_and_below_topics=rows,
+            transactions=transactions,
+            again_on=WARMING_UP,
+        )
+
+    return make
+
+
+def _write(holder: Holder) -> Step:
+    def rows(seen: Seen) -> list[Message]:
+        told_us = seen[told(holder)]
+        data = batch(b"in tx", producer_id=told_us.producer_id, producer_epoch=told_us.producer_epoch, base_sequence=0, transactional=True)
+        return [Message(name=holder.own(), partition_data=[Message(index=0, records=data(seen))])]
+
+    fields = {"transactional_id": holder.own(), "acks": -1, "timeout_ms": 5_000, "topic_data": rows}
+    return ask("produced in a transaction", ApiKey.PRODUCE, (11,), again_on=WARMING_UP, **fields)
+
+
+def _offsets(holder: Holder) -> Step:
+    topics = [Message(name=one, partitions=[Message(**_OFFSET)]) for one in (holder.own(), holder.own("missing"), SECRET)]
+    fields = {"transactional_id": holder.own(), "group_id": holder.own(), "generation_id": -1, "member_id": "", "topics": topics}
+    return ask("committed in a transaction", ApiKey.TXN_OFFSET_COMMIT, (0, 3), again_on=WARMING_UP, **fields, **_identity(holder))
+
+
+def _add_offsets(holder: Holder) -> Step:
+    fields = {"transactional_id": holder.own(), "group_id": holder.own()}
+    return ask("a group added", ApiKey.ADD_OFFSETS_TO_TXN, (3,), again_on=WARMING_UP, **fields, **_identity(holder))
+
+
+def _end(holder: Holder) -> Step:
+    return ask("ended", ApiKey.END_TXN, (3,), transactional_id=holder.own(), committed=True, again_on=WARMING_UP, **_identity(holder))
+
+
+def _markers(holder: Holder) -> Step:
+    def rows(seen: Seen) -> list[Message]:
+        told_us = seen[told(holder)]
+        topics = [Message(name=holder.own(), partition_indexes=[0])]
+        marker = {"producer_id": told_us.producer_id, "producer_epoch": told_us.producer_epoch, "coordinator_epoch": 0}
+        return [Message(transaction_result=False, topics=topics, **marker)]
+
+    return ask("a marker by hand", ApiKey.WRITE_TXN_MARKERS, (1,), markers=rows)
+
+
+def _described(holder: Holder) -> Step:
+    names = [holder.own(), holder.own("missing"), SECRET]
+    return ask("transactions described", ApiKey.DESCRIBE_TRANSACTIONS, (0,), transactional_ids=names)
+
+
+def _listed(_holder: Holder) -> Step:
+    fields = {"state_filters": [], "producer_id_filters": [], "duration_filter": -1}
+    return ask("all transactions", ApiKey.LIST_TRANSACTIONS, (1,), mine=True, **fields)
+
+
+TRANSACTIONS: list[Case] = [
+    Case(_find("where its transactions are", 1), "tx", "tx-describe"),
+    Case(_add("a topic added", ("own",), (3,)), "topic tx cluster", "writes-in-tx"),
+    Case(_add("topics added", TRIO, (3, 4)), "topic tx cluster", "writes-in-tx cluster-cluster-action"),
+    Case(_write, "topic tx", "writes-in-tx"),
+    Case(_add_offsets, "group tx", "commits-in-tx"),
+    Case(_offsets, "topic group tx", "commits-in-tx"),
+    Case(_described, "tx topic", "tx-describe"),
+    Case(_listed, "tx topic", "tx-describe"),
+    Case(_end, "tx", "tx-write"),
+    Case(_markers, "cluster topic", "cluster-cluster-action cluster-alter"),
+    Case(_init("a producer id", None, (1, 4)), "cluster topic", "cluster-idempotent-write topic-write"),
+    Case(_init("a transactional producer's id", "new", (1, 4)), "tx", "tx-write"),
+]
