@@ -6,12 +6,16 @@ import importlib.util
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+import fairlead_kafka
 from fairlead_kafka.base import limits
+from fairlead_kafka.base.config_broker_security import STANDARD_AUTHORIZER
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md"), ROOT / "tests" / "README.md"])
@@ -64,13 +68,27 @@ PROGRAMS = {
 """Those that import what they use, and that is ours; others are fragments."""
 
 
+_BROKER = "localhost:9092"
+_OPEN_TO_ALL = {"authorizer.class.name": STANDARD_AUTHORIZER, "super.users": "User:ANONYMOUS"}
+
+
+@contextmanager
+def started(wanted: bool) -> Iterator[str]:
+    """A cluster with an authorizer for a program that does not start one itself; its address."""
+    if not wanted:
+        yield _BROKER
+        return
+    with fairlead_kafka.Cluster(1, config=_OPEN_TO_ALL) as cluster:
+        yield cluster.bootstrap_servers
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_programs_in_the_documents_run(name: str, tmp_path: Path) -> None:
     program = PROGRAMS[name]
     if "spark" in program:
         pytest.skip("run by tests/spark/test_readme.py, which has a Spark session")
-    ran = subprocess.run(
-        [sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, cwd=tmp_path, timeout=60, check=False
-    )
+    with started(_BROKER in program) as servers:
+        command = [sys.executable, "-W", "error", "-c", program.replace(_BROKER, servers)]
+        ran = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=60, check=False)
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout, "a program in a document shows what it did"

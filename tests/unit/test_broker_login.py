@@ -238,7 +238,7 @@ def test_a_token_ends_a_session_sooner() -> None:
 
 
 def test_nobody_becomes_somebody_else_by_renewing() -> None:
-    driver = driven()
+    driver = driven(connections__max__reauth__ms=60_000)
     client = driver.connect()
     shake(client)
     show(client, b"alice")
@@ -250,7 +250,7 @@ def test_nobody_becomes_somebody_else_by_renewing() -> None:
 
 
 def test_a_session_is_renewed_by_its_own_mechanism() -> None:
-    driver = driven()
+    driver = driven(connections__max__reauth__ms=60_000)
     client = driver.connect()
     shake(client)
     show(client, b"alice")
@@ -260,7 +260,7 @@ def test_a_session_is_renewed_by_its_own_mechanism() -> None:
 
 
 def test_a_session_is_not_renewed_all_the_time() -> None:
-    driver = driven()
+    driver = driven(connections__max__reauth__ms=60_000)
     client = driver.connect()
     shake(client)
     show(client, b"alice")
@@ -273,7 +273,7 @@ def test_a_session_is_not_renewed_all_the_time() -> None:
 
 
 def test_while_a_session_is_renewed_nothing_else_is_taken() -> None:
-    driver = driven()
+    driver = driven(connections__max__reauth__ms=60_000)
     client = driver.connect()
     shake(client)
     show(client, b"alice")
@@ -317,3 +317,13 @@ def test_what_the_host_says_of_a_connection_that_is_gone_is_let_pass() -> None:
 )
 def test_a_session_lasts_as_long_as_the_shorter_of_both(most_ms: int, expires_ms: int | None, lifetime_ms: int) -> None:
     assert session_lifetime_ms(most_ms, expires_ms, 1_000) == lifetime_ms
+
+
+def test_a_session_that_does_not_end_needs_no_renewal() -> None:
+    driver = driven()
+    client = driver.connect()
+    shake(client)
+    show(client, b"alice")
+    driver.advance(5_000)
+    assert shake(client).error_code == ErrorCode.ILLEGAL_SASL_STATE
+    assert works(client)

@@ -30,13 +30,16 @@ class LogIn(StrEnum):
 
 _MECHANISMS = {LogIn.SCRAM: "SCRAM-SHA-512", LogIn.PLAIN: "PLAIN", LogIn.OAUTHBEARER: "OAUTHBEARER"}
 
+PORT = 9092
 LOOK_S = 0.25
 """How often it is looked whether brokers have ended: they may be killed from outside."""
 
 
 def up(
     brokers: Annotated[int, typer.Option(min=1, help="How many brokers.")] = 1,
-    port: Annotated[int, typer.Option(min=0, max=65_535, help="Port of the first broker, the others follow it; 0: any free ports.")] = 9092,
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65_535, help="Port of the first broker, the others follow it (9092); 0: any free ports.")
+    ] = None,
     host: Annotated[str, typer.Option(help="Address to listen on, and to tell clients.")] = "127.0.0.1",
     data_dir: Annotated[Path | None, typer.Option(help="Keep topics and records here; without it they go when the cluster stops.")] = None,
     processes: Annotated[bool, typer.Option("--processes", help="A process of its own for each broker: all cores, and `kill -9`.")] = False,
@@ -70,6 +73,8 @@ def up(
     gc.freeze()  # what is loaded stays: no need to walk over it again whenever partitions come
     standing = [rack.strip() for rack in racks.split(",") if rack.strip()]
     config = settings(properties)
+    if port is None:  # else `listeners` says it, and may not be given beside a port
+        port = 0 if "listeners" in config else PORT
     if acls:
         config.setdefault("authorizer.class.name", STANDARD_AUTHORIZER)
     with Cluster(brokers, data_dir, config, port, host, processes, standing, security, named or ("alice", "bob")) as cluster:
