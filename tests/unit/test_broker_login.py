@@ -207,7 +207,7 @@ def test_a_token_ends_a_session_sooner() -> None:
 
 
 def test_nobody_becomes_somebody_else_by_renewing() -> None:
-    driver = driven()
+    driver = driven(connections__max__reauth__ms=3_600_000)
     client = driver.connect()
     shake(client)
     show(client, b"alice")
@@ -221,7 +221,7 @@ def test_nobody_becomes_somebody_else_by_renewing() -> None:
 
 
 def test_a_session_is_renewed_by_its_own_mechanism() -> None:
-    driver = driven()
+    driver = driven(connections__max__reauth__ms=3_600_000)
     client = driver.connect()
     shake(client)
     show(client, b"alice")
@@ -231,7 +231,7 @@ def test_a_session_is_renewed_by_its_own_mechanism() -> None:
 
 
 def test_a_session_is_not_renewed_all_the_time() -> None:
-    driver = driven()
+    driver = driven(connections__max__reauth__ms=3_600_000)
     client = driver.connect()
     shake(client)
     show(client, b"alice")
@@ -244,13 +244,24 @@ def test_a_session_is_not_renewed_all_the_time() -> None:
 
 
 def test_while_a_session_is_renewed_nothing_else_is_taken() -> None:
-    driver = driven()
+    driver = driven(connections__max__reauth__ms=3_600_000)
     client = driver.connect()
     shake(client)
     show(client, b"alice")
     shake(client)
     client.send(ApiKey.METADATA, 12, topics=[], allow_auto_topic_creation=True)
     assert client.closed
+
+
+def test_a_session_without_an_end_is_not_renewed() -> None:
+    driver = driven()
+    client = driver.connect()
+    shake(client)
+    assert show(client, b"alice").session_lifetime_ms == 0
+    driver.advance(5_000)
+    answer = shake(client)
+    assert (answer.error_code, answer.mechanisms) == (ErrorCode.ILLEGAL_SASL_STATE, [])
+    assert works(client)
 
 
 def test_without_log_ins_there_is_nothing_to_log_in_to() -> None:
