@@ -7,6 +7,7 @@ import json
 import os
 import pty
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from fairlead_kafka import AclBinding, Admin, ScramMechanism
+from fairlead_kafka import AclBinding, Admin, ClientQuotaEntity, ScramMechanism, UserScramCredentialUpsertion
 from fairlead_kafka.testing.certificates import PASSWORD
 from tests.support.command_line import Run, runner
 from tests.support.java_tools import JavaTools
@@ -268,3 +269,53 @@ def test_settings_of_a_log_in_come_from_a_file_or_a_profile(
     for command in (["acls", "list"], ["users", "list"], ["quotas", "list"]):
         assert refused(command, "--profile", "lab")
         assert refused(command, "-b", servers, "--command-config", str(tmp_path / "client.properties"))
+
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "security.md"
+
+
+def recipes(language: str) -> str:
+    """What the document's section about rights, users and quotas has in a language."""
+    section = DOCUMENT.read_text(encoding="utf-8").partition("## Rights, users and quotas\n")[2].partition("\n## ")[0]
+    (found,) = re.findall(rf"```{language}\n(.*?)```", section, re.DOTALL)
+    return str(found)
+
+
+@pytest.mark.usefixtures("no_rights_after")
+def test_the_commands_in_the_document_do_what_it_says(run: Run, secured_admin: Admin, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALICES_PASSWORD", PASSWORD)
+    before = secured_admin.describe_user_scram_credentials([USER])
+    assert USER == "alice", "whose password is set anew at the end"
+    said = {}
+    for command in recipes("sh").splitlines():
+        words = shlex.split(command.replace("< password.txt", ""), comments=True)
+        ran = run(*words[1:], stdin=PASSWORD.encode())
+        assert ran.code == 0, (command, ran.err)
+        said[" ".join(words[1:])] = ran
+        if words[2] in ("set", "add", "remove"):
+            assert ran.out.count("\n") >= 1, command
+            settle(secured_admin)
+    assert said["acls add --allow-principal User:alice --producer --topic orders"].out.count("added") == 3
+    assert len(json.loads(said["acls list --principal User:alice --json -"].out)) == 6
+    assert said["acls remove --allow-principal User:alice"].out.count("removed") == 6
+    assert said["acls remove --topic orders"].out == "removed: Deny User:eve Write on topic orders\n"
+    until(lambda: USER not in secured_admin.describe_user_scram_credentials())
+    again = [UserScramCredentialUpsertion(USER, info, PASSWORD) for info in before[USER]]
+    secured_admin.alter_user_scram_credentials(again)
+    until(lambda: secured_admin.describe_user_scram_credentials().get(USER) == before[USER])
+
+
+def settle(admin: Admin) -> None:
+    """Have the controller write one thing more, and wait until the broker has it: then it has what came before."""
+    marker = ClientQuotaEntity({"client-id": "marker"})
+    for wanted in ({"producer_byte_rate": 1.0}, None):
+        admin.alter_client_quotas({marker: wanted or {"producer_byte_rate": None}})
+        until(lambda wanted=wanted: admin.describe_client_quotas().get(marker) == wanted)  # type: ignore[misc]
+
+
+def test_the_program_in_the_document_runs(secured: SecuredKafka, secured_admin: Admin) -> None:
+    program = recipes("python").replace("localhost:9092", secured.plaintext)
+    ran = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert "CLUSTER_ACTION" in ran.stdout
+    until(lambda: not secured_admin.describe_acls() and "bob" not in secured_admin.describe_user_scram_credentials())

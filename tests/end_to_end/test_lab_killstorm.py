@@ -16,7 +16,7 @@ def test_nothing_acknowledged_is_lost_in_a_short_storm(run_at: Run) -> None:
     rows = json.loads(ran.out)["rows"]
     assert [row["system"] for row in rows] == ["fairlead", "confluent-kafka"]
     for row in rows:
-        assert set(row) == {"system", "kills", "acked", "lost", "duplicated", "unavailable_ms_max"}
+        assert set(row) == {"system", "security", "kills", "acked", "lost", "duplicated", "unavailable_ms_max"}
         assert (row["kills"], row["lost"], row["duplicated"]) == (3, 0, 0)
         assert row["acked"] > 0
 

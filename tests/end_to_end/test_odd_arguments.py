@@ -28,7 +28,7 @@ EXAMPLES = 15
 PHASES = [Phase.generate]
 """A client that was ended stays so: there is nothing to shrink."""
 TEXTS = ["other", "", "\0", "a\0b", ".", "..", "a/b", "ü", "\ud800", "x" * 300, "x" * 40_000, "__consumer_offsets", "9" * 30]
-NUMBERS = [0, 1, -1, -2, -3, 7, 2**31 - 1, 2**31, -(2**31), 2**63 - 1, 2**63, -(2**63), 2**80, np.int64(0)]
+NUMBERS = [0, 1, -1, -2, -3, 7, 4096, 2**31 - 1, 2**31, -(2**31), 2**63 - 1, 2**63, -(2**63), 2**80, np.int64(0)]
 UNTESTED = {"close", "connect"}
 
 
@@ -57,6 +57,8 @@ def values(kind: Any) -> st.SearchStrategy[Any]:
         float: st.sampled_from([0.0, -1.5, 1e300]),
         bool: st.booleans(),
         NoneType: st.none(),
+        bytes: st.sampled_from([b"", b"salt"]),
+        fairlead_kafka.Secret: st.sampled_from([fairlead_kafka.Secret(each) for each in TEXTS]),
         fairlead_kafka.RebalanceListener: st.builds(fairlead_kafka.RebalanceListener),
     }
     return plain[kind]
@@ -121,6 +123,7 @@ def transactional(cluster: fairlead_kafka.Cluster) -> Iterator[fairlead_kafka.Pr
         yield producer
 
 
+@pytest.mark.filterwarnings("ignore:Generating overly large repr")  # of long texts, where one of two types is drawn
 @pytest.mark.parametrize("name", methods(fairlead_kafka.Admin))
 def test_an_admin_client_goes_on(admin: fairlead_kafka.Admin, name: str) -> None:
     @settings(max_examples=EXAMPLES, phases=PHASES)

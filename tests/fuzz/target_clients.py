@@ -6,7 +6,26 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from fairlead_kafka import Admin, ConfigChange, ConfigResource, Consumer, NewPartitions, NewTopic, Producer
+from fairlead_kafka import (
+    AclBinding,
+    AclFilter,
+    AclOperation,
+    AclPatternType,
+    AclPermission,
+    AclResourceType,
+    Admin,
+    ClientQuotaEntity,
+    ConfigChange,
+    ConfigResource,
+    Consumer,
+    NewPartitions,
+    NewTopic,
+    Producer,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialDeletion,
+    UserScramCredentialUpsertion,
+)
 from fairlead_kafka.base.errors import FairleadError
 from fairlead_kafka.base.ids import TopicPartition
 from tests.fuzz.faces import CLIENT_CONFIG, Fault, World, lying_world
@@ -17,6 +36,13 @@ READER_CONFIG = {**CLIENT_CONFIG, "default.api.timeout.ms": 4000}
 DELIVERY_S = 3.0
 PARTITIONS = [TopicPartition("t", 0), TopicPartition("t", 1)]
 PRODUCER = {"delivery.timeout.ms": 3000, "linger.ms": 0, "max.block.ms": 1000, "buffer.memory": 100_000, "batch.size": 400}
+ENTRY = AclBinding(AclResourceType.TOPIC, "t", AclPatternType.LITERAL, "User:a", "*", AclOperation.READ, AclPermission.ALLOW)
+PASSWORDS = [
+    UserScramCredentialUpsertion("a", ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096), "secret", b"salt"),
+    UserScramCredentialUpsertion("a", ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096), "secret", b"salt"),
+    UserScramCredentialDeletion("b", ScramMechanism.SCRAM_SHA_256),
+]
+QUOTA_OF = ClientQuotaEntity({"user": "a", "client-id": None})
 
 
 def producer(tape: Tape) -> int:
@@ -192,6 +218,16 @@ def admin(tape: Tape) -> int:
             ("delete_group_offsets", lambda: client.delete_group_offsets("g", PARTITIONS[:1], timeout_s=2.0)),
             ("list_transactions", lambda: client.list_transactions(timeout_s=2.0)),
             ("describe_transactions", lambda: client.describe_transactions(["tx"], timeout_s=2.0)),
+            ("create_acls", lambda: client.create_acls([ENTRY, ENTRY._replace(principal="User:b")], timeout_s=2.0)),
+            ("describe_acls", lambda: client.describe_acls(timeout_s=2.0)),
+            ("delete_acls", lambda: client.delete_acls([AclFilter(), AclFilter(principal="User:b")], timeout_s=2.0)),
+            ("describe_user_scram_credentials", lambda: client.describe_user_scram_credentials(timeout_s=2.0)),
+            ("describe_user_scram_credentials", lambda: client.describe_user_scram_credentials(["a", "b"], timeout_s=2.0)),
+            ("alter_user_scram_credentials", lambda: client.alter_user_scram_credentials(PASSWORDS, timeout_s=2.0)),
+            ("describe_client_quotas", lambda: client.describe_client_quotas(timeout_s=2.0)),
+            ("alter_client_quotas", lambda: client.alter_client_quotas({QUOTA_OF: {"producer_byte_rate": 5.0}}, timeout_s=2.0)),
+            ("describe_topics", lambda: client.describe_topics(["t"], 2.0, include_authorized_operations=True)),
+            ("describe_cluster", lambda: client.describe_cluster(2.0, include_authorized_operations=True)),
         ]
         for _ in range(CALLS_MAX):
             if tape.ended:

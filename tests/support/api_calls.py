@@ -29,7 +29,12 @@ def call(rig: GroupRig, api_key: ApiKey, version: int, **fields: Any) -> Message
     broker: Any = rig.broker
     broker.coordinator = rig.coordinator
     session: Any = SimpleNamespace(
-        peer="127.0.0.1:5000", listener="PLAINTEXT", principal=ANONYMOUS, login=None, broker=broker, may=lambda *_asked, **_quiet: True
+        peer="127.0.0.1:5000",
+        broker=broker,
+        may=lambda *_asked, **_quiet: True,
+        listener="PLAINTEXT",
+        principal=ANONYMOUS,
+        login=None,
     )
     REGISTRY[api_key].handler(broker, request, session, answers.append)
     assert len(answers) == 1, f"{len(answers)} answers"

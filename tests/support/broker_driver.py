@@ -111,6 +111,7 @@ class Client:
         self._untaken: list[bytes] = []
         self._taken_bytes = 0
         self._awaited: int | None = None
+        self.client_id = "driver"
         self.raw = bytearray()
         self._frames = FrameReader()
         self._sent: list[tuple[int, int]] = []
@@ -120,7 +121,7 @@ class Client:
     def send(self, api_key: int, version: int, **fields: Any) -> None:
         self._correlation += 1
         self._sent.append((api_key, version))
-        self.send_bytes(b"".join(encode_request(api_key, version, self._correlation, "driver", Message(**fields))))
+        self.send_bytes(b"".join(encode_request(api_key, version, self._correlation, self.client_id, Message(**fields))))
 
     def send_bytes(self, data: bytes) -> None:
         self.driver.broker.receive(ev.Received(self.connection, data))

@@ -12,6 +12,7 @@ from itertools import count
 from typing import Any
 from uuid import UUID
 
+from fairlead_kafka.base.config_broker_security import STANDARD_AUTHORIZER
 from fairlead_kafka.broker.dispatch import REGISTRY
 from fairlead_kafka.wire import ApiKey, Message
 from tests.support.broker_driver import batch, fetch_fields, produce_fields
@@ -29,6 +30,8 @@ CONFIG = {
     "replica.lag.time.max.ms": 4_000,
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": 2_000,
     "default.replication.factor": 3,
+    "authorizer.class.name": STANDARD_AUTHORIZER,
+    "super.users": "User:ANONYMOUS",
 }
 
 
@@ -66,10 +69,25 @@ class Tour:
 def tour(cluster: VirtualCluster) -> Tour:
     """Every API, once at least."""
     visit = Tour(cluster)
-    for part in (_topics, _records, _group, _transaction, _looking, _moving, _ending):
+    for part in (_quotas, _topics, _records, _group, _transaction, _looking, _moving, _rights, _ending):
         part(visit)
         cluster.host.advance(3_000)  # what was left to timers
     return visit
+
+
+def _quotas(visit: Tour) -> None:
+    """More than anybody uses here, of everything: so all that comes is measured."""
+    granted = ("producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate")
+    wanted = {"user": granted, "ip": ("connection_creation_rate",)}
+    entries = [
+        Message(
+            entity=[Message(entity_type=kind, entity_name=None)],
+            ops=[Message(key=key, value=1e9, remove=False) for key in keys],
+        )
+        for kind, keys in wanted.items()
+    ]
+    visit.ask(0, ApiKey.ALTER_CLIENT_QUOTAS, entries=entries, validate_only=False)
+    visit.everywhere(ApiKey.DESCRIBE_CLIENT_QUOTAS, components=[Message(entity_type="user", match_type=1, match=None)], strict=True)
 
 
 def _topics(visit: Tour) -> None:
@@ -188,6 +206,14 @@ def _moving(visit: Tour) -> None:
         visit.ask(0, ApiKey.ALTER_PARTITION_REASSIGNMENTS, timeout_ms=5_000, topics=topics)
         visit.everywhere(ApiKey.LIST_PARTITION_REASSIGNMENTS, timeout_ms=5_000, topics=None)
         visit.cluster.host.advance(1_000)
+
+
+def _rights(visit: Tour) -> None:
+    acl = {"resource_type": 2, "resource_name": TOPIC, "principal": "User:alice", "host": "*", "operation": 3, "permission_type": 3}
+    any_of_it = {"resource_type_filter": 2, "pattern_type_filter": 1, "operation": 1, "permission_type": 1}
+    visit.ask(0, ApiKey.CREATE_ACLS, creations=[Message(**acl, resource_pattern_type=pattern) for pattern in (3, 4)])
+    visit.everywhere(ApiKey.DESCRIBE_ACLS, **any_of_it)
+    visit.ask(0, ApiKey.DELETE_ACLS, filters=[Message(**any_of_it)])
 
 
 def _ending(visit: Tour) -> None:

@@ -6,6 +6,7 @@ import random
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 from fairlead_kafka.base.codes import ErrorCode
@@ -63,6 +64,7 @@ class MemoryBroker:
         self.guard = Guard("the rig")
         self.replication = Nobody()
         self.authorizer = None
+        self.quotas = SimpleNamespace(enabled=False, limits_mutations=False)
 
     def call_at(self, deadline_ns: int, function: Callable[[], None], owner: Any = None) -> Timer:
         return self.timers.call_at(deadline_ns, function)

@@ -146,6 +146,8 @@ class FakeBroker:
         self.name = f"broker-{node_id}"
         self.service_ms = 0.0
         """How long each produce request takes, one after another."""
+        self.throttle_ms = 0
+        """How long each answer to a produce request asks to be left alone."""
         self._events: deque[Event] = deque()
         self._readers: dict[int, FrameReader] = {}
         self._later: deque[tuple[int, int, Sequence[Any]]] = deque()
@@ -267,7 +269,7 @@ class FakeBroker:
             return [Close(connection)]
         if outcome in (IGNORE, IGNORE_WRITTEN) or message.acks == 0:
             return []
-        body = Message(throttle_time_ms=0, responses=responses)
+        body = Message(throttle_time_ms=self.throttle_ms, responses=responses)
         buffers = encode_response(request.api_key, request.version, request.correlation_id, body)
         self._free_ns = max(self._free_ns, self._now_ns) + ms_to_ns(self.service_ms)
         self._later.append((self._free_ns, connection, buffers))

@@ -152,6 +152,33 @@ def test_nothing_more_is_read_while_too_much_is_unanswered_but_of_brokers_and_ne
     assert driver.broker.clients.queued_bytes == 0
 
 
+@pytest.mark.parametrize(("listener", "log_in", "name", "exempt"), [
+    (1, True, "broker-7", True),
+    (1, True, "alice", False),
+    (1, False, "broker-7", False),
+    (2, False, "broker-7", False),
+])  # fmt: skip
+def test_who_only_calls_himself_a_broker_is_none(listener: int, log_in: bool, name: str, exempt: bool) -> None:
+    """A client id is whatever a client says, and this one would let a stranger pass the bound on memory."""
+    driver = Driver({
+        "listeners": "SASL_PLAINTEXT://127.0.0.1:9092,PLAINTEXT://127.0.0.1:9093",
+        "security.inter.broker.protocol": "SASL_PLAINTEXT",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "queued.max.request.bytes": 100_000,
+    })  # fmt: skip
+    driver.judge = lambda effect: ev.Authenticated(effect.connection, b"", None, "alice")
+    flood, client = driver.connect(listener=2), driver.connect(listener=listener)
+    asked = [encode_request(ApiKey.API_VERSIONS, 0, 1, name, Message())]
+    if log_in:
+        asked += [
+            encode_request(ApiKey.SASL_HANDSHAKE, 1, 2, name, Message(mechanism="PLAIN")),
+            encode_request(ApiKey.SASL_AUTHENTICATE, 2, 3, name, Message(auth_bytes=b"alice")),
+        ]
+    client.send_bytes(b"".join(b"".join(each) for each in asked))
+    flood.send_bytes(produce_frame(120_000)[:110_000])
+    assert client.held is not exempt
+
+
 def test_parts_of_requests_that_pass_the_bound_alone_are_all_completed_in_turn() -> None:
     driver = driver_with(queued_max_request_bytes=100_000)
     rest: dict[Client, bytes] = {}

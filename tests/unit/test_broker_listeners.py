@@ -51,6 +51,7 @@ def test_each_broker_has_ports_of_its_own() -> None:
         ({"listeners": ","}, "at least one"),
         ({"listeners": "PLAINTEXT://h:1", "advertised.listeners": "SSL://h:1"}, "there is no listener SSL"),
         ({"listener.security.protocol.map": "OURS:TLS"}, "is not NAME:PROTOCOL"),
+        ({"listener.name.ours.ssl.client.auth": "none"}, "there is no such listener; `listeners` has PLAINTEXT"),
     ],
 )
 def test_what_cannot_be_is_refused(config: dict[str, str], says: str) -> None:

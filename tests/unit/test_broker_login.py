@@ -44,6 +44,15 @@ def show(client: Client, token: bytes) -> Message:
     return client.ask(ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=token)
 
 
+def refused(driver: Driver, client: Client, token: bytes, after_ms: float = 100) -> Message:
+    """The answer to a token that is not believed."""
+    client.send(ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=token)
+    driver.advance(after_ms)
+    answer = client.arrived[-1]
+    assert answer.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+    return answer
+
+
 def works(client: Client) -> bool:
     return bool(client.ask(ApiKey.METADATA, 12, topics=[], allow_auto_topic_creation=True).brokers)
 
@@ -92,9 +101,11 @@ def test_versions_are_told_once_and_again_after_one_that_is_not_served() -> None
 def test_an_unknown_mechanism_is_told_what_there_is() -> None:
     driver = driven()
     client = driver.connect()
-    answer = shake(client, "GSSAPI")
-    assert (answer.error_code, answer.mechanisms) == (ErrorCode.UNSUPPORTED_SASL_MECHANISM, ["SCRAM-SHA-256", "PLAIN"])
+    client.send(ApiKey.SASL_HANDSHAKE, 1, mechanism="GSSAPI")
+    assert not client.arrived
     driver.advance(100)
+    answer = client.arrived[-1]
+    assert (answer.error_code, answer.mechanisms) == (ErrorCode.UNSUPPORTED_SASL_MECHANISM, ["SCRAM-SHA-256", "PLAIN"])
     assert client.closed
 
 
@@ -102,22 +113,42 @@ def test_a_refusal_is_told_and_ends_the_connection_after_a_while() -> None:
     driver = driven()
     client = driver.connect()
     shake(client)
-    answer = show(client, b"wrong")
-    assert (answer.error_code, answer.error_message) == (ErrorCode.SASL_AUTHENTICATION_FAILED, "Authentication failed")
-    assert not client.closed
+    client.send(ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=b"wrong")
     driver.advance(99)
+    assert len(client.arrived) == 1, "told at once, a guesser would not wait for the end"
     assert not client.closed
     driver.advance(1)
+    answer = client.arrived[-1]
+    assert (answer.error_code, answer.error_message) == (ErrorCode.SASL_AUTHENTICATION_FAILED, "Authentication failed")
     assert client.closed
 
 
-def test_nothing_is_taken_after_a_refusal() -> None:
+def test_a_refusal_on_a_slow_line_still_arrives() -> None:
+    driver = driven()
+    driver.broker.faults.latency_ms = 50
+    client = driver.connect()
+    client.send(ApiKey.SASL_HANDSHAKE, 1, mechanism="PLAIN")
+    driver.advance(50)
+    refused(driver, client, b"wrong", after_ms=150)
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_nothing_is_taken_after_a_refusal(version: int) -> None:
+    """Whatever is sent behind a refused token neither is served nor has the refusal told any sooner."""
     driver = driven()
     client = driver.connect()
-    shake(client)
-    show(client, b"wrong")
-    client.send(ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=b"alice")
-    assert client.closed
+    shake(client, version=version)
+    arrived = len(client.arrived)
+    if version:
+        client.send(ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=b"wrong")
+        client.send(ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=b"alice")
+    else:
+        client.send_bytes(struct.pack(">i", 5) + b"wrong" + struct.pack(">i", 5) + b"alice")
+    client.send(ApiKey.METADATA, 12, topics=[], allow_auto_topic_creation=True)
+    driver.advance(99)
+    assert (len(client.arrived), client.closed) == (arrived, False)
+    driver.advance(1)
+    assert (len(client.arrived), client.closed) == (arrived + version, True)
 
 
 def test_one_token_at_a_time_is_looked_at() -> None:
@@ -213,10 +244,8 @@ def test_nobody_becomes_somebody_else_by_renewing() -> None:
     show(client, b"alice")
     driver.advance(5_000)
     shake(client)
-    answer = show(client, b"bob")
-    assert answer.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+    answer = refused(driver, client, b"bob")
     assert "Cannot change principals during re-authentication from User:alice to User:bob" in answer.error_message
-    driver.advance(100)
     assert client.closed
 
 
@@ -227,7 +256,7 @@ def test_a_session_is_renewed_by_its_own_mechanism() -> None:
     show(client, b"alice")
     driver.advance(5_000)
     assert shake(client, "SCRAM-SHA-256").error_code == 0
-    assert "not supported for re-authentication" in show(client, b"alice").error_message
+    assert "not supported for re-authentication" in refused(driver, client, b"alice").error_message
 
 
 def test_a_session_is_not_renewed_all_the_time() -> None:

@@ -183,7 +183,7 @@ def test_a_session_that_was_evicted_is_begun_anew(monkeypatch: pytest.MonkeyPatc
     with reader_of(cluster, *PARTITIONS) as reader:
         reader.poll(2)
         sessions = cluster.brokers[0].fetch_sessions
-        sessions._end(next(iter(sessions._sessions)))
+        sessions.end(next(iter(sessions._sessions)))
         write(cluster, T0, b"one")
         assert list(values(reader, 1)) == [b"one"]
         assert [epoch for _, epoch, _ in served.fetches].count(0) == 2

@@ -8,6 +8,7 @@ from uuid import UUID
 
 import pytest
 
+from fairlead_kafka.base.acls import AclBinding, AclFilter, AclOperation, AclPatternType, AclPermission, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError, DecodeError
 from fairlead_kafka.base.ids import Node
@@ -24,6 +25,10 @@ SAMPLES: dict[str, Any] = {
     "changes": [decisions.ProposedIsr("00ff", 1, 2, 3, [1, 2], (4, 5))],
     "moves": [decisions.Reassignment("events", 0, [1, 2]), decisions.Reassignment("events", 1, None)],
     "partitions": [("events", 0)],
+    "bindings": [
+        AclBinding(AclResourceType.TOPIC, "events", AclPatternType.PREFIXED, "User:alice", "*", AclOperation.READ, AclPermission.ALLOW)
+    ],
+    "filters": [AclFilter(), AclFilter(AclResourceType.GROUP, "g", AclPatternType.MATCH, "User:bob", "::1")],
 }
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hmac
 import json
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -24,14 +23,18 @@ from fairlead_kafka.security.server_mechanisms import Answer
 from fairlead_kafka.security.tokens import TOKEN_MAX_CHARACTERS, Token
 from fairlead_kafka.testing.tokens import TokenIssuer
 
-NOW = int(time.time())
+NOW = 1_800_000_000
 TOLD = Answer(b'{"status":"invalid_token"}')
 REFUSED = "Authentication failed during authentication due to invalid credentials with SASL mechanism OAUTHBEARER"
 
 
+def issuer_in(folder: Path, algorithm: str = "RS256") -> TokenIssuer:
+    return TokenIssuer(folder, algorithm, lambda: NOW)
+
+
 @pytest.fixture(scope="module")
 def issuer(tmp_path_factory: pytest.TempPathFactory) -> TokenIssuer:
-    return TokenIssuer(tmp_path_factory.mktemp("issuer"))
+    return issuer_in(tmp_path_factory.mktemp("issuer"))
 
 
 def server(issuer: TokenIssuer, expected: Expected | None = None, now_s: float = NOW) -> OAuthBearerServer:
@@ -69,9 +72,9 @@ def outcome(issuer: TokenIssuer, token: str, expected: Expected | None = None, n
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_a_token_of_every_algorithm_is_believed(tmp_path: Path, algorithm: str) -> None:
-    issuer = TokenIssuer(tmp_path, algorithm)
+    issuer = issuer_in(tmp_path, algorithm)
     assert server(issuer).next(initial(issuer.issue("alice", exp=NOW + 60))) == Answer(b"", "alice", (NOW + 60) * 1000)
-    other = TokenIssuer(tmp_path / "..", algorithm)
+    other = issuer_in(tmp_path / "..", algorithm)
     assert outcome(issuer, other.issue("alice")) is None
     other._key_id = issuer._key_id
     assert outcome(issuer, other.issue("alice")) is None
@@ -94,7 +97,7 @@ def test_our_own_client_logs_in_and_says_goodbye(issuer: TokenIssuer) -> None:
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_another_library_makes_and_believes_the_same(tmp_path: Path, algorithm: str) -> None:
     jws, jwk = pytest.importorskip("joserfc.jws"), pytest.importorskip("joserfc.jwk")
-    issuer = TokenIssuer(tmp_path, algorithm)
+    issuer = issuer_in(tmp_path, algorithm)
     public = jwk.KeySet.import_key_set(json.loads(Path(issuer._path).read_text()))
     assert json.loads(jws.deserialize_compact(issuer.issue("alice"), public, algorithms=[algorithm]).payload)["sub"] == "alice"
     theirs = (
@@ -167,7 +170,7 @@ def test_a_token_by_a_secret_or_by_nothing_is_never_believed(issuer: TokenIssuer
         said = f"{encoded({'alg': algorithm, 'kid': kid})}.{encoded(payload)}"
         for signature in ("", encoded(b"x"), good.rpartition(".")[2]):
             assert outcome(issuer, f"{said}.{signature}") is None
-    stranger = TokenIssuer(Path(issuer._path).parent / "..")
+    stranger = issuer_in(Path(issuer._path).parent / "..")
     own = json.loads(Path(stranger._path).read_text())["keys"][0]
     for more in ({"jwk": own}, {"jku": stranger.jwks_url}, {"x5u": stranger.jwks_url, "x5c": ["x"]}):
         assert outcome(issuer, signed(stranger, {"alg": "RS256", "kid": kid, **more}, payload)) is None
@@ -177,7 +180,7 @@ def test_a_token_by_a_secret_or_by_nothing_is_never_believed(issuer: TokenIssuer
     ("meant", "said"), [("RS256", "PS256"), ("RS256", "RS512"), ("PS256", "RS256"), ("ES256", "RS256"), ("ES256", "ES384")]
 )
 def test_a_signature_of_another_algorithm_is_wrong(tmp_path: Path, meant: str, said: str) -> None:
-    issuer = TokenIssuer(tmp_path, meant)
+    issuer = issuer_in(tmp_path, meant)
     kid = taken_apart(issuer.issue("alice")).key_id
     payload = {"sub": "alice", "iat": NOW, "exp": NOW + 60}
     assert outcome(issuer, signed(issuer, {"alg": meant, "kid": kid}, payload)) == "alice"
@@ -251,7 +254,7 @@ def test_claims_have_to_hold_here_and_now(issuer: TokenIssuer, claims: dict[str,
 
 def test_scopes_are_read(issuer: TokenIssuer) -> None:
     for said, scopes in (("read write", {"read write"}), ([" a", "b"], {"a", "b"}), ({"a": 1}, set()), (None, set())):
-        assert believed(taken_apart(issuer.issue("alice", scope=said)), Expected(), time.time()).scopes == scopes
+        assert believed(taken_apart(issuer.issue("alice", scope=said)), Expected(), NOW).scopes == scopes
 
 
 @pytest.mark.parametrize(

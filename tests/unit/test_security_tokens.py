@@ -269,10 +269,10 @@ def test_the_old_token_serves_while_there_is_no_other_and_it_is_valid(caplog: py
     tokens = sharing(source)
     text(tokens, 0)
     source.error = AuthenticationFailed("https://idp/token refused client 'orders'")
-    assert [text(tokens, at_s) for at_s in (3100, 3109, 3110, 3599)] == ["sesame-1"] * 4
+    assert [text(tokens, at_s) for at_s in (3100, 3109, 3110, 3597)] == ["sesame-1"] * 4
     assert source.fetched == 4  # not sooner than RETRY_AFTER_S after one another
     with pytest.raises(AuthenticationFailed):
-        text(tokens, 3600)
+        text(tokens, 3598)
     source.error = None
     assert text(tokens, 3601) == "sesame-6"
     assert [(record.name, record.levelno, record.getMessage()) for record in caplog.records] == [

@@ -13,6 +13,7 @@ from typing import Any
 from fairlead_kafka.base.config import INT_MAX, LONG_MAX, ConfigKey, ConfigTable, ConfigType, Settings, at_least, one_of
 from fairlead_kafka.base.config_broker_connections import CONNECTION_KEYS
 from fairlead_kafka.base.config_broker_log import LOG_COUNTERPARTS, LOG_KEYS, LOG_TOPIC_KEYS
+from fairlead_kafka.base.config_broker_quotas import QUOTA_KEYS
 from fairlead_kafka.base.config_broker_refused import UNSUPPORTED
 from fairlead_kafka.base.config_broker_replication import REPLICATION_KEYS
 from fairlead_kafka.base.config_broker_security import BROKER_SECURITY_KEYS, key_of_listener
@@ -271,6 +272,7 @@ _KEYS = (
     *LOG_KEYS,
     *_CLUSTER_KEYS,
     *CONNECTION_KEYS,
+    *QUOTA_KEYS,
     *BROKER_SECURITY_KEYS,
     *REPLICATION_KEYS,
     *_GROUP_KEYS,

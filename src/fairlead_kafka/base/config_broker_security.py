@@ -29,6 +29,11 @@ def _mechanisms(value: Any) -> str | None:
     return f"must be of {', '.join(SERVER_MECHANISMS)}; {wrong[0]} is not served" if wrong else None
 
 
+def _authorizer(value: Any) -> str | None:
+    """org.apache.kafka.metadata.authorizer.StandardAuthorizer, or empty"""
+    return None if value in ("", STANDARD_AUTHORIZER) else f"must be {STANDARD_AUTHORIZER} (others are Java's alone), or empty"
+
+
 def _principals(value: Any) -> str | None:
     """User:NAME, and semicolons between"""
     try:
@@ -159,7 +164,7 @@ _AUTHORIZER_KEYS = (
         "",
         "Who may do what: Kafka's StandardAuthorizer; empty: everyone may do everything.",
         _BROKER,
-        one_of("", STANDARD_AUTHORIZER),
+        _authorizer,
     ),
     ConfigKey("super.users", _T.STRING, "", "Who may do everything: `User:NAME` each, semicolons between.", _BROKER, _principals),
     ConfigKey("allow.everyone.if.no.acl.found", _T.BOOLEAN, False, "Everyone may use a resource that no ACL applies to.", _BROKER),

@@ -58,6 +58,12 @@ DESCRIPTORS_RESERVED_FOR_FILES = 8
 DESCRIPTORS_KEPT_FROM_CONNECTIONS = 64
 """The last of a process, which no accepted connection is given: for files (128 are kept open at most, and far fewer as a rule), and for
 connections that brokers make. A quarter of all where there are few."""
+QUOTA_RATES_MAX = 10_000
+"""Clients whose use of a quota a broker measures at once; whoever was measured longest ago is forgotten first, and begins anew. A rate
+takes 2 KB."""
+DELAYED_CLOSES_MAX = 1_000
+"""Connections above an address' connection_creation_rate that a broker keeps open for a while, to slow their client down; others are closed
+at once, for each takes a descriptor."""
 LOGGED_FAULTS_MAX = 100
 """Places in the code whose exceptions a broker remembers to have logged."""
 STRING_MAX_BYTES = 2**15 - 1

@@ -13,15 +13,16 @@ to all partitions, is written together.
                                  Logs ─▶ FileAppend ─▶ FileDone ─▶ Replication ─▶ high watermark
 
 `clients` has all sessions and bounds what they hold together; `log` is the shared log; `partitions` decides what this broker leads;
-`produced` what it demands of a batch; `purgatory` holds fetches
-that wait; `internal` reads and writes without a client, for the `coordinator` of groups and that of `transactions`, both of which keep
-what they know in `shards` of internal topics. `replication` keeps the partitions that several brokers have, and says what is replicated;
-`links` carries requests to other brokers, for replication and for transactions. `controller` holds the cluster's metadata, and tells what
-changes: one object for all brokers of a thread, called directly; `control` is the way to it from another process. `lifecycle` is the life
-of a broker as a table.
+`produced` what it demands of a batch; `answers` are on their way out; `purgatory` holds fetches that wait; `internal` reads and writes
+without a client, for the `coordinator` of groups and that of `transactions`, both of which keep what they know in `shards` of internal
+topics. `replication` keeps the partitions that several brokers have, and says what is replicated; `links` carries requests to other
+brokers, for replication and for transactions. `controller` holds the cluster's metadata, and tells what changes: one object for all
+brokers of a thread, called directly; `control` is the way to it from another process. `lifecycle` is the life of a broker as a table.
 
+`listeners` is what the configs say of where the broker listens; each has its security protocol, and its clients are told its addresses.
+What TLS does to bytes is the host's, and so is the judgement of passwords and tokens; `login` is the order in which a client's log-in goes.
 `authorizer` says who may do what; every handler asks it (`Session.may`, `api.rights`) for the rights that Kafka's asks for, and its
-docstring names them.
+docstring names them. `quotas` is what one client may use of a broker.
 
 `clients` keeps the sessions and what all of them may hold together. `guard` says whose fault an exception is: what a request, a partition
 or a task leaves to be called later is called in its name, and fails nobody else. `Broker.check()` compares what its parts keep twice.

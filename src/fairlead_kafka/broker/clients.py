@@ -2,7 +2,8 @@
 
 Kafka's rules (`ConnectionQuotas`, `Selector.IdleExpiryManager`, `SimpleMemoryPool`), with its configs. Above `max.connections` nobody is
 accepted until somebody leaves: what was accepted meanwhile is neither read nor served. Above `max.connections.per.ip` a connection is
-closed at once. One on which nothing happened for `connections.max.idle.ms` is closed, but never while a request waits for its answer.
+closed at once, and above its address' `connection_creation_rate` after a while. One on which nothing happened for
+`connections.max.idle.ms` is closed, but never while a request waits for its answer, or the connection is to be still.
 
 Once all requests that were read and not answered take more than `queued.max.request.bytes`, nothing more is read until they take half of
 it. Excepted are brokers, for whom others wait; connections that have not said yet who they are; and one at a time that has sent part of a
@@ -16,12 +17,12 @@ from typing import TYPE_CHECKING
 
 from fairlead_kafka.base.checks import same
 from fairlead_kafka.base.hooks import hook
-from fairlead_kafka.base.limits import OUTBOUND_BROKER_MAX_BYTES
+from fairlead_kafka.base.limits import DELAYED_CLOSES_MAX, OUTBOUND_BROKER_MAX_BYTES
 from fairlead_kafka.base.principal import USER, Principal
 from fairlead_kafka.base.units import NS_PER_MS, ms_to_ns
 from fairlead_kafka.broker.lifecycle import BrokerState
 from fairlead_kafka.broker.sessions import Session
-from fairlead_kafka.core.effects import Close, HoldListener
+from fairlead_kafka.core.effects import Close, Hold, HoldListener
 from fairlead_kafka.core.events import Accepted, Authenticated, Disconnected, Received, Secured, Sent
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ class Clients:
         self._unfinished: dict[Session, None] = {}
         """While full: who has sent a part of a request, in the order in which they may go on."""
         self._going_on: Session | None = None
+        self._closing: set[int] = set()
+        """Connections that were refused and are closed after a while."""
 
     # --- Events
 
@@ -64,6 +67,10 @@ class Clients:
             broker.emit(Close(event.connection))
             return
         address = address_of(event.peer)
+        wait_ms = broker.quotas.connection_wait_ms(address) if broker.quotas.limits_connections else 0
+        if wait_ms:
+            self._close_later(event, wait_ms)
+            return
         if self._by_address.get(address, 0) >= self._allowed(address):
             _logger.info("broker %d refuses a connection from %s: its address has as many as it may", broker.node_id, event.peer)
             broker.emit(Close(event.connection))
@@ -77,6 +84,22 @@ class Clients:
             self.hold(session)
         self._hold_listener()
         self._look_later()
+
+    def _close_later(self, event: Accepted, wait_ms: int) -> None:
+        """A connection above its address' quota (KIP-612): closed at once, its client would only come again the sooner."""
+        broker, connection = self._broker, event.connection
+        _logger.info("broker %d refuses a connection from %s: its address makes more than it may", broker.node_id, event.peer)
+        if len(self._closing) >= DELAYED_CLOSES_MAX:
+            broker.emit(Close(connection))
+            return
+        self._closing.add(connection)
+        broker.emit(Hold(connection, True))
+        broker.call_later(wait_ms, lambda: self._close_refused(connection))
+
+    def _close_refused(self, connection: int) -> None:
+        if connection in self._closing:
+            self._closing.remove(connection)
+            self._broker.emit(Close(connection))
 
     def received(self, event: Received) -> None:
         """Bytes of a client."""
@@ -108,6 +131,7 @@ class Clients:
         if session is not None:
             self._broker.guard.call(session, session.ended)
             self.forget(session)
+        self._closing.discard(event.connection)
 
     def forget(self, session: Session) -> None:
         """A session ends: another may take its place."""
@@ -168,7 +192,7 @@ class Clients:
         self._looks = False
         first_ns = broker.now_ns
         for session in list(self.sessions.values()):
-            if session.waits_for_answer:
+            if session.waits_for_answer or session.muting.on:
                 continue
             if session.active_ns + idle_ns <= broker.now_ns:
                 _logger.info("broker %d closes the connection from %s: it was idle", broker.node_id, session.peer)
@@ -226,7 +250,7 @@ class Clients:
 
     def _go_on_with_next(self) -> None:
         before = self._going_on
-        self._going_on = next((each for each in self._unfinished if each.unfinished and not (each.much_waits or each.blocked)), None)
+        self._going_on = next((each for each in self._unfinished if each.unfinished and not each.kept_waiting), None)
         for session in (before, self._going_on):
             if session is not None:
                 self.hold(session)
@@ -234,7 +258,13 @@ class Clients:
     def hold(self, session: Session) -> None:
         """Read from a session, or not."""
         full = self.full and session.heard and not session.of_broker and session is not self._going_on
-        session.hold(session.blocked or full)
+        session.hold(session.blocked or session.muting.on or full)
+
+    def muting_changed(self, session: Session) -> None:
+        """A session is to be still from now on, or no longer."""
+        if session is self._going_on or (self.full and self._going_on is None):
+            self._go_on_with_next()
+        self.hold(session)
 
     # --- Ends and checks
 
@@ -242,6 +272,8 @@ class Clients:
         """Close all connections; after what they are owed was sent, if `drain`."""
         for session in list(self.sessions.values()):
             session.close(drain=drain)
+        for connection in list(self._closing):
+            self._close_refused(connection)
 
     def check(self) -> None:
         """What is kept for all sessions against the sessions; between two steps."""

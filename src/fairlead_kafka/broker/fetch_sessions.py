@@ -189,7 +189,7 @@ class FetchSessions:
         was begun by topic names and goes on by ids, or the reverse.
         """
         if message.session_epoch in (FULL_EPOCH, FINAL_EPOCH):
-            self._end(message.session_id)
+            self.end(message.session_id)
             session_id = self._free_id() if message.session_epoch == FULL_EPOCH else NO_SESSION
             session = FetchSession(self._broker, session_id, by_id, message)
             if session_id != NO_SESSION:
@@ -239,13 +239,14 @@ class FetchSessions:
             oldest = next(iter(self._sessions.values()), None)
             if oldest is None or self._broker.now_ns - oldest.used_ns < ms_to_ns(EVICTION_MS):
                 return NO_SESSION
-            self._end(oldest.session_id)
+            self.end(oldest.session_id)
         while True:
             session_id = 1 + self._broker.dice.randrange(_ID_MAX)
             if session_id not in self._sessions:
                 return session_id
 
-    def _end(self, session_id: int) -> None:
+    def end(self, session_id: int) -> None:
+        """A session is over, if there is one of this id."""
         session = self._sessions.pop(session_id, None)
         if session is not None:
             session.end()

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from fairlead_kafka.base.acls import CLUSTER_NAME, AclOperation, AclResourceType
 from fairlead_kafka.base.errors import AuthenticationFailed, ConnectionFailed
 from fairlead_kafka.broker.listeners import Listener, between_brokers, mechanism_between_brokers
 from fairlead_kafka.core.connection import NEVER_NS
@@ -27,6 +28,7 @@ from fairlead_kafka.wire import ApiKey, Message, PrivateApi
 
 if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
+    from fairlead_kafka.broker.sessions import Session
 
 Done = Callable[[Message | None, Exception | None], None]
 
@@ -42,6 +44,18 @@ _SETTINGS: dict[str, Any] = {
     "socket.connection.setup.timeout.max.ms": 30_000,
     "connections.max.idle.ms": 540_000,
 }
+
+
+def is_of_broker(session: Session) -> bool:
+    """Whether another broker is at the other end: it says so where brokers come in, and may do what brokers do.
+
+    Anybody can call himself a broker. Where there are log-ins it is a user who does, and where there is an authorizer one with
+    CLUSTER_ACTION; where there is neither, everybody may do everything.
+    """
+    if session.client_id is None or not session.client_id.startswith(CLIENT_ID) or session.listener != session.broker.links.listener.name:
+        return False
+    known = session.login is None or session.login.done
+    return known and session.may(AclOperation.CLUSTER_ACTION, AclResourceType.CLUSTER, CLUSTER_NAME, quiet=True)
 
 
 class Lane(Enum):

@@ -16,6 +16,8 @@ from fairlead_kafka.base.errors import ConfigError
 DEFAULT_LISTENER = "PLAINTEXT"
 """The name of the only listener of a broker that was given none."""
 PORT_MAX = 65_535
+OWN_PREFIX = "listener.name."
+"""Before a listener's name, in small letters, and the key that it has a value of its own for."""
 _ANY_HOST = ("", "0.0.0.0", "::")
 
 
@@ -53,6 +55,9 @@ def listeners_of(settings: Settings, node_id: int = 0, host: str = "127.0.0.1", 
         named = [(DEFAULT_LISTENER, host, port)]
     else:
         named = [(name, where, number and number + node_id) for name, where, number in _parsed("listeners", settings["listeners"])]
+    stray = [key for key in settings if key.startswith(OWN_PREFIX) and key.split(".")[2].upper() not in {each[0] for each in named}]
+    if stray:
+        raise ConfigError(f"{stray[0]}: there is no such listener; `listeners` has {', '.join(each[0] for each in named)}")
     if not named:
         raise ConfigError("listeners: at least one is needed, such as PLAINTEXT://127.0.0.1:9092")
     unknown = sorted(set(advertised) - {name for name, _host, _port in named})
@@ -107,7 +112,7 @@ def mechanism_between_brokers(settings: Mapping[str, Any], listener: Listener) -
 
 def listener_value(settings: Mapping[str, Any], listener: str, key: str) -> Any:
     """A config as it is for one listener: its own value, or that for all."""
-    own = f"listener.name.{listener.lower()}.{key}"
+    own = f"{OWN_PREFIX}{listener.lower()}.{key}"
     return settings[own] if own in settings else settings[key]
 
 

@@ -10,9 +10,10 @@ What is in the messages is judged by the host (`effects.Authenticate`), which kn
 | RAW_TOKENS | frames that are tokens (KIP-43) | RAW_TOKENS, DONE or FAILED |
 | DONE | everything | RENEWING by SaslHandshake, if the log-in ends at all, a second after the last one at the soonest (KIP-368) |
 | RENEWING | SaslAuthenticate | RENEWING, DONE or FAILED |
-| FAILED | nothing | the connection is closed after `connection.failed.authentication.delay.ms` |
+| FAILED | nothing | after `connection.failed.authentication.delay.ms` the refusal is told and the connection closed |
 
-Anything else ends the connection, as does a request once the session is over.
+Anything else ends the connection, as does a request once the session is over. A refusal is held back for as long as the connection is, so
+that who tries passwords learns no sooner on another connection (`SaslServerAuthenticator.handleAuthenticationFailure`).
 """
 
 from __future__ import annotations
@@ -88,6 +89,16 @@ class ServerLogin:
         """A raw token is being looked at: the next one has to wait."""
         return self.raw and self._reply is not None
 
+    @property
+    def failed(self) -> bool:
+        """It was refused, and nothing more is begun."""
+        return self.state is LoginState.FAILED
+
+    @property
+    def done(self) -> bool:
+        """Who is at the other end is known."""
+        return self.state in (LoginState.DONE, LoginState.RENEWING)
+
     def refuses(self, header: RequestHeader) -> str | None:
         """Why a request cannot be taken now; None: it can."""
         if self.state is LoginState.DONE:
@@ -114,9 +125,8 @@ class ServerLogin:
             reply(Message(error_code=ErrorCode.ILLEGAL_SASL_STATE, mechanisms=[]))
             return
         if mechanism not in enabled:
-            self.state = LoginState.FAILED
-            reply(Message(error_code=ErrorCode.UNSUPPORTED_SASL_MECHANISM, mechanisms=list(enabled)))
-            self._close_later(f"it wants to log in by {mechanism[:40]!r}, and there is {', '.join(enabled)}")
+            refusal = Message(error_code=ErrorCode.UNSUPPORTED_SASL_MECHANISM, mechanisms=list(enabled))
+            self._end(refusal, reply, f"it wants to log in by {mechanism[:40]!r}, and there is {', '.join(enabled)}")
             return
         self._refusal = ""
         if again:
@@ -174,15 +184,21 @@ class ServerLogin:
         reply(Message(error_code=ErrorCode.NONE, error_message=None, auth_bytes=event.message or b"", session_lifetime_ms=lifetime_ms))
 
     def _failed(self, error: Exception, reply: Reply) -> None:
-        self.state = LoginState.FAILED
         self._session.principal = ANONYMOUS
-        reply(Message(error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message=str(error), auth_bytes=b"", session_lifetime_ms=0))
-        self._close_later(f"its log-in by {self._mechanism} failed: {error}")
+        said = str(error)
+        refusal = Message(error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message=said, auth_bytes=b"", session_lifetime_ms=0)
+        self._end(refusal, reply, f"its log-in by {self._mechanism} failed: {said}")
 
-    def _close_later(self, reason: str) -> None:
-        session = self._session
-        delay_ms = session.broker.settings["connection.failed.authentication.delay.ms"]
-        session.broker.call_later(delay_ms, lambda: session.close(reason, drain=True), session)
+    def _end(self, refusal: Message, reply: Reply, reason: str) -> None:
+        """Refuse it after a while, and close the connection."""
+        self.state = LoginState.FAILED
+        session, broker = self._session, self._session.broker
+
+        def end() -> None:
+            reply(refusal)
+            broker.call_later(broker.faults.latency_ms, lambda: session.close(reason, drain=True), session)  # behind the answer
+
+        broker.call_later(broker.settings["connection.failed.authentication.delay.ms"], end, session)
 
     def _enabled(self) -> tuple[str, ...]:
         enabled: tuple[str, ...] = listener_value(self._session.broker.settings, self._listener.name, "sasl.enabled.mechanisms")

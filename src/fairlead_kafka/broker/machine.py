@@ -13,7 +13,7 @@ from fairlead_kafka.broker import api as _api  # noqa: F401  (fills the registry
 from fairlead_kafka.broker.authorizer import Authorizer
 from fairlead_kafka.broker.clients import Clients
 from fairlead_kafka.broker.control import FIRST_CONNECTION, ProducerIds
-from fairlead_kafka.broker.controller import AclsChanged, BrokerConfigsChanged, BrokersChanged, Change, ClusterView
+from fairlead_kafka.broker.controller import AclsChanged, BrokerConfigsChanged, BrokersChanged, Change, ClientQuotasChanged, ClusterView
 from fairlead_kafka.broker.coordinator import GroupCoordinator
 from fairlead_kafka.broker.disk_watch import DiskWatch
 from fairlead_kafka.broker.faults import Faults
@@ -27,6 +27,7 @@ from fairlead_kafka.broker.listeners import Listener, listeners_of
 from fairlead_kafka.broker.log import Logs, LogSettings, Partition
 from fairlead_kafka.broker.partitions import HostedPartitions
 from fairlead_kafka.broker.purgatory import Deadlines, Purgatory
+from fairlead_kafka.broker.quotas.quotas import Quotas, no_time
 from fairlead_kafka.broker.replication import Replication
 from fairlead_kafka.broker.timers import Repeating, Timer, Timers
 from fairlead_kafka.broker.transactions import TransactionCoordinator, Verifier
@@ -82,6 +83,9 @@ class Broker:
         self.guard = Guard(f"broker {node_id}")
         self.bind = self.guard.bind
         self.files = Files(self._emit_file, self.guard.bind)
+        self.handler_clock: Callable[[], int] = no_time
+        """Nanoseconds that the thread of this machine has worked; set by the launcher, for request_percentage."""
+        self.quotas = Quotas(self)
         self.clients = Clients(self)
         self.purgatory = Purgatory(self.guard)
         self.fetch_sessions = FetchSessions(self)
@@ -245,6 +249,7 @@ class Broker:
         """Hear of what changes in the cluster from now on."""
         self.settings = self.controller.broker_settings(self.node_id)
         self.authorizer = Authorizer.of(self.settings, self.controller.image.acls)
+        self.quotas.follow()
         self._unsubscribe = self.controller.subscribe(self._changed)
 
     def begin(self) -> None:
@@ -289,6 +294,8 @@ class Broker:
         elif isinstance(change, AclsChanged) and self.authorizer is not None:
             self.authorizer.changed(change.added, change.removed)
             self.fetch_sessions.rights_changed()
+        elif isinstance(change, ClientQuotasChanged):
+            self.quotas.changed(change.entity)
         self.partitions.changed(change)
         self.replication.changed(change)
 

@@ -14,13 +14,11 @@ from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.wire import ApiKey
 
 _TRANSACTION_VERSION = "it needs transaction.version 2 (the second part of KIP-890), and this cluster is at 0"
-_SECURITY = "connections are PLAINTEXT and everyone may do everything in this release"
 _QUORUM = "the controller is one object, called directly, not a quorum of servers"
-_QUOTAS = "there are no quotas in this release"
 _GROUPS = "groups use the classic protocol; that of KIP-848 is not part of this release"
 _LOG_DIRS = "a broker has one log directory, which the launcher chooses"
 _TELEMETRY = "clients that are offered telemetry push it without being asked; nobody would read it"
-_TOKENS = "delegation tokens need authentication, and connections are PLAINTEXT in this release"
+_TOKENS = "delegation tokens are not part of this release: clients log in with what they have themselves"
 
 REFUSED_APIS: dict[ApiKey, str] = {
     ApiKey.ALTER_REPLICA_LOG_DIRS: _LOG_DIRS,
@@ -28,8 +26,6 @@ REFUSED_APIS: dict[ApiKey, str] = {
     ApiKey.RENEW_DELEGATION_TOKEN: _TOKENS,
     ApiKey.EXPIRE_DELEGATION_TOKEN: _TOKENS,
     ApiKey.DESCRIBE_DELEGATION_TOKEN: _TOKENS,
-    ApiKey.DESCRIBE_CLIENT_QUOTAS: _QUOTAS,
-    ApiKey.ALTER_CLIENT_QUOTAS: _QUOTAS,
     ApiKey.VOTE: _QUORUM,
     ApiKey.BEGIN_QUORUM_EPOCH: _QUORUM,
     ApiKey.END_QUORUM_EPOCH: _QUORUM,
@@ -94,6 +90,8 @@ KAFKA_VERSIONS: dict[ApiKey, tuple[int, int]] = {
     ApiKey.OFFSET_DELETE: (0, 0),
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: (0, 0),
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: (0, 0),
+    ApiKey.DESCRIBE_CLIENT_QUOTAS: (0, 1),
+    ApiKey.ALTER_CLIENT_QUOTAS: (0, 1),
     ApiKey.DESCRIBE_CLUSTER: (0, 2),
     ApiKey.DESCRIBE_PRODUCERS: (0, 0),
     ApiKey.DESCRIBE_TRANSACTIONS: (0, 0),

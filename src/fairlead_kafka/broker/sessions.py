@@ -9,7 +9,8 @@ of their kind still wait for the disk; they still append, and are answered, in o
 What a connection costs is bounded (`base.limits`). While more than OUTBOUND_MAX_BYTES of its answers have not left, because its peer reads
 too slowly, nothing more is begun. Requests that are begun and not answered are counted by what they cost, and there is a bound on that.
 What can not be begun waits, and once much waits nothing more is read from the connection; nor, with a few exceptions, from any
-(`clients`) while all that was read and not answered passes `queued.max.request.bytes`.
+(`clients`) while all that was read and not answered passes `queued.max.request.bytes`. A client that has used up a quota is
+answered at once, and then nothing of its connection is begun or read for a while (`quotas`).
 
 Two faults (`broker.faults`) act here: `produce_service_time_ms` keeps the answer of a Produce back and with it everything behind it on
 this connection (KIP-794's "20 ms sleep injected for each produce response"); `latency_ms` delays answers on their way, all alike.
@@ -29,7 +30,6 @@ from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import DecodeError, UnsupportedVersion
 from fairlead_kafka.base.hooks import hook
 from fairlead_kafka.base.limits import (
-    BEGUN_REQUEST_BYTES,
     BEGUN_REQUESTS_MAX_BYTES,
     OUTBOUND_MAX_BYTES,
     PENDING_REQUESTS_MAX,
@@ -41,9 +41,11 @@ from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.broker.answers import Answers
 from fairlead_kafka.broker.authorizer import host_of
 from fairlead_kafka.broker.dispatch import REGISTRY, Api, api_of, decode_served
-from fairlead_kafka.broker.links import CLIENT_ID
+from fairlead_kafka.broker.links import is_of_broker
 from fairlead_kafka.broker.listeners import DEFAULT_LISTENER, Listener
 from fairlead_kafka.broker.login import ServerLogin
+from fairlead_kafka.broker.outstanding import Outstanding
+from fairlead_kafka.broker.quotas.muting import Muting
 from fairlead_kafka.core.effects import Buffer, Close, Hold
 from fairlead_kafka.wire import ApiKey, FrameReader, Message, RequestHeader, encode_response, peek_request
 
@@ -51,31 +53,6 @@ if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
 
 _logger = logging.getLogger("fairlead_kafka.broker")
-
-
-class _Outstanding:
-    """One request between its beginning and its answer's departure."""
-
-    __slots__ = ("answered", "api", "buffers", "cost_bytes", "frame_bytes", "header", "release_ns", "session")
-
-    def __init__(self, session: Session, header: RequestHeader, api: Api, frame_bytes: int) -> None:
-        self.session = session
-        self.header = header
-        self.api = api
-        self.frame_bytes = frame_bytes
-        """Of the frame, as long as its handler needs it."""
-        self.cost_bytes = BEGUN_REQUEST_BYTES
-        """What it takes of memory beside the frame."""
-        self.answered = False
-        self.buffers: list[Buffer] | None = None
-        self.release_ns: int | None = None
-
-    def __str__(self) -> str:
-        return f"{self.header.name} version {self.header.version} from {self.session.peer}"
-
-    def failed(self, _error: Exception) -> None:
-        """What was done for the request raised."""
-        self.session.close("the request could not be served")
 
 
 class Session:
@@ -103,15 +80,16 @@ class Session:
         """When something last came, was answered, or left."""
         self.blocked = False
         """Nothing is begun: the broker has its `max.connections`, and this one waits for its turn."""
+        self.muting = Muting(self)
         unknown = "socket.request.max.bytes" if self.login is None else "sasl.server.max.receive.size"
         self._frames = FrameReader(broker.settings[unknown])
         self._waiting: deque[memoryview] = deque()
         self._waiting_bytes = 0
         self._much_waits = False
         self._held = False
-        self._outstanding: deque[_Outstanding] = deque()
+        self._outstanding: deque[Outstanding] = deque()
         self._begun_bytes = 0
-        self._serving: _Outstanding | None = None
+        self.serving: Outstanding | None = None
         self._counted_bytes = 0
         self._answers = Answers(broker, connection, self)
         self._working = False
@@ -132,7 +110,7 @@ class Session:
     @property
     def of_broker(self) -> bool:
         """The peer is another broker."""
-        return self.client_id is not None and self.client_id.startswith(CLIENT_ID)
+        return is_of_broker(self)
 
     @property
     def waits_for_answer(self) -> bool:
@@ -145,9 +123,14 @@ class Session:
         return self._frames.held_bytes > 0
 
     @property
-    def much_waits(self) -> bool:
-        """More requests wait to be begun than a connection may have."""
-        return self._much_waits
+    def kept_waiting(self) -> bool:
+        """What comes is not begun: it must wait for its turn, has too much waiting, or is to be still."""
+        return self._much_waits or self.blocked or self.muting.on
+
+    @property
+    def _stands_still(self) -> bool:
+        """Nothing is begun for now, or ever again."""
+        return self.blocked or self.muting.on or (self.login is not None and self.login.failed)
 
     @property
     def queued_bytes(self) -> int:
@@ -198,9 +181,9 @@ class Session:
 
     def give_back(self) -> None:
         """Called by a handler that needs nothing more of the frame of the request it serves: it is not counted any more."""
-        if self._serving is not None:
-            self._begun_bytes -= self._serving.frame_bytes
-            self._serving.frame_bytes = 0
+        if self.serving is not None:
+            self._begun_bytes -= self.serving.frame_bytes
+            self.serving.frame_bytes = 0
 
     def serve(self) -> None:
         """Begin what may begin."""
@@ -270,7 +253,7 @@ class Session:
         return self._begun_bytes <= BEGUN_REQUESTS_MAX_BYTES
 
     def _begin_next(self) -> bool:
-        if not self._waiting or self.blocked or not self._may_send():
+        if not self._waiting or self._stands_still or not self._may_send():
             return False
         if self.login is not None and self.login.raw:
             return self._take_raw(self.login)
@@ -310,7 +293,7 @@ class Session:
         return self._outstanding[0].api.pipelined and self._may_begin_more()
 
     def _call(self, api: Api, header: RequestHeader, frame: memoryview) -> None:
-        outstanding = self._serving = _Outstanding(self, header, api, len(frame))
+        outstanding = self.serving = Outstanding(self, header, api, len(frame))
         self._outstanding.append(outstanding)
         self._begun_bytes += outstanding.frame_bytes + outstanding.cost_bytes
         guard = self.broker.guard
@@ -321,10 +304,14 @@ class Session:
             guard.blame(outstanding, error)
         finally:
             guard.owner = before
-            self._serving = None
+            self.serving = None
+            if outstanding.toll is not None:
+                self.broker.quotas.spent(outstanding.toll)
 
-    def _serve(self, outstanding: _Outstanding, frame: memoryview) -> None:
+    def _serve(self, outstanding: Outstanding, frame: memoryview) -> None:
         header = outstanding.header
+        if self.broker.quotas.enabled:
+            outstanding.toll = self.broker.quotas.begun(self, header, outstanding.frame_bytes)
         try:
             request = decode_served(frame, header)
         except (DecodeError, UnsupportedVersion) as error:
@@ -336,13 +323,15 @@ class Session:
         self.client_id = header.client_id
         outstanding.api.handler(self.broker, request, self, partial(self._answer, outstanding))
 
-    def _answer(self, outstanding: _Outstanding, message: Message | None) -> None:
+    def _answer(self, outstanding: Outstanding, message: Message | None) -> None:
         """Called by the handler, or by what it left to be called: in whoever's turn, so what raises here is caught here."""
         if outstanding.answered or self.closed:
             return
         header = outstanding.header
         outstanding.answered = True
         try:
+            if outstanding.toll is not None:
+                self.broker.quotas.answered(outstanding.toll, message)
             if message is not None:
                 outstanding.buffers = encode_response(header.api_key, header.version, header.correlation_id, message)
             self._work()

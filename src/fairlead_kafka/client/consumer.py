@@ -208,6 +208,7 @@ class Consumer:
     def metrics(self) -> dict[str, Any]:
         """Counters: fetch_requests, fetched_bytes, undelivered_bytes, assigned_partitions, records, and lag by partition (in records).
 
+        `fetch_throttle_time_avg`, `fetch_throttle_time_max`: for how many ms answers to fetches asked to be left alone (quotas).
         `machine_code`: False where kernels have none for this platform, and all is slow.
         """
         return run_blocking(self._calls.metrics())

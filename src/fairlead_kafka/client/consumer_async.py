@@ -235,6 +235,7 @@ class AsyncConsumer:
     async def metrics(self) -> dict[str, Any]:
         """Counters: fetch_requests, fetched_bytes, undelivered_bytes, assigned_partitions, records, and lag by partition (in records).
 
+        `fetch_throttle_time_avg`, `fetch_throttle_time_max`: for how many ms answers to fetches asked to be left alone (quotas).
         `machine_code`: False where kernels have none for this platform, and all is slow.
         """
         return await run_async(self._calls.metrics())

@@ -23,6 +23,8 @@ def counters(
     return {
         "fetch_requests": fetcher.requests,
         "fetched_bytes": fetcher.fetched_bytes,
+        "fetch_throttle_time_avg": fetcher.throttle_ms / fetcher.answers if fetcher.answers else 0.0,
+        "fetch_throttle_time_max": fetcher.throttle_max_ms,
         "undelivered_bytes": fetcher.waiting.size_bytes(),
         "assigned_partitions": len(partitions),
         "lag": lags,

@@ -76,6 +76,7 @@ class Fetcher:
         """The time of this step; its owner sets it first."""
         self.requests = 0
         self.fetched_bytes = 0
+        self.answers = self.throttle_ms = self.throttle_max_ms = 0
 
     def set_partitions(self, partitions: dict[TopicPartition, PartitionState]) -> None:
         """Fetch from exactly these; chunks of others, and of older generations, are dropped."""
@@ -234,6 +235,10 @@ class Fetcher:
 
         def on_answer(response: Message | None, error: Exception | None) -> None:
             self._under_way.remove(node_id)
+            if response is not None:
+                self.answers += 1
+                self.throttle_ms += response.throttle_time_ms
+                self.throttle_max_ms = max(self.throttle_max_ms, response.throttle_time_ms)
             if error is None and response is not None and not response.error_code:
                 self._read(node_id, session, names, response)
                 session.answered(response.session_id)

@@ -18,6 +18,7 @@ from fairlead_kafka.base.errors import BrokerError, DecodeError, UsageError
 from fairlead_kafka.base.limits import FRAME_SIZE_MAX_BYTES
 from fairlead_kafka.core.effects import Buffer
 from fairlead_kafka.core.login import Login
+from fairlead_kafka.core.throttling import wait_ms
 from fairlead_kafka.wire import (
     ApiKey,
     FrameReader,
@@ -117,6 +118,8 @@ class Connection:
     """What the broker serves: API key → lowest and highest version."""
     expiry_ns: int | None = None
     """A lower bound of the deadlines in flight: looked at when it is reached, not kept exact at every answer."""
+    negotiation_wait_ms: int = 0
+    """For how long the broker was to be left alone when it had said what it serves."""
     _versions: dict[int, int] = field(default_factory=dict)
     _reader: FrameReader = field(default_factory=lambda: FrameReader(FRAME_SIZE_MAX_BYTES))
     _correlation_id: int = 0
@@ -192,7 +195,13 @@ class Connection:
         if response.error_code != ErrorCode.NONE:
             raise BrokerError(response.error_code, f"{self.peer} refused ApiVersions version {request.version}")
         self.offered = {entry.api_key: (entry.min_version, entry.max_version) for entry in response.api_keys}
+        self.negotiation_wait_ms = wait_ms(ApiKey.API_VERSIONS, request.version, response)
         return True
+
+    def put_off(self, wait_ns: int) -> None:
+        """The broker does nothing for so long: whatever is in flight has so much more time."""
+        for request in self.in_flight:
+            request.deadline_ns += wait_ns
 
     def expired(self, now_ns: int) -> InFlight | None:
         """The first request past its deadline, if any; sharpens `expiry_ns` on the way."""

@@ -29,6 +29,7 @@ from fairlead_kafka.core.logins import Logins
 from fairlead_kafka.core.machine import Dice
 from fairlead_kafka.core.peers import Peer, Peers
 from fairlead_kafka.core.reachability import ANSWER_LONG_MS, CONNECTING_LONG_MS, Reachability
+from fairlead_kafka.core.throttling import wait_ms
 from fairlead_kafka.core.traffic import Traffic
 from fairlead_kafka.wire import ApiKey, Message, PrivateApi
 
@@ -197,6 +198,7 @@ class Connections:
             try:
                 if connection.state is State.NEGOTIATING:
                     if connection.hear_versions(frame):
+                        self._throttle(peer, connection, connection.negotiation_wait_ms)
                         self._negotiated(peer, connection)
                     else:
                         self._ask_versions(connection)
@@ -205,9 +207,9 @@ class Connections:
             except (DecodeError, BrokerError) as error:
                 self.lose(peer, Trigger.BROKEN, str(error), error)
                 return
-            throttle_ms = getattr(response, "throttle_time_ms", 0)
+            throttle_ms = wait_ms(request.api_key, request.version, response)
             if throttle_ms > 0:
-                self._throttle(peer, throttle_ms)
+                self._throttle(peer, connection, throttle_ms)
             request.on_done(response, None)
             if connection.state is State.CLOSED:
                 return  # the callback closed it
@@ -254,10 +256,17 @@ class Connections:
         if self._traffic is not None:
             self._traffic.wrote(self._by_number[connection.number].node_id, sum(map(len, buffers)))
 
-    def _throttle(self, peer: Peer, throttle_ms: int) -> None:
-        """The broker asks us to hold still; it would not read from the connection meanwhile anyway (KIP-219)."""
-        peer.throttled_until_ns = self.now_ns + ms_to_ns(throttle_ms)
-        self.next_ns = min(self.next_ns, peer.throttled_until_ns)
+    def _throttle(self, peer: Peer, connection: Connection, throttle_ms: int) -> None:
+        """The broker asks us to hold still, and does not read from the connection meanwhile (KIP-219).
+
+        So what it has not begun is answered later by as much, and is not late for that.
+        """
+        before_ns = max(peer.throttled_until_ns or 0, self.now_ns)
+        until_ns = self.now_ns + ms_to_ns(throttle_ms)
+        if until_ns > before_ns:
+            peer.throttled_until_ns = until_ns
+            connection.put_off(until_ns - before_ns)
+            self.next_ns = min(self.next_ns, until_ns)
 
     # Ends
 

@@ -82,6 +82,11 @@ class Network:
         peer = self._peers_by_id.get(node_id)
         return peer is not None and peer.blocked_until_ns is not None
 
+    def throttled(self, node_id: int) -> bool:
+        """True while this node has asked to be left alone, for a quota of this client is used up (KIP-219)."""
+        peer = self._peers_by_id.get(node_id)
+        return peer is not None and peer.throttled_until_ns is not None
+
     def in_flight(self, node_id: int) -> int:
         """How many requests to this node await their answers."""
         peer = self._peers_by_id.get(node_id)
@@ -380,6 +385,8 @@ class Network:
         if peer is None:
             who = "the controller" if queued.node_id == CONTROLLER else f"broker {node_id}"
             return f"{name}: {who} is not known; {self.metadata.last_error or self.trouble()}"
+        if peer.throttled_until_ns is not None:
+            return f"{name}: {peer} asked to be left alone, for a quota of this client is used up"
         if peer.connected:
             return f"{name}: {peer} was busy with {self.in_flight(node_id)} requests"
         return f"{name}: could not reach {peer} ({self._connections.reachability.reason(peer)})"

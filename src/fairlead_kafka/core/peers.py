@@ -32,6 +32,7 @@ class Peer:
     """Set-up time-outs in a row: each allows the next attempt more time (KIP-601)."""
     blocked_until_ns: int | None = None
     throttled_until_ns: int | None = None
+    """It asked to be left alone until then, for a quota is used up; None: it did not, or the time is over."""
     tried_ns: int = -1
 
     @property

@@ -339,7 +339,7 @@ class ProducerMachine:
             identity.grant(response.producer_id, response.producer_epoch)
             return
         if response is not None:
-            error = broker_error(response.error_code, "no producer id was granted", "IdempotentWrite")
+            error = broker_error(response.error_code, "no producer id was granted", "Write on a topic, or to IdempotentWrite")
         assert error is not None
         identity.error = error
         hopeless = response is not None and not policy(response.error_code).retriable

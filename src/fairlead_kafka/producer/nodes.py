@@ -47,7 +47,7 @@ class NodeState:
         self.lost = False
         """Its connection failed, and there is no new one."""
         self.connecting_ns = 0
-        """Since when it has been connected to for records that wait; 0: it is not."""
+        """Since when it has been connected to for records that wait, or is throttled with nothing under way; 0: it is not."""
 
 
 class Nodes:
@@ -159,7 +159,7 @@ class Nodes:
     def responds(self, node_id: int, now_ns: int) -> bool:
         """True if others should wait for this broker: it is not known dead, and not too slow to connect, to answer, or to have answered.
 
-        Begins to connect if need be.
+        One that is throttled (a quota is used up) is waited for as one without room is, and no longer. Begins to connect if need be.
         """
         state, network = self.state(node_id), self._network
         if network.ready(node_id):

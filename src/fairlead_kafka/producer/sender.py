@@ -291,6 +291,8 @@ class Sender:
             return f"no producer id could be had ({self._identity.error or self._network.trouble()})"
         if not self._transactions.may_send(queue.topic.name, queue.partition):
             return f"the partition is not part of the transaction yet ({self._transactions.trouble()})"
+        if self._network.throttled(queue.node_id):
+            return f"its leader, broker {queue.node_id}, asked to be left alone, for a quota of this client is used up"
         if self._network.blocked(queue.node_id) or not self._network.ready(queue.node_id):
             return f"its leader, broker {queue.node_id}, could not be sent to ({self._network.trouble()})"
         return "batches before them took too long"

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING
 from fairlead_kafka.base.lazy import lazily
 
 if TYPE_CHECKING:
+    from fairlead_kafka.runtime.clock import thread_work_ns
     from fairlead_kafka.runtime.completion import Completion, wrap_async
     from fairlead_kafka.runtime.dice import system_dice
     from fairlead_kafka.runtime.freed_memory import keep_freed_memory
@@ -47,10 +48,12 @@ __all__ = [
     "VirtualLink",
     "keep_freed_memory",
     "system_dice",
+    "thread_work_ns",
     "wrap_async",
 ]
 
 _HOMES = {
+    "fairlead_kafka.runtime.clock": ("thread_work_ns",),
     "fairlead_kafka.runtime.completion": (
         "Completion",
         "wrap_async",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol, cast
@@ -14,6 +15,10 @@ from fairlead_kafka.runtime.handle import Handle
 if TYPE_CHECKING:
     from fairlead_kafka.runtime.transport import Aside, Authenticator, ServerAuthenticator, ServingTransport
 
+_logger = logging.getLogger("fairlead_kafka.runtime")
+
+NOT_LOOKED_AT = "Authentication failed: the broker could not look at it, and its log says why"
+"""What a stranger is told of a fault at this end: addresses of other servers, and Python's words, are not his business."""
 Deliver = Callable[[Handle, Event], None]
 
 
@@ -33,7 +38,7 @@ def authenticate(handle: Handle, link: Seat, effect: Authenticate, deliver: Deli
     try:
         authenticator, ask = _asker(handle, link, effect)
     except FairleadError as error:
-        deliver(handle, _refused(effect.connection, error))
+        deliver(handle, _refused(effect, error))
         return
     answers: list[Authenticated] = []
 
@@ -44,9 +49,9 @@ def authenticate(handle: Handle, link: Seat, effect: Authenticate, deliver: Deli
         deliver(handle, answer)
 
     if authenticator.blocking:
-        aside(lambda: answers.append(_guarded(effect.connection, ask)), done)
+        aside(lambda: answers.append(_guarded(effect, ask)), done)
     else:
-        answers.append(_guarded(effect.connection, ask))
+        answers.append(_guarded(effect, ask))
         done()
 
 
@@ -73,23 +78,26 @@ def _asker(handle: Handle, link: Seat, effect: Authenticate) -> tuple[Authentica
     return server, judge
 
 
-def _guarded(connection: int, ask: Callable[[], Authenticated]) -> Authenticated:
+def _guarded(effect: Authenticate, ask: Callable[[], Authenticated]) -> Authenticated:
     try:
         return ask()
-    except FairleadError as error:
-        return _refused(connection, error)
-    except Exception as error:  # a library's, or a user's token provider: its caller is told, and the host goes on
-        refusal = AuthenticationFailed(f"the log-in failed: {type(error).__name__}: {error}")
-        refusal.__cause__ = error
-        return Authenticated(connection, None, refusal)
+    except Exception as error:  # a library's, or a user's token provider, too: its caller is told, and the host goes on
+        return _refused(effect, error)
 
 
-def _refused(connection: int, error: FairleadError) -> Authenticated:
+def _refused(effect: Authenticate, error: Exception) -> Authenticated:
     """What a setting lacks is final, as a refusal of the other end is."""
-    refusal: FairleadError = AuthenticationFailed(str(error)) if isinstance(error, ConfigError) else error
+    refusal = error
+    if effect.mechanism is not None and not isinstance(error, AuthenticationFailed):
+        _logger.warning("a log-in by %s could not be looked at: %s: %s", effect.mechanism, type(error).__name__, error)
+        refusal = AuthenticationFailed(NOT_LOOKED_AT)
+    elif isinstance(error, ConfigError):
+        refusal = AuthenticationFailed(str(error))
+    elif not isinstance(error, FairleadError):
+        refusal = AuthenticationFailed(f"the log-in failed: {type(error).__name__}: {error}")
     if refusal is not error:
         refusal.__cause__ = error
-    return Authenticated(connection, None, refusal)
+    return Authenticated(effect.connection, None, refusal)
 
 
 def on_a_thread(post: Callable[[Callable[[], None]], None]) -> Aside:

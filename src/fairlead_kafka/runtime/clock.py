@@ -7,6 +7,9 @@ import time
 monotonic_ns = time.monotonic_ns
 """Nanoseconds that never go back; what machines call `now_ns`."""
 
+thread_work_ns = time.thread_time_ns
+"""Nanoseconds for which the calling thread had a processor: what a broker measures its handlers by."""
+
 
 def wall_ms() -> int:
     """Milliseconds since 1970; what records and logs are stamped with."""

@@ -14,13 +14,17 @@ from fairlead_kafka.core.effects import Buffer
 from fairlead_kafka.core.events import Secured
 from fairlead_kafka.runtime.handle import Handle
 from fairlead_kafka.runtime.resolver import describe
-from fairlead_kafka.runtime.sockets import CLOSED_BY_PEER, READ, WRITE, Link, Loop
+from fairlead_kafka.runtime.sockets import CLOSED_BY_PEER, READ, RECEIVE_SMALL_BYTES, WRITE, Link, Loop
 from fairlead_kafka.runtime.transport import Aside, ServerTls, Tls
 
 _logger = logging.getLogger("fairlead_kafka.runtime")
 
 RECORD_BYTES = 16 * 1024
 """The most that one TLS record holds (RFC 8446, 5.1); OpenSSL gives no more for one read."""
+NOT_TLS = frozenset({"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "HTTPS_PROXY_REQUEST"})
+"""OpenSSL's reasons for giving up, without a word to the peer, what is no TLS from the first byte on."""
+NOT_TLS_ALERT = bytes.fromhex("15 0303 0002 02 0a")
+"""A fatal alert, unexpected_message (RFC 8446, 6): by its first byte a peer that speaks plaintext knows what is spoken here."""
 SEND_BYTES = 16 * RECORD_BYTES
 """Given to OpenSSL at a time: it takes all of it or asks for the same again, so this much is counted as one step."""
 
@@ -209,6 +213,12 @@ class AcceptedTlsLink(_Encrypted):
         self._handshaking = False
         reason = CLOSED_BY_PEER if error is None else describe(error)
         _logger.info("the TLS handshake of %s failed: %s", self.host, reason)
+        sock = self._socket
+        if isinstance(error, ssl.SSLError) and sock is not None:
+            with contextlib.suppress(OSError):
+                if error.reason in NOT_TLS:
+                    socket.socket.send(sock, NOT_TLS_ALERT)
+                socket.socket.recv(sock, RECEIVE_SMALL_BYTES)  # closed with something unread, a connection is reset, and alerts may be lost
         self._lose(f"the TLS handshake failed ({reason})")
 
 

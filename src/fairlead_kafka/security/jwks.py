@@ -208,8 +208,8 @@ class Jwks:
         ConnectionFailed if there are no keys yet and they cannot be read.
         """
         self._renew(self._is_old, wait=self._keys is None)
-        if self._keys is None:
-            raise ConnectionFailed(f"the keys of tokens cannot be had: {self._failure}")
+        if self._keys is None:  # the client is told this much: where they are, and why they are not to be had, is in the log
+            raise ConnectionFailed("the keys that tokens are verified with cannot be had now")
         found = select(self._keys, token)
         if found is None:
             self._renew(self._may_ask, wait=True)
@@ -218,7 +218,8 @@ class Jwks:
 
     def read(self) -> None:
         """Read them now. ConfigError if that fails."""
-        self._renew(lambda: True, wait=True)
+        with self._reading:
+            self._read()
         if self._keys is None:
             raise ConfigError(f"{URL_KEY}: {self._failure}")
 
@@ -237,7 +238,11 @@ class Jwks:
             return
         try:
             if wanted():
+                told = self._failure
                 self._read()
+                if self._failure and not told:
+                    what = "there are none yet" if self._keys is None else "those read before are used"
+                    LOGGER.warning("the keys of tokens cannot be read, and %s: %s", what, self._failure)
         finally:
             self._reading.release()
 
@@ -248,11 +253,7 @@ class Jwks:
             self._read_s = self._now_s()
             self._failure = ""
         except (OSError, ValueError) as error:
-            self._fail(shown(getattr(error, "strerror", None) or str(getattr(error, "reason", None) or error)))
+            reason = getattr(error, "strerror", None) or str(getattr(error, "reason", None) or error)
+            self._failure = f"{self._source.where}: {shown(reason)}"
         self._stamp = stamp
         self._asked_s = self._now_s()
-
-    def _fail(self, reason: str) -> None:
-        told, self._failure = self._failure, f"{self._source.where}: {reason}"
-        if self._keys is not None and not told:
-            LOGGER.warning("the keys of tokens could not be read again, and those read before are used: %s", self._failure)

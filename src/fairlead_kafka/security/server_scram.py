@@ -28,8 +28,9 @@ ITERATIONS_MIN = 4096
 """Fewest hashes of a password that is stored (Kafka's `ScramMechanism.minIterations`)."""
 _HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 _NONCE_BYTES = 24
-_SALT_BYTES = 32
-"""As `scram_credential` makes them. A credential of another client's making, or of more hashes, can be told from that of nobody."""
+SALT_BYTES = 16
+"""Of salts that are made here. A credential with another one (Kafka's tools take some 26), or of more hashes, can be told from that of
+nobody."""
 _OF_NOBODY = secrets.token_bytes(32)
 """Of this and the name the salt is made that somebody sees who tries a name that nobody has: each time the same, as a true one is."""
 
@@ -84,7 +85,9 @@ def scram_credential(mechanism: str, password: Secret, iterations: int = ITERATI
     from scramp import ScramException, ScramMechanism
 
     try:
-        made: tuple[bytes, bytes, bytes, int] = ScramMechanism(mechanism).make_auth_info(password.reveal(), iteration_count=iterations)
+        made: tuple[bytes, bytes, bytes, int] = ScramMechanism(mechanism).make_auth_info(
+            password.reveal(), iteration_count=iterations, salt=secrets.token_bytes(SALT_BYTES)
+        )
     except (ScramException, ValueError):
         raise ConfigError(
             f"a password for SCRAM must be of characters that SASLprep (RFC 4013) allows, and hashed {ITERATIONS_MIN} times at least"
@@ -156,7 +159,7 @@ class ScramServer:
         found = self._lookup(user)
         size = hashlib.new(self._hash).digest_size
         made = hmac.digest(_OF_NOBODY, f"{self._mechanism},{user}".encode(), "sha512")
-        nobody = _Nobody(made[:_SALT_BYTES], secrets.token_bytes(size), secrets.token_bytes(size))
+        nobody = _Nobody(made[:SALT_BYTES], secrets.token_bytes(size), secrets.token_bytes(size))
         self._known = found is not None and found.iterations >= ITERATIONS_MIN and len(found.stored_key) == size
         return found if found is not None and self._known else nobody
 

@@ -27,6 +27,9 @@ TOKEN_MAX_CHARACTERS = 64 * KIB
 RETRY_AFTER_S = 10.0
 """Shortest time between a refresh that failed and the next one, while the old token serves (as in Kafka's
 `ExpiringCredentialRefreshingLogin`)."""
+LEFT_MIN_S = 2.0
+"""An old token serves in place of one that could not be fetched as long as it has so much left: its session is renewed before it ends, and
+a broker takes no renewal within a second of the last (KIP-368)."""
 EXPIRES_MIN_S = 1_000_000_000
 """An expiry before this (the year 2001) is not a time since 1970, but a token's life in seconds."""
 EXPIRES_MAX_S = 100_000_000_000
@@ -275,7 +278,7 @@ class Tokens:
 
     def _kept_on(self, old: Token, expires_s: float, now_s: float, error: FairleadError) -> Token:
         with self._lock:
-            self._refresh_at_s = min(now_s + RETRY_AFTER_S, expires_s)
+            self._refresh_at_s = min(now_s + RETRY_AFTER_S, expires_s - LEFT_MIN_S)
         if self._warned_of is not old:
             self._warned_of = old
             LOGGER.warning("the token could not be replaced, and serves for another %.0f s at most: %s", expires_s - now_s, error)
@@ -283,5 +286,5 @@ class Tokens:
 
 
 def _serves(token: Token, now_s: float) -> bool:
-    """The token is known to be valid."""
-    return token.expires_s is not None and now_s < token.expires_s
+    """The token is known to be valid, and for a while."""
+    return token.expires_s is not None and now_s + LEFT_MIN_S < token.expires_s

@@ -19,6 +19,7 @@ from pyspark import TaskContext
 from fairlead_kafka.base.units import KIB, MIB
 from fairlead_kafka.client import Consumer, Producer
 from fairlead_kafka.runtime import keep_freed_memory
+from fairlead_kafka.spark.shipped import with_shipped_files
 
 READ_SETTINGS: Mapping[str, str] = {"max.partition.fetch.bytes": str(8 * MIB), "fetch.max.bytes": str(24 * MIB)}
 WRITE_SETTINGS: Mapping[str, str] = {"batch.size": str(256 * KIB)}
@@ -28,7 +29,7 @@ WRITE_SETTINGS: Mapping[str, str] = {"batch.size": str(256 * KIB)}
 def task_consumer(client: Mapping[str, str]) -> Iterator[Consumer]:
     """A consumer for the task of a read, in a process that Spark keeps for tasks. NoBrokerReached, soon, if none can be."""
     _settle()
-    with Consumer({**READ_SETTINGS, **client}) as consumer:
+    with Consumer({**READ_SETTINGS, **with_shipped_files(client)}) as consumer:
         consumer.connect()
         yield consumer
 
@@ -37,7 +38,7 @@ def task_consumer(client: Mapping[str, str]) -> Iterator[Consumer]:
 def task_producer(client: Mapping[str, str]) -> Iterator[Producer]:
     """A producer for the task of a write, in a process that Spark keeps for tasks. NoBrokerReached, soon, if none can be."""
     _settle()
-    with Producer({**WRITE_SETTINGS, **client}) as producer:
+    with Producer({**WRITE_SETTINGS, **with_shipped_files(client)}) as producer:
         producer.connect()
         yield producer
 

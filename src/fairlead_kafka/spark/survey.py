@@ -17,6 +17,7 @@ from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.client import Admin, Consumer
 from fairlead_kafka.spark.offsets import OffsetsByPartition
 from fairlead_kafka.spark.options import ReadOptions
+from fairlead_kafka.spark.shipped import with_shipped_files
 from fairlead_kafka.spark.topics import did_you_mean
 from fairlead_kafka.spark.volume import Sample
 
@@ -49,7 +50,7 @@ class Survey:
     def consumer(self) -> Consumer:
         """The client that looks up offsets, as `isolation.level` has them; it joins no group."""
         if self._consumer is None:
-            self._consumer = Consumer(self._options.client)
+            self._consumer = Consumer(with_shipped_files(self._options.client))
         return self._consumer
 
     def find(self) -> Found:
@@ -95,7 +96,7 @@ class Survey:
     def look(self, partition: TopicPartition, offset: int, end: int) -> Sample | None:
         """The first record batch that reaches to `offset` or beyond, if it begins before `end`; little more than it is fetched."""
         if self._looker is None:
-            self._looker = Consumer({**self._options.client, **ONE_BATCH})
+            self._looker = Consumer({**with_shipped_files(self._options.client), **ONE_BATCH})
         for table in self._looker.read_batches(partition, offset, end, self._options.poll_timeout_ms / 1000):
             if not table.num_rows:
                 continue
@@ -136,7 +137,7 @@ class Survey:
 
     def _topics(self) -> Admin:
         if self._admin is None:
-            self._admin = Admin({name: value for name, value in self._options.client.items() if name in _ADMIN_KEYS})
+            self._admin = Admin({name: value for name, value in with_shipped_files(self._options.client).items() if name in _ADMIN_KEYS})
         return self._admin
 
 

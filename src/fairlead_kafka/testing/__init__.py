@@ -15,6 +15,10 @@ synchronously, before the answer that depends on it goes out.
     data_dir/cluster.json    the brokers' ports, to be taken again
     data_dir/metadata.log    topics, configs, producer ids: what the controller decided
     data_dir/broker-N/log/   the log of broker N (`fairlead_kafka.broker.log`)
+    data_dir/security/       of a secured cluster: authority, certificates, users, files of settings
+
+`brokers` says how a broker is made and what its host is told of its connections. `securing` makes what a cluster needs to be secured by one
+word (`certificates`, `tokens`), and what its clients are configured with.
 
 Faults and life go through `cluster.broker(N)`: `slow`, `cut`, `fill_disk`, `heal`, `stop`, `kill`, `start`. A broker that starts again is a
 new machine over the same folder: what it knows, it read from disk.

@@ -18,7 +18,7 @@ from fairlead_kafka.base.config_broker import BROKER_CONFIGS
 from fairlead_kafka.base.errors import ConfigError, ConnectionFailed, FairleadError, UsageError
 from fairlead_kafka.broker import Broker, Faults, SetFaults, StartBroker, StopBroker
 from fairlead_kafka.broker.control import RemoteController
-from fairlead_kafka.runtime import Completion, Handle, SelectorHost
+from fairlead_kafka.runtime import Completion, Handle, SelectorHost, thread_work_ns
 from fairlead_kafka.testing.brokers import broker_transport, make_broker
 from fairlead_kafka.testing.channel import Channel
 
@@ -77,6 +77,7 @@ def _machine(config: dict[str, Any]) -> Broker:
     broker = make_broker(config["node_id"], view, config["folder"], config["host"], config["ports"])
     broker.rack = config["rack"]
     broker.faults = faults_of(config["faults"])
+    broker.handler_clock = thread_work_ns
     view.cut(broker.faults.cut_from_controller)
     return broker
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from fairlead_kafka.broker import Controller, Faults, KillBroker, SetFaults, StartBroker, StopBroker
-from fairlead_kafka.runtime import Completion, Handle, SelectorHost
+from fairlead_kafka.runtime import Completion, Handle, SelectorHost, thread_work_ns
 from fairlead_kafka.testing.brokers import broker_transport, make_broker
 from fairlead_kafka.testing.handles import TIMEOUT_S, Begun, Runner, Where
 
@@ -30,6 +30,7 @@ class BrokerInThread(Runner):
         broker = make_broker(where.node_id, self._controller, where.folder, where.host, ports)
         broker.rack = where.rack
         broker.faults = faults
+        broker.handler_clock = thread_work_ns
         handle = self._handle = self._loop.add(broker, broker_transport(broker, self._controller))
         broker.wake = lambda: self._loop.wake(handle)
         completion = Completion()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,12 @@ _PUBLIC_EXPONENT = 65_537
 class TokenIssuer:
     """Signs tokens with a key made at once; `folder` gets its public part. ConfigError if `cryptography` is not installed."""
 
-    def __init__(self, folder: Path, algorithm: str = "RS256") -> None:
+    def __init__(self, folder: Path, algorithm: str = "RS256", now_s: Callable[[], float] = time.time) -> None:
+        """`now_s`: the clock, in seconds since 1970. ConfigError if the algorithm is not one that brokers believe."""
         if algorithm not in ALGORITHMS:
             raise ConfigError(f"algorithm: {algorithm} is not one of {', '.join(ALGORITHMS)}")
         self.algorithm = algorithm
+        self._now_s = now_s
         self._path = folder / f"jwks-{algorithm}.json"
         self._public: list[dict[str, str]] = []
         self.jwks_url = self._path.absolute().as_uri()
@@ -37,7 +40,7 @@ class TokenIssuer:
 
     def issue(self, user: str, lifetime_s: float = 3600, **claims: Any) -> str:
         """A token for `user`, valid from now for `lifetime_s`. `claims` are put in beside, or instead; None leaves one out."""
-        now_s = time.time()
+        now_s = self._now_s()
         said = {"sub": user, "iat": int(now_s), "exp": int(now_s + lifetime_s), **claims}
         payload = {name: value for name, value in said.items() if value is not None}
         signed = ".".join(_encoded(json.dumps(part).encode()) for part in ({"alg": self.algorithm, "kid": self._key_id}, payload))

@@ -7,6 +7,9 @@ level 1 (read_committed) nothing beyond the last stable offset is given, and the
 first offset. A damaged batch is never given: what lies before it is, and who asks for itself is told CORRUPT_MESSAGE for that partition
 alone (KAFKA_STORAGE_ERROR, if the file cannot be read).
 
+A consumer above its consumer_byte_rate or request_percentage gets an answer without partitions that says for how long to wait. No answer
+is larger than it could be given after the longest wait, but for a single batch; one that is larger is never given, as in Kafka.
+
 From 11 on a consumer may read from any replica, up to the high watermark that it knows (KIP-392). If `replica.selector.class` is
 Kafka's `RackAwareReplicaSelector` and the consumer names its rack, a leader elsewhere sends it to the replica in sync there that has
 most. Fetches of followers in Kafka's protocol (replica id >= 0) are refused with NOT_LEADER_OR_FOLLOWER per partition: our brokers
@@ -88,7 +91,7 @@ def fetch(broker: Broker, request: Request, session: Session, reply: Reply) -> N
         return
     waiting = _Fetch(broker, request, wanted, session, reply)
     plan = waiting.plan()
-    if message.max_wait_ms <= 0 or not wanted.wants or plan.final or plan.size_bytes >= message.min_bytes:
+    if message.max_wait_ms <= 0 or not wanted.wants or plan.final or plan.size_bytes >= waiting.min_bytes:
         waiting.answer(plan)
     else:
         waiting.park(plan)
@@ -108,13 +111,20 @@ class _Fetch:
         self._committed = request.message.isolation_level == _READ_COMMITTED
         self._available: dict[Wanted, int] = {}
         self._gathered_bytes = 0
+        self._most_bytes: int = min(request.message.max_bytes, broker.settings["fetch.max.bytes"])
+        self._toll = None if session.serving is None else session.serving.toll
+        granted_bytes = None if self._toll is None else broker.quotas.fetch_max_bytes(self._toll)
+        if granted_bytes is not None:
+            self._most_bytes = min(self._most_bytes, granted_bytes)
+        self.min_bytes: int = request.message.min_bytes if granted_bytes is None else min(request.message.min_bytes, granted_bytes)
+        """With so much there is an answer at once."""
 
     # --- What would be answered now
 
     def plan(self) -> _Plan:
         """Choose batches for every partition that may have news, in order, within the request's limits."""
         plan = _Plan([], [], [], 0, False, [])
-        room_bytes = min(self._message.max_bytes, self._broker.settings["fetch.max.bytes"], self._broker.clients.answer_room_bytes)
+        room_bytes = min(self._most_bytes, self._broker.clients.answer_room_bytes)
         for want in list(self._wanted.wants.values() if self._full else self._wanted.ready):
             plan.rows.append(self._plan_partition(plan, want, room_bytes - plan.size_bytes))
         return plan
@@ -220,6 +230,10 @@ class _Fetch:
 
     def answer(self, plan: _Plan) -> None:
         """Read the planned batches and reply."""
+        wait_ms = 0 if self._toll is None else self._broker.quotas.fetch_wait_ms(self._toll, plan.size_bytes)
+        if wait_ms:
+            self._put_off(wait_ms)
+            return
         answered = self._wanted.answered
         said = [one for one in plan.rows if answered(one.want, one.row, one.new, one.settled) or self._full]
 
@@ -234,6 +248,14 @@ class _Fetch:
             self._send(said, plan.hints)
 
         self._broker.logs.read(plan.locations, read)
+
+    def _put_off(self, wait_ms: int) -> None:
+        """Reply with nothing but for how long to wait. What would have been told is still news then; and no session is begun (KIP-219)."""
+        session_id = self._wanted.session_id
+        if self._message.session_epoch == FULL_EPOCH and session_id != NO_SESSION:
+            self._broker.fetch_sessions.end(session_id)
+            session_id = NO_SESSION
+        self._reply(Message(throttle_time_ms=wait_ms, error_code=ErrorCode.NONE, session_id=session_id, responses=[]))
 
     def _send(self, said: list[_Planned], hints: list[Message]) -> None:
         by_topic: dict[Any, list[Message]] = {}
@@ -264,12 +286,12 @@ class _Fetch:
     def advanced(self, partition: Partition, want: Wanted) -> None:
         """More can be read; answer if that is enough."""
         self._count(partition, want)
-        if self._gathered_bytes >= self._message.min_bytes:
+        if self._gathered_bytes >= self.min_bytes:
             self.complete()
 
     def _count(self, partition: Partition, want: Wanted) -> None:
         data = want.data
-        available_bytes = partition.available_bytes(data.fetch_offset, self._limit(partition), self._message.min_bytes)
+        available_bytes = partition.available_bytes(data.fetch_offset, self._limit(partition), self.min_bytes)
         available_bytes = min(data.partition_max_bytes, available_bytes)
         self._gathered_bytes += available_bytes - self._available.get(want, 0)
         self._available[want] = available_bytes

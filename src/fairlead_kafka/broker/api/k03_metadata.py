@@ -2,7 +2,8 @@
 
 Versions 0-13. Topics by name, by id (from 10 on; names may be null then from 12 on), or all (an empty list in version 0, null
 later). Auto-creation as in Kafka: `auto.create.topics.enable`, and the request allows it (always before version 4), by name only;
-the topic is there at once, so that the answer has its leaders. The controller named is the live broker with the lowest id.
+the topic is there at once, so that the answer has its leaders. Above the client's controller_mutation_rate it is not created yet, and
+UNKNOWN_TOPIC_OR_PARTITION, upon which clients ask again. The controller named is the live broker with the lowest id.
 A partition whose broker is down has leader -1 and LEADER_NOT_AVAILABLE. Refused: names that no topic can have
 (INVALID_TOPIC_EXCEPTION); ids and null names in versions 10 and 11, which carry them and cannot ask by them (INVALID_REQUEST; the
 answer is empty, as Kafka's).
@@ -26,6 +27,7 @@ from fairlead_kafka.broker.api.common import NO_ID, Gathering, name_error
 from fairlead_kafka.broker.api.rights import NO_OPERATIONS, cluster_operations, may_cluster, operations, permitted
 from fairlead_kafka.broker.controller import OFFSETS_TOPIC, ClusterImage, CreateInternalTopic, CreateTopics, NewTopic, TopicImage
 from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.broker.quotas.spending import Spending
 from fairlead_kafka.wire import ApiKey, Message, Request
 
 if TYPE_CHECKING:
@@ -56,7 +58,7 @@ def metadata(broker: Broker, request: Request, session: Session, reply: Reply) -
     answer = Gathering(lambda: reply(_answer(session, message, [_topic(session, message, one, hidden, refused) for one in asked])))
     if allowed and broker.settings["auto.create.topics.enable"]:
         missing = [one.name for one in asked if one.name is not None and one.name not in image.topics and one.name not in hidden]
-        _create(broker, _creatable(session, missing, hidden), refused, answer)
+        _create(broker, session, _creatable(session, missing, hidden), refused, answer)
     answer.done()
 
 
@@ -80,20 +82,22 @@ def _creatable(session: Session, missing: list[str], hidden: set[str]) -> list[s
     return [name for name in missing if name in creatable]
 
 
-def _create(broker: Broker, missing: list[str], refused: dict[str, BrokerError | None], answer: Gathering) -> None:
+def _create(broker: Broker, session: Session, missing: list[str], refused: dict[str, BrokerError | None], answer: Gathering) -> None:
     """Create what is asked for and not there; errors go to `refused`."""
     wanted = [NewTopic(name) for name in dict.fromkeys(missing) if name != OFFSETS_TOPIC]
 
     def created(results: Any, error: BrokerError | None) -> None:
         for new, result in zip(wanted, results or [error] * len(wanted), strict=True):
-            refused[new.name] = result if isinstance(result, BrokerError) else None
+            late = isinstance(result, BrokerError) and result.code == ErrorCode.THROTTLING_QUOTA_EXCEEDED
+            refused[new.name] = result if isinstance(result, BrokerError) and not late else None
         answer.done()
 
     if OFFSETS_TOPIC in missing:
         broker.controller.decide(CreateInternalTopic(OFFSETS_TOPIC), answer.into(refused, OFFSETS_TOPIC))
     if wanted:
         answer.begin()
-        broker.controller.decide(CreateTopics(wanted), created)
+        spending = Spending(broker, session, strict=True)
+        broker.controller.decide(CreateTopics(wanted, spender=spending.spender), spending.told(created))
 
 
 def _refused(message: Message) -> Message:

@@ -38,7 +38,7 @@ def offset_commit(broker: Broker, request: Request, session: Session, reply: Rep
     message = request.message
     by_id = request.version >= _IDS_FROM_VERSION
     images = [_image(broker, topic, by_id) for topic in message.topics]
-    refused = _refused(session, message.topics, images, by_id)
+    refused = _refused(session, message, images, by_id)
     offsets: dict[TopicPartition, CommittedOffset] = {}
     for topic, image, code in zip(message.topics, images, refused, strict=True):
         for one in topic.partitions:
@@ -59,15 +59,10 @@ def offset_commit(broker: Broker, request: Request, session: Session, reply: Rep
             topics.append(Message(**name, partitions=rows))
         reply(Message(throttle_time_ms=0, topics=topics))
 
-    if not session.may(AclOperation.READ, AclResourceType.GROUP, message.group_id):
-        refused = [ErrorCode.GROUP_AUTHORIZATION_FAILED] * len(images)
-        offsets.clear()
     if not offsets:
         answer({})
         return
     try:
-        if message.retention_time_ms != _BROKER_RETENTION:
-            raise BrokerError(ErrorCode.INVALID_REQUEST, "a commit cannot bring its own retention time")
         broker.coordinator.commit(
             message.group_id,
             message.generation_id_or_member_epoch,
@@ -87,9 +82,13 @@ def _image(broker: Broker, topic: Any, by_id: bool) -> TopicImage | None:
     return image.topics_by_id.get(topic.topic_id) if by_id else image.topics.get(topic.name)
 
 
-def _refused(session: Session, topics: Any, images: list[TopicImage | None], by_id: bool) -> list[int]:
+def _refused(session: Session, message: Message, images: list[TopicImage | None], by_id: bool) -> list[int]:
     """For each topic the error that all of its partitions get; 0 if there is none."""
-    names = [(None if by_id else topic.name) if image is None else image.name for topic, image in zip(topics, images, strict=True)]
+    if not session.may(AclOperation.READ, AclResourceType.GROUP, message.group_id):
+        return [ErrorCode.GROUP_AUTHORIZATION_FAILED] * len(images)
+    if message.retention_time_ms != _BROKER_RETENTION:
+        return [ErrorCode.INVALID_REQUEST] * len(images)
+    names = [(None if by_id else one.name) if image is None else image.name for one, image in zip(message.topics, images, strict=True)]
     readable = permitted(session, AclOperation.READ, AclResourceType.TOPIC, (name for name in names if name is not None))
     codes: list[int] = []
     for name, image in zip(names, images, strict=True):

@@ -78,13 +78,13 @@ def _row(session: Session, key_type: int, key: str, hidden: BrokerError | None, 
 
 
 def _find(session: Session, key_type: int, key: str, missing: BrokerError | None) -> Node:
+    broker = session.broker
     if key_type not in _TOPICS:
         raise BrokerError(ErrorCode.INVALID_REQUEST, _REFUSED_KEYS.get(key_type, f"there is no key type {key_type}"))
     if missing is not None:
         raise BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"the coordinator's topic cannot be created: {reason(missing)}")
-    controller = session.broker.controller
-    topic = controller.topic(_TOPICS[key_type])
+    topic = broker.controller.topic(_TOPICS[key_type])
     leader = topic.partitions[home_partition(key, len(topic.partitions))].leader
-    if not controller.image.is_alive(leader):
+    if not broker.controller.image.is_alive(leader):
         raise BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"the coordinator of {key!r} is down")
-    return controller.image.brokers[leader].endpoint(session.listener)
+    return broker.controller.image.brokers[leader].endpoint(session.listener)

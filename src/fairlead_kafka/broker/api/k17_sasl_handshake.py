@@ -1,7 +1,7 @@
 """SaslHandshake (17): which mechanism a client logs in by, and those there are.
 
 Versions 0-1. After version 1 tokens come in SaslAuthenticate, after version 0 bare (KIP-152). At a listener without log-ins, after a
-log-in that does not end, and within a second of the last one, the answer is ILLEGAL_SASL_STATE. Asks for no right. What follows is in
+log-in that does not end, and within a second of the last one, the answer is ILLEGAL_SASL_STATE. Needs no right. What follows is in
 `broker.login`.
 """
 

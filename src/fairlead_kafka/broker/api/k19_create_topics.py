@@ -3,7 +3,9 @@
 Versions 2-7. Any broker serves it and has the controller decide. -1 for partitions or replication factor means the broker's
 defaults (KIP-464; Kafka takes it in older versions too). Refused with Kafka's codes: unknown or unsupported configs
 (INVALID_CONFIG, with the nearest right name), names that differ in '.' and '_' alone (INVALID_TOPIC_EXCEPTION), a name that comes
-twice in a request (INVALID_REQUEST). `timeout_ms` has nothing to bound: nothing is waited for.
+twice in a request (INVALID_REQUEST). Partitions are charged to the client's controller_mutation_rate (KIP-599): above it they are refused
+from version 6 on (THROTTLING_QUOTA_EXCEEDED), and before that created, and their client throttled. `timeout_ms` has nothing to bound:
+nothing is waited for.
 
 Needs CREATE on the cluster, or on each topic (TOPIC_AUTHORIZATION_FAILED, whether it is there or not). What the topic is like, and its
 configs, are told to those who may DESCRIBE_CONFIGS of it; else `topic_config_error_code` is TOPIC_AUTHORIZATION_FAILED.
@@ -21,17 +23,21 @@ from fairlead_kafka.broker.api.common import NO_ID, reason, repeated
 from fairlead_kafka.broker.api.rights import may_cluster, permitted, refusal
 from fairlead_kafka.broker.controller import CreateTopics, NewTopic, TopicImage
 from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.broker.quotas.spending import Spending
 from fairlead_kafka.wire import ApiKey, Message, Request
 
 if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
     from fairlead_kafka.broker.sessions import Session
 
+_STRICT_FROM_VERSION = 6
+
 
 @serves(ApiKey.CREATE_TOPICS, versions=(2, 7))
 def create_topics(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
     """Create each topic, or say why not; one failing does not stop the others."""
     validate_only = request.message.validate_only
+    spending = Spending(broker, session, strict=request.version >= _STRICT_FROM_VERSION)
     twice = repeated(topic.name for topic in request.message.topics)
     refused = _refused(session, {asked.name for asked in request.message.topics} - twice)
     checked = {asked.name: refused.get(asked.name) or _check(asked, asked.name in twice) for asked in request.message.topics}
@@ -45,9 +51,9 @@ def create_topics(broker: Broker, request: Request, session: Session, reply: Rep
             _failed(name, one) if isinstance(one, BrokerError) else _created(broker, one, validate_only, name in seen)
             for name, one in outcomes.items()
         ]
-        reply(Message(throttle_time_ms=0, topics=rows))
+        reply(Message(throttle_time_ms=spending.throttle_ms, topics=rows))
 
-    broker.controller.decide(CreateTopics(wanted, validate_only), decided)
+    broker.controller.decide(CreateTopics(wanted, validate_only, spending.spender), spending.told(decided))
 
 
 def _refused(session: Session, names: Iterable[str]) -> dict[str, BrokerError]:

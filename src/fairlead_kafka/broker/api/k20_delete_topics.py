@@ -1,7 +1,8 @@
 """DeleteTopics (20): by name, or by id from version 6 on.
 
 Versions 1-6. Any broker serves it. Refused: internal topics (INVALID_TOPIC_EXCEPTION), everything if delete.topic.enable is false
-(TOPIC_DELETION_DISABLED), a topic that comes twice in a request or has both a name and an id (INVALID_REQUEST).
+(TOPIC_DELETION_DISABLED), a topic that comes twice in a request or has both a name and an id (INVALID_REQUEST);
+from version 5 on what is above the client's controller_mutation_rate (THROTTLING_QUOTA_EXCEEDED, KIP-599).
 
 Needs DELETE on the cluster, or on each topic. Without it a topic is TOPIC_AUTHORIZATION_FAILED, and whoever may not DESCRIBE it does not
 learn from that whether there is one of that name, nor how that of an id is called. An id that is not there is UNKNOWN_TOPIC_ID.
@@ -20,6 +21,7 @@ from fairlead_kafka.broker.api.common import NO_ID, reason, repeated
 from fairlead_kafka.broker.api.rights import may_cluster
 from fairlead_kafka.broker.controller import DeleteTopics
 from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.broker.quotas.spending import Spending
 from fairlead_kafka.wire import ApiKey, Message, Request
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from fairlead_kafka.broker.sessions import Session
 
 _IDS_FROM_VERSION = 6
+_STRICT_FROM_VERSION = 5
 Asked = tuple[str | None, UUID]
 """A topic by its name, or by its id."""
 
@@ -47,9 +50,10 @@ def delete_topics(broker: Broker, request: Request, session: Session, reply: Rep
     def decided(results: Any, error: BrokerError | None) -> None:
         deleted = dict(zip(wanted, results or [error] * len(wanted), strict=True))
         rows = [refused[one] if one in refused else _row(one, deleted[one] if one in deleted else checked[one]) for one in checked]
-        reply(Message(throttle_time_ms=0, responses=rows))
+        reply(Message(throttle_time_ms=spending.throttle_ms, responses=rows))
 
-    broker.controller.decide(DeleteTopics(list(wanted.values())), decided)
+    spending = Spending(broker, session, strict=request.version >= _STRICT_FROM_VERSION)
+    broker.controller.decide(DeleteTopics(list(wanted.values()), spending.spender), spending.told(decided))
 
 
 def _refused(session: Session, named: Iterable[Asked]) -> dict[Asked, Message]:
@@ -65,7 +69,7 @@ def _refused(session: Session, named: Iterable[Asked]) -> dict[Asked, Message]:
             continue
         seen = session.may(AclOperation.DESCRIBE, AclResourceType.TOPIC, known)
         if not seen or (topic is not None and not session.may(AclOperation.DELETE, AclResourceType.TOPIC, known)):
-            text = f"{session.principal} has no right to delete the topic"
+            text = f"{session.principal} has no right to DELETE on the topic"
             rows[asked] = Message(
                 name=known if seen else name, topic_id=topic_id, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, error_message=text
             )

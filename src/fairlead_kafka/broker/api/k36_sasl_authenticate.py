@@ -1,7 +1,7 @@
 """SaslAuthenticate (36): one message of a log-in, and the broker's answer to it.
 
 Versions 0-2; from 1 on the last answer says for how long the log-in counts (KIP-368). Outside of a log-in the answer is
-ILLEGAL_SASL_STATE. A refusal is SASL_AUTHENTICATION_FAILED, and the end of the connection. Asks for no right.
+ILLEGAL_SASL_STATE. A refusal is SASL_AUTHENTICATION_FAILED, and the end of the connection. Needs no right.
 """
 
 from __future__ import annotations

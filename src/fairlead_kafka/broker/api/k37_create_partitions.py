@@ -2,7 +2,8 @@
 
 Versions 0-3. Any broker serves it. Refused: a number that is not larger than now (INVALID_PARTITIONS), internal topics
 (INVALID_TOPIC_EXCEPTION), assignments that are not one per new partition or name a broker that is not there
-(INVALID_REPLICA_ASSIGNMENT), a topic that comes twice in a request (INVALID_REQUEST). Needs ALTER on each topic
+(INVALID_REPLICA_ASSIGNMENT), a topic that comes twice in a request (INVALID_REQUEST); from version 3 on what
+is above the client's controller_mutation_rate (THROTTLING_QUOTA_EXCEEDED, KIP-599). Needs ALTER on each topic
 (TOPIC_AUTHORIZATION_FAILED, whether it is there or not).
 """
 
@@ -17,11 +18,14 @@ from fairlead_kafka.broker.api.common import Gathering, reason, repeated
 from fairlead_kafka.broker.api.rights import permitted, refusal
 from fairlead_kafka.broker.controller import CreatePartitions
 from fairlead_kafka.broker.dispatch import Reply, serves
+from fairlead_kafka.broker.quotas.spending import Spending
 from fairlead_kafka.wire import ApiKey, Message, Request
 
 if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
     from fairlead_kafka.broker.sessions import Session
+
+_STRICT_FROM_VERSION = 3
 
 
 @serves(ApiKey.CREATE_PARTITIONS, versions=(0, 3))
@@ -32,7 +36,12 @@ def create_partitions(broker: Broker, request: Request, session: Session, reply:
     by_name = {topic.name: topic for topic in message.topics}
     growable = permitted(session, AclOperation.ALTER, AclResourceType.TOPIC, (name for name in by_name if name not in twice))
     outcomes: dict[str, BrokerError | None] = {}
-    answer = Gathering(lambda: reply(Message(throttle_time_ms=0, results=[_row(name, outcomes[name]) for name in by_name])))
+    spending = Spending(broker, session, strict=request.version >= _STRICT_FROM_VERSION)
+
+    def complete() -> None:
+        reply(Message(throttle_time_ms=spending.throttle_ms, results=[_row(name, outcomes[name]) for name in by_name]))
+
+    answer = Gathering(complete)
     for name, asked in by_name.items():
         if name in twice:
             outcomes[name] = BrokerError(ErrorCode.INVALID_REQUEST, f"{name!r} comes more than once in the request")
@@ -41,8 +50,8 @@ def create_partitions(broker: Broker, request: Request, session: Session, reply:
             outcomes[name] = refusal(session, AclOperation.ALTER, AclResourceType.TOPIC, name)
             continue
         assignments = None if asked.assignments is None else [list(one.broker_ids) for one in asked.assignments]
-        grow = CreatePartitions(name, asked.count, assignments, message.validate_only)
-        broker.controller.decide(grow, answer.into(outcomes, name))
+        grow = CreatePartitions(name, asked.count, assignments, message.validate_only, spending.spender)
+        broker.controller.decide(grow, spending.told(answer.into(outcomes, name)))
     answer.done()
 
 

@@ -1,6 +1,7 @@
 """DescribeUserScramCredentials (50): which users have passwords for SCRAM, and how often these were hashed (KIP-554).
 
-Version 0. No user named: all of them. Nothing that helps to log in is told. Asks for DESCRIBE on the cluster.
+Version 0. No user named: all of them. Nothing that helps to log in is told. Needs DESCRIBE on the cluster
+(CLUSTER_AUTHORIZATION_FAILED).
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ def describe_user_scram_credentials(broker: Broker, request: Request, session: S
     """Describe the credentials of each user."""
     refused = cluster_refusal(session, AclOperation.DESCRIBE)
     if refused is not None:
-        reply(Message(throttle_time_ms=0, error_code=refused.code, error_message=reason(refused), results=[]))
+        nobody = Message(user="", error_code=refused.code, error_message=reason(refused), credential_infos=[])  # as Kafka's request has it
+        reply(Message(throttle_time_ms=0, error_code=refused.code, error_message=reason(refused), results=[nobody]))
         return
     kept = broker.controller.image.scram_credentials
     by_user: dict[str, list[Message]] = {}

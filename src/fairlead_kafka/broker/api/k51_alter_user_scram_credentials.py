@@ -1,7 +1,7 @@
 """AlterUserScramCredentials (51): passwords for SCRAM are set, changed and deleted (KIP-554).
 
 Version 0. The client sends the salted password; what is kept of it can tell whether a client knows the password, and cannot log in.
-Of one user all changes are made or none. Asks for ALTER on the cluster.
+Of one user all changes are made or none. Needs ALTER on the cluster (CLUSTER_AUTHORIZATION_FAILED for every user).
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Replicate, a private API: what a follower asks its leader on their replication stream (`broker.replication`).
 
-Needs CLUSTER_ACTION on the cluster: brokers are super users, or have it. The connection of whoever has it not is closed.
+It is answered at the listener by which brokers reach each other, and needs CLUSTER_ACTION on the cluster: brokers are super users, or have
+it. The connection of anybody else is closed.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
 @serves_privately(PrivateApi.REPLICATE)
 def replicate(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
     """A follower's pull or nudge."""
-    refused = cluster_refusal(session, AclOperation.CLUSTER_ACTION)
+    here = session.listener == broker.links.listener.name
+    refused = cluster_refusal(session, AclOperation.CLUSTER_ACTION) if here else "it came to another listener"
     if refused is not None:
         session.close(f"it asked for what brokers ask each other: {refused}")
         return

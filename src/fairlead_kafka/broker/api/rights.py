@@ -74,7 +74,7 @@ def cluster_operations(session: Session) -> int:
 def refusal(session: Session, operation: AclOperation, kind: AclResourceType, name: str) -> BrokerError:
     """The error for what the session may not do."""
     where = "the cluster" if kind is AclResourceType.CLUSTER else f"the {kind.name.lower().replace('_', ' ')} {name!r}"
-    text = f"{session.principal} has no right to {operation.name.replace('_', ' ').lower()} {where}"
+    text = f"{session.principal} has no right to {operation.name} on {where}"
     return BrokerError(REFUSED_WITH[kind], text)
 
 

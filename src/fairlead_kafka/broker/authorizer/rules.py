@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ipaddress import IPv6Address, ip_address
 
-from fairlead_kafka.base.acls import AclOperation, AclPermission
+from fairlead_kafka.base.acls import WILDCARD, AclOperation, AclPermission
 
 EVERYONE = "User:*"
 """The principal of an ACL that is for all."""
@@ -32,6 +32,8 @@ def plain_host(host: str) -> str:
 
     IPv6 is short ("::1" for Java's "0:0:0:0:0:0:0:1") and without a zone; IPv4 within it is IPv4, as in Java's `InetAddress`.
     """
+    if host == WILDCARD:
+        return host
     try:
         address = ip_address(host.strip("[]").partition("%")[0])
     except ValueError:

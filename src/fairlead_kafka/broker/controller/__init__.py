@@ -31,6 +31,7 @@ There is one controller, not a quorum: an object that the brokers of one thread 
 | `decisions` | what brokers may ask for |
 | `topics`, `placement`, `names`, `limits` | topics come, grow and go; who gets a partition; what a topic may be called; KIP-578 |
 | `brokers`, `elections`, `leadership`, `in_sync`, `reassignment` | who is alive, who leads, who is in sync, who moves |
+| `client_quotas`, `mutations` | what clients may use (KIP-546), and how many partitions they may create and delete (KIP-599) |
 | `configs` | where a value comes from and what may be set |
 | `acls` | who may do what |
 
@@ -52,6 +53,7 @@ from fairlead_kafka.broker.controller.controller import PRODUCER_ID_BLOCK, Contr
 from fairlead_kafka.broker.controller.decisions import (
     AllocateProducerIds,
     AlterBrokerConfigs,
+    AlterClientQuotas,
     AlterPartitions,
     AlterReassignments,
     AlterScramCredentials,
@@ -70,8 +72,10 @@ from fairlead_kafka.broker.controller.decisions import (
     ElectLeaders,
     NewTopic,
     ProposedIsr,
+    QuotaAlteration,
     Reassignment,
     ScramAlteration,
+    Spender,
 )
 from fairlead_kafka.broker.controller.image import (
     CLUSTER_WIDE,
@@ -105,6 +109,7 @@ __all__ = [
     "AclsChanged",
     "AllocateProducerIds",
     "AlterBrokerConfigs",
+    "AlterClientQuotas",
     "AlterOperation",
     "AlterPartitions",
     "AlterReassignments",
@@ -147,11 +152,13 @@ __all__ = [
     "PartitionsAdded",
     "PartitionsChanged",
     "ProposedIsr",
+    "QuotaAlteration",
     "QuotaEntity",
     "Reassignment",
     "ScramAlteration",
     "ScramCredential",
     "ScramCredentialChanged",
+    "Spender",
     "TRANSACTIONS_TOPIC",
     "TopicConfigsChanged",
     "TopicCreated",

@@ -47,12 +47,19 @@ class Acls:
             if error is not None:
                 results.append(error)
                 continue
-            found = [binding for binding in self._journal.image.acls if matches(wanted, binding)]
+            found = self._matching(wanted)
             gone.update(dict.fromkeys(found))
             results.append(found)
         if gone:
             self._journal.commit([acls_record(removed=gone)])
         return results
+
+    def _matching(self, wanted: AclFilter) -> list[AclBinding]:
+        acls = self._journal.image.acls
+        one = AclBinding(*wanted)  # type: ignore[arg-type]
+        if one in acls:  # as tools delete them: an ACL has neither None nor ANY, so such a filter is for this one alone
+            return [one]
+        return [binding for binding in acls if matches(wanted, binding)]
 
 
 def check_new(binding: AclBinding) -> BrokerError | None:

@@ -13,14 +13,24 @@ from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.ids import Node
 from fairlead_kafka.broker.controller.acls import Acls
 from fairlead_kafka.broker.controller.brokers import Brokers
+from fairlead_kafka.broker.controller.client_quotas import QuotaAlterations
 from fairlead_kafka.broker.controller.configs import ConfigAlteration, alter, alter_topic
 from fairlead_kafka.broker.controller.credentials import Credentials
-from fairlead_kafka.broker.controller.decisions import DECIDERS, DecisionDone, NewTopic, ProposedIsr, Reassignment, ScramAlteration
+from fairlead_kafka.broker.controller.decisions import (
+    DECIDERS,
+    DecisionDone,
+    NewTopic,
+    ProposedIsr,
+    QuotaAlteration,
+    Reassignment,
+    ScramAlteration,
+)
 from fairlead_kafka.broker.controller.image import CLUSTER_WIDE, OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Change, TopicImage
 from fairlead_kafka.broker.controller.in_sync import InSync
 from fairlead_kafka.broker.controller.journal import Append, Journal
 from fairlead_kafka.broker.controller.leadership import Leadership, Named
 from fairlead_kafka.broker.controller.limits import Limits
+from fairlead_kafka.broker.controller.mutations import Mutations
 from fairlead_kafka.broker.controller.placement import Assignments
 from fairlead_kafka.broker.controller.reassignment import Reassignments
 from fairlead_kafka.broker.controller.topics import Topics
@@ -41,7 +51,9 @@ class Controller(Journal):
     def __init__(self, settings: Settings, dice: Dice, append: Append | None = None, replace: Append | None = None) -> None:
         super().__init__(settings, dice, append, replace)
         self.limits = Limits(self.image, self.configs)
-        self._topics = Topics(self, self.limits)
+        self.mutations = Mutations(self.image, self.configs)
+        self._topics = Topics(self, self.limits, self.mutations)
+        self._quotas = QuotaAlterations(self)
         self._brokers = Brokers(self)
         self._in_sync = InSync(self, self._brokers, self.limits)
         self._credentials = Credentials(self)
@@ -67,9 +79,11 @@ class Controller(Journal):
         super().note(change)
         self._topics.note(change)
         self.limits.note(change)
+        self.mutations.note(change)
 
     def tick(self, now_ns: int) -> None:
         """Do what is due: see `deadline_ns`."""
+        self.mutations.tick(now_ns)
         self._brokers.tick(now_ns)
         self._leadership.tick(now_ns)
 
@@ -123,6 +137,10 @@ class Controller(Journal):
         first = self.image.next_producer_id
         self.commit([{"type": "producer_ids", "next": first + PRODUCER_ID_BLOCK}])
         return range(first, first + PRODUCER_ID_BLOCK)
+
+    def alter_client_quotas(self, alterations: Sequence[QuotaAlteration], validate_only: bool = False) -> list[BrokerError | None]:
+        """Set and remove client quotas (KIP-546), in one decision; for each entity None, or why nothing of it was done."""
+        return self._quotas.alter(alterations, validate_only)
 
     # --- Topics
 

@@ -26,6 +26,18 @@ DecisionDone = Callable[[Any, BrokerError | None], None]
 """Told once what came of a decision: (result, None) or (None, error). The broker's own image has the decision by then."""
 
 
+class Spender(NamedTuple):
+    """The client for whom partitions are created or deleted, if there are quotas for that (KIP-599).
+
+    The result of a decision with one is a pair: what it would be without, or the BrokerError; and for how many ms the client must be still.
+    """
+
+    user: str
+    client_id: str | None
+    strict: bool
+    """What is above the quota is refused; otherwise it is done, and the client throttled."""
+
+
 class NewTopic(NamedTuple):
     """A topic to be created; -1 means num.partitions and default.replication.factor."""
 
@@ -41,6 +53,7 @@ class CreateTopics(NamedTuple):
 
     topics: Sequence[NewTopic]
     validate_only: bool = False
+    spender: Spender | None = None
 
 
 class CreateInternalTopic(NamedTuple):
@@ -53,6 +66,7 @@ class DeleteTopics(NamedTuple):
     """Topics by name or id. Result: for each its last image, or the BrokerError that says why it cannot go."""
 
     topics: Sequence[str | UUID]
+    spender: Spender | None = None
 
 
 class CreatePartitions(NamedTuple):
@@ -62,6 +76,7 @@ class CreatePartitions(NamedTuple):
     partitions: int
     assignments: Sequence[Sequence[int]] | None = None
     validate_only: bool = False
+    spender: Spender | None = None
 
 
 class AlterTopicConfigs(NamedTuple):
@@ -77,6 +92,20 @@ class AlterBrokerConfigs(NamedTuple):
 
     name: str
     alterations: Sequence[ConfigAlteration]
+    validate_only: bool = False
+
+
+class QuotaAlteration(NamedTuple):
+    """Quotas of the entity of these (type, name or None for the default): (quota, value or None to remove it)."""
+
+    entity: Sequence[tuple[str, str | None]]
+    values: Sequence[tuple[str, float | None]]
+
+
+class AlterClientQuotas(NamedTuple):
+    """Quotas set and removed. Result: for each alteration None, or the BrokerError that says why nothing of it was done."""
+
+    alterations: Sequence[QuotaAlteration]
     validate_only: bool = False
 
 
@@ -167,6 +196,18 @@ class AlterReassignments(NamedTuple):
     may_change_factor: bool = True
 
 
+class CreateAcls(NamedTuple):
+    """ACLs that are to be there. Result: for each None, or the BrokerError that says why it cannot be."""
+
+    bindings: Sequence[AclBinding]
+
+
+class DeleteAcls(NamedTuple):
+    """All ACLs that fit a filter go. Result: for each filter the list of those that did, or the BrokerError that says why it is none."""
+
+    filters: Sequence[AclFilter]
+
+
 class ScramAlteration(NamedTuple):
     """A user's credential for a mechanism, by the protocol's number; None: it is deleted."""
 
@@ -181,21 +222,23 @@ class AlterScramCredentials(NamedTuple):
     alterations: Sequence[ScramAlteration]
 
 
-class CreateAcls(NamedTuple):
-    """ACLs that are to be there. Result: for each None, or the BrokerError that says why it cannot be."""
-
-    bindings: Sequence[AclBinding]
-
-
-class DeleteAcls(NamedTuple):
-    """All ACLs that fit a filter go. Result: for each filter the list of those that did, or the BrokerError that says why it is none."""
-
-    filters: Sequence[AclFilter]
-
-
 def _elect(controller: Controller, decision: ElectLeaders) -> list[tuple[str, int, BrokerError | None]]:
     partitions = None if decision.partitions is None else [(topic, number) for topic, number in decision.partitions]
     return controller.elect_leaders(decision.election_type, partitions)
+
+
+def _create(controller: Controller, decision: CreateTopics) -> Any:
+    return controller.mutations.spend_for(decision.spender, lambda: controller.create_topics(decision.topics, decision.validate_only))
+
+
+def _delete(controller: Controller, decision: DeleteTopics) -> Any:
+    return controller.mutations.spend_for(decision.spender, lambda: controller.delete_topics(decision.topics))
+
+
+def _grow(controller: Controller, one: CreatePartitions) -> Any:
+    return controller.mutations.spend_for(
+        one.spender, lambda: controller.create_partitions(one.name, one.partitions, one.assignments, one.validate_only)
+    )
 
 
 def _allocate(controller: Controller, decision: AllocateProducerIds) -> tuple[int, int]:
@@ -204,12 +247,13 @@ def _allocate(controller: Controller, decision: AllocateProducerIds) -> tuple[in
 
 
 DECIDERS: dict[type, Callable[[Controller, Any], Any]] = {
-    CreateTopics: lambda controller, one: controller.create_topics(one.topics, one.validate_only),
+    CreateTopics: _create,
     CreateInternalTopic: lambda controller, one: controller.create_internal_topic(one.name),
-    DeleteTopics: lambda controller, one: controller.delete_topics(one.topics),
-    CreatePartitions: lambda controller, one: controller.create_partitions(one.name, one.partitions, one.assignments, one.validate_only),
+    DeleteTopics: _delete,
+    CreatePartitions: _grow,
     AlterTopicConfigs: lambda controller, one: controller.alter_topic_configs(one.name, one.alterations, one.validate_only),
     AlterBrokerConfigs: lambda controller, one: controller.alter_broker_configs(one.name, one.alterations, one.validate_only),
+    AlterClientQuotas: lambda controller, one: controller.alter_client_quotas(one.alterations, one.validate_only),
     AllocateProducerIds: _allocate,
     BrokerStarted: lambda controller, one: controller.broker_started(one.node, one.endpoints),
     ElectLeaders: _elect,

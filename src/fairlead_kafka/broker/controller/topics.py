@@ -23,6 +23,7 @@ from fairlead_kafka.broker.controller.image import (
 )
 from fairlead_kafka.broker.controller.journal import Journal
 from fairlead_kafka.broker.controller.limits import Limits
+from fairlead_kafka.broker.controller.mutations import Mutations
 from fairlead_kafka.broker.controller.names import check_topic_name, collision_key
 from fairlead_kafka.broker.controller.placement import Placement, Replicas
 
@@ -34,10 +35,11 @@ _INTERNAL_TOPIC_KEYS = {OFFSETS_TOPIC: "offsets.topic.", TRANSACTIONS_TOPIC: "tr
 class Topics:
     """Decides on topics. All methods raise BrokerError with Kafka's code, and change nothing then."""
 
-    def __init__(self, journal: Journal, limits: Limits) -> None:
+    def __init__(self, journal: Journal, limits: Limits, mutations: Mutations) -> None:
         self._journal = journal
         self._image = journal.image
         self._limits = limits
+        self._mutations = mutations
         self._placement = Placement(journal.image, limits)
         self._names_by_collision_key: dict[str, str] = {}
 
@@ -87,6 +89,7 @@ class Topics:
         own = check_topic_configs(new.configs or {})
         defaults = self._journal.configs.broker_settings()
         placed = self._placement.of_new_topic(new.name, new.partitions, new.replication_factor, new.assignments, defaults)
+        self._mutations.spend(len(placed))
         self._limits.plan(placed)
         self._placement.placed += len(placed)
         return self._new_topic(new.name, placed, own)
@@ -129,6 +132,7 @@ class Topics:
         if topic.internal:
             raise BrokerError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name} is internal and cannot grow")
         placed = self._placement.of_more_partitions(topic, count, assignments)
+        self._mutations.spend(len(placed))
         if not validate_only:
             self._journal.commit([partitions_added_record(topic, self._placement.new_partitions(placed))])
 
@@ -156,6 +160,7 @@ class Topics:
             raise BrokerError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{image.name} is internal and cannot be deleted")
         if not self._journal.configs.broker_settings()["delete.topic.enable"]:
             raise BrokerError(ErrorCode.TOPIC_DELETION_DISABLED, "delete.topic.enable is false on this cluster")
+        self._mutations.spend(len(image.partitions))
         return image
 
     # --- Inner parts

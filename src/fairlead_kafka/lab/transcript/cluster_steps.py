@@ -135,6 +135,7 @@ _METADATA = [
     _metadata("by id before it could be", (10, 11), lambda seen: [Message(name="", topic_id=seen.id(MAIN))]),
     _metadata("neither by name nor by id", (12,), [Message(name=None)]),
     _metadata("with operations", (8, 10, 13), [Message(name=MAIN)], include_topic_authorized_operations=True),
+    _metadata("a missing one with operations", (8,), [Message(name=PREFIX + "missing")], include_topic_authorized_operations=True),
     ask("the cluster", ApiKey.DESCRIBE_CLUSTER, range(3)),
     ask("the cluster with operations", ApiKey.DESCRIBE_CLUSTER, (0,), include_cluster_authorized_operations=True),
     ask("with fenced brokers", ApiKey.DESCRIBE_CLUSTER, (2,), include_fenced_brokers=True),
@@ -246,7 +247,15 @@ _VERSIONS = [
     ask("a client with a strange version", ApiKey.API_VERSIONS, (4,), client_software_name="a", client_software_version="ö"),
 ]
 
-STEPS: list[Step] = [*_VERSIONS, *_CREATE, *_PARTITIONS, *_METADATA, *_CONFIGS]
+_ANY_ACL: dict[str, Any] = {"resource_type_filter": 1, "pattern_type_filter": 1, "operation": 1, "permission_type": 1}
+_ACL: dict[str, Any] = {"resource_type": 2, "resource_name": MAIN, "principal": "User:a", "host": "*", "operation": 3, "permission_type": 3}
+_RIGHTS = [
+    ask("without an authorizer", ApiKey.DESCRIBE_ACLS, range(1, 4), **_ANY_ACL),
+    ask("without an authorizer", ApiKey.CREATE_ACLS, range(1, 4), creations=[Message(**_ACL), Message(**_ACL)]),
+    ask("without an authorizer", ApiKey.DELETE_ACLS, range(1, 4), filters=[Message(**_ANY_ACL)]),
+]
+
+STEPS: list[Step] = [*_VERSIONS, *_CREATE, *_PARTITIONS, *_METADATA, *_CONFIGS, *_RIGHTS]
 LAST_STEPS: list[Step] = [
     _describe("what that did to all brokers", _BROKER, "", ["log.retention.ms"], (4,), include_synonyms=True),
     _alter("all brokers' taken back", "", ("log.retention.ms", _DELETE, None), kind=_BROKER),

@@ -22,6 +22,7 @@ from fairlead_kafka.client import Admin, ConfigResource, Consumer, NewTopic, Pro
 from fairlead_kafka.core.partition_offsets import LATEST
 from fairlead_kafka.spark.exactly_once.parts import Decision
 from fairlead_kafka.spark.exactly_once.settings import DRIVER_TIMEOUT_MS, Guarantee, settings_for
+from fairlead_kafka.spark.shipped import with_shipped_files
 
 TAIL_RECORDS = 1000
 """How much of the log is read first: the last decision about a query at work is mostly among the last ones."""
@@ -66,7 +67,7 @@ class CommitLog:
         elif self._topic not in self._admin.list_topics(include_internal=True):
             return None
         settings = {
-            **self._client,
+            **with_shipped_files(self._client),
             "transactional.id": self._transactional_id,
             "transaction.timeout.ms": str(DRIVER_TIMEOUT_MS),
             "compression.type": "gzip",

@@ -8,6 +8,7 @@ from typing import Any
 
 from fairlead_kafka.base.config_client import CLIENT_CONFIGS
 from fairlead_kafka.spark.option_values import not_empty, one_of, topic_name
+from fairlead_kafka.spark.shipped import with_shipped_files
 
 EXACTLY_ONCE = "exactly-once"
 AT_LEAST_ONCE = "at-least-once"
@@ -120,7 +121,7 @@ def parse_guarantee(
 def settings_for(scope: str, client: Mapping[str, str]) -> dict[str, str]:
     """Those of a producer's settings that an admin client or a consumer takes too."""
     taken = {key.name for key in CLIENT_CONFIGS.scope(scope)}
-    return {name: text for name, text in client.items() if name in taken}
+    return {name: text for name, text in with_shipped_files(client).items() if name in taken}
 
 
 def transaction_timeout_ms(client: Mapping[str, str]) -> int:

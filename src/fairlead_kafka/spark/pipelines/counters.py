@@ -12,6 +12,7 @@ from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.client import Consumer
 from fairlead_kafka.spark.pipelines.expectations import OBSERVED, QUARANTINED
 from fairlead_kafka.spark.pipelines.registry import BYTES, READ, ROWS, WRITTEN
+from fairlead_kafka.spark.shipped import with_shipped_files
 
 Offsets = dict[TopicPartition, int]
 Connection = tuple[tuple[str, str], ...]
@@ -176,7 +177,7 @@ def latest_offsets(clusters: Mapping[str, Connection]) -> Offsets:
 def _offsets(clusters: Mapping[str, Connection], which: str) -> Offsets:
     found: Offsets = {}
     for connection in set(clusters.values()):
-        with Consumer({**dict(connection), "allow.auto.create.topics": "false"}) as consumer:
+        with Consumer({**with_shipped_files(dict(connection)), "allow.auto.create.topics": "false"}) as consumer:
             there = set(consumer.list_topics())
             topics = [topic for topic, own in clusters.items() if own == connection and topic in there]
             partitions = [TopicPartition(topic, one.partition) for topic in topics for one in consumer.partitions_for(topic)]

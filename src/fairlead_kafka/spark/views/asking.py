@@ -16,6 +16,7 @@ from fairlead_kafka.base.config_client import CLIENT_CONFIGS
 from fairlead_kafka.base.errors import ConfigError
 from fairlead_kafka.client import Admin
 from fairlead_kafka.spark.options import ReadOptions
+from fairlead_kafka.spark.shipped import with_shipped_files
 from fairlead_kafka.spark.telling import tells_errors_first
 
 
@@ -35,7 +36,7 @@ class AskingReader(DataSourceReader):
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """All rows."""
-        with Admin(self._options.client) as admin:
+        with Admin(with_shipped_files(self._options.client)) as admin:
             table = pa.Table.from_pylist(list(self.rows(admin)), to_arrow_schema(self.schema, timezone="UTC"))
         yield from table.to_batches()
 

@@ -1,0 +1,32 @@
+"""Configs of a broker about client quotas (KIP-13, KIP-599): over how long a time rates are measured. Kafka's keys and defaults."""
+
+from __future__ import annotations
+
+from fairlead_kafka.base.config import ConfigKey, ConfigType, at_least
+
+_T = ConfigType
+_BROKER = ("broker",)
+
+SAMPLES, WINDOW_S = "quota.window.num", "quota.window.size.seconds"
+CONTROLLER_SAMPLES, CONTROLLER_WINDOW_S = "controller.quota.window.num", "controller.quota.window.size.seconds"
+
+QUOTA_KEYS = (
+    ConfigKey(
+        SAMPLES,
+        _T.INT,
+        11,
+        "Windows over which the rate of a client is measured: so many whole ones less one, and the present one.",
+        _BROKER,
+        at_least(1),
+    ),
+    ConfigKey(WINDOW_S, _T.INT, 1, "How long each of them is, in seconds.", _BROKER, at_least(1)),
+    ConfigKey(
+        CONTROLLER_SAMPLES,
+        _T.INT,
+        11,
+        "For how many windows a client may save up what controller_mutation_rate grants it, to spend it at once.",
+        _BROKER,
+        at_least(1),
+    ),
+    ConfigKey(CONTROLLER_WINDOW_S, _T.INT, 1, "How long each of them is, in seconds.", _BROKER, at_least(1)),
+)

@@ -1,0 +1,93 @@
+"""How many partitions a client may have created and deleted: `controller_mutation_rate` (KIP-599), one account for the whole cluster.
+
+A decision that is made for a client (`Spender`) is charged for each partition that it creates or deletes, in the place where all else about
+it was found good. Of a strict one what comes after the quota is used up is refused, and its client told when to ask again; another is
+carried out, and its client has to be still for so long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.config_broker_quotas import CONTROLLER_SAMPLES, CONTROLLER_WINDOW_S
+from fairlead_kafka.base.errors import BrokerError
+from fairlead_kafka.base.limits import QUOTA_RATES_MAX
+from fairlead_kafka.base.units import NS_PER_MS
+from fairlead_kafka.broker.controller.configs import Configs
+from fairlead_kafka.broker.controller.decisions import Spender
+from fairlead_kafka.broker.controller.image import Change, ClientQuotasChanged, ClusterImage
+from fairlead_kafka.broker.quotas.rates import TokenBucket
+from fairlead_kafka.broker.quotas.table import CONTROLLER_MUTATION_RATE, QuotaTable
+
+_MS_PER_S = 1_000
+
+
+class Mutations:
+    """The accounts of all clients."""
+
+    def __init__(self, image: ClusterImage, configs: Configs) -> None:
+        self._image = image
+        self._configs = configs
+        self._table = QuotaTable()
+        self._buckets: dict[Hashable, TokenBucket] = {}
+        """The one used last at the end."""
+        self._now_ms = 0
+        self._spender: Spender | None = None
+        self._throttle_ms = 0
+
+    def note(self, change: Change | None) -> None:
+        """Follow the image."""
+        if isinstance(change, ClientQuotasChanged):
+            values = self._image.client_quotas.get(change.entity, {})
+            self._table.set(change.entity, values.get(CONTROLLER_MUTATION_RATE))
+
+    def tick(self, now_ns: int) -> None:
+        """The time."""
+        self._now_ms = now_ns // NS_PER_MS
+
+    def spend_for(self, spender: Spender | None, decide: Callable[[], Any]) -> Any:
+        """Decide, in the name of a client: (result or BrokerError, for how many ms the client must be still). Without one: the result."""
+        if spender is None:
+            return decide()
+        self._spender, self._throttle_ms = spender, 0
+        try:
+            outcome = decide()
+        except BrokerError as error:
+            outcome = error
+        finally:
+            self._spender = None
+        return outcome, self._throttle_ms
+
+    def spend(self, partitions: int) -> None:
+        """So many partitions are about to be created or deleted. BrokerError(THROTTLING_QUOTA_EXCEEDED) if they may not be, now."""
+        spender = self._spender
+        applied = None if spender is None else self._table.of_client(spender.user, spender.client_id)
+        if spender is None or applied is None:
+            return
+        bucket = self._bucket(applied.sharers)
+        if spender.strict:
+            self._throttle(bucket.throttle_ms(applied.limit, self._now_ms))
+            if bucket.tokens(applied.limit, self._now_ms) < 0:
+                raise BrokerError(
+                    ErrorCode.THROTTLING_QUOTA_EXCEEDED,
+                    f"{CONTROLLER_MUTATION_RATE}: {applied.limit:g} partitions a second are granted, and more were asked for: "
+                    f"ask again in {self._throttle_ms} ms",
+                )
+        bucket.spend(partitions, applied.limit, self._now_ms)
+        if not spender.strict:
+            self._throttle(bucket.throttle_ms(applied.limit, self._now_ms))
+
+    def _throttle(self, milliseconds: int) -> None:
+        self._throttle_ms = max(self._throttle_ms, milliseconds)
+
+    def _bucket(self, key: Hashable) -> TokenBucket:
+        bucket = self._buckets.pop(key, None)
+        if bucket is None:
+            settings = self._configs.broker_settings()
+            bucket = TokenBucket(settings[CONTROLLER_SAMPLES], settings[CONTROLLER_WINDOW_S] * _MS_PER_S)
+            if len(self._buckets) >= QUOTA_RATES_MAX:
+                del self._buckets[next(iter(self._buckets))]
+        self._buckets[key] = bucket
+        return bucket

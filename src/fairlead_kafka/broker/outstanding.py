@@ -1,0 +1,40 @@
+"""One request of a session that was begun."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairlead_kafka.base.limits import BEGUN_REQUEST_BYTES
+
+if TYPE_CHECKING:
+    from fairlead_kafka.broker.dispatch import Api
+    from fairlead_kafka.broker.quotas.quotas import Toll
+    from fairlead_kafka.broker.sessions import Session
+    from fairlead_kafka.core.effects import Buffer
+    from fairlead_kafka.wire import RequestHeader
+
+
+class Outstanding:
+    """One request between its beginning and its answer's departure."""
+
+    __slots__ = ("answered", "api", "buffers", "cost_bytes", "frame_bytes", "header", "release_ns", "session", "toll")
+
+    def __init__(self, session: Session, header: RequestHeader, api: Api, frame_bytes: int) -> None:
+        self.session = session
+        self.header = header
+        self.api = api
+        self.frame_bytes = frame_bytes
+        """Of the frame, as long as its handler needs it."""
+        self.cost_bytes = BEGUN_REQUEST_BYTES
+        """What it takes of memory beside the frame."""
+        self.answered = False
+        self.buffers: list[Buffer] | None = None
+        self.release_ns: int | None = None
+        self.toll: Toll | None = None
+
+    def __str__(self) -> str:
+        return f"{self.header.name} version {self.header.version} from {self.session.peer}"
+
+    def failed(self, _error: Exception) -> None:
+        """What was done for the request raised."""
+        self.session.close("the request could not be served")

@@ -1,0 +1,56 @@
+"""A connection that must be still for a while (KIP-219): nothing is read from it and nothing begun, and what was begun goes on.
+
+What had been read when it began waits with the session's other requests, under the session's bounds.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairlead_kafka.base.units import ms_to_ns
+
+if TYPE_CHECKING:
+    from fairlead_kafka.broker.sessions import Session
+
+
+class Muting:
+    """Of one session."""
+
+    __slots__ = ("_deadline", "_session", "_until_ns", "on")
+
+    def __init__(self, session: Session) -> None:
+        self.on = False
+        """Nothing is to be read or begun."""
+        self._session = session
+        self._until_ns = 0
+        self._deadline: int | None = None
+
+    def begin(self, milliseconds: float) -> None:
+        """Be still for so long from now on; if that would be over before what was said earlier, that counts."""
+        session = self._session
+        if session.closed or milliseconds <= 0:
+            return
+        self._until_ns = max(self._until_ns, session.broker.now_ns + ms_to_ns(milliseconds))
+        if not self.on:
+            self.on = True
+            session.on_close(self._end)
+            session.broker.clients.muting_changed(session)
+            self._wait()
+
+    def _wait(self) -> None:
+        self._deadline = self._session.broker.deadlines.add(self._until_ns, self._due)
+
+    def _due(self) -> None:
+        session = self._session
+        if session.broker.now_ns < self._until_ns:  # it was prolonged
+            self._wait()
+            return
+        self.on = False
+        session.forget_on_close(self._end)
+        session.broker.clients.muting_changed(session)
+        session.serve()
+
+    def _end(self) -> None:
+        """The connection has gone, perhaps long before the time is over."""
+        if self._deadline is not None:
+            self._session.broker.deadlines.cancel(self._deadline)

@@ -1,0 +1,230 @@
+"""The client quotas of one broker: what applies, what was used, and who has to be still for how long. See the package for the theory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.config_broker_quotas import SAMPLES, WINDOW_S
+from fairlead_kafka.base.limits import QUOTA_RATES_MAX
+from fairlead_kafka.base.units import NS_PER_MS, NS_PER_S, ms_to_ns
+from fairlead_kafka.broker.controller import QuotaEntity
+from fairlead_kafka.broker.login import LoginState
+from fairlead_kafka.broker.quotas.rates import Rate
+from fairlead_kafka.broker.quotas.table import (
+    CONNECTION_CREATION_RATE,
+    CONSUMER_BYTE_RATE,
+    CONTROLLER_MUTATION_RATE,
+    PRODUCER_BYTE_RATE,
+    REQUEST_PERCENTAGE,
+    QuotaTable,
+    plain_address,
+)
+from fairlead_kafka.wire import ApiKey, Message, RequestHeader
+from fairlead_kafka.wire.private import PRIVATE_FIRST
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from fairlead_kafka.broker.machine import Broker
+    from fairlead_kafka.broker.sessions import Session
+
+_MS_PER_S = 1_000
+_PERCENT_PER_NS = 100 / NS_PER_S
+_OF_BROKERS: dict[int, int] = {
+    ApiKey.WRITE_TXN_MARKERS: 0,
+    ApiKey.ADD_PARTITIONS_TO_TXN: 4,
+    ApiKey.SASL_HANDSHAKE: 0,
+    ApiKey.SASL_AUTHENTICATE: 0,
+}
+"""APIs that are charged to nobody, each from which version on: brokers use them among themselves, or to log in."""
+
+
+class Toll:
+    """What one request is charged. Made when it is begun, for a request that is not exempt."""
+
+    __slots__ = ("api_key", "began_ns", "client_id", "session", "until_ns")
+
+    def __init__(self, session: Session, header: RequestHeader) -> None:
+        self.session = session
+        self.api_key = header.api_key
+        self.client_id = header.client_id
+        self.began_ns = 0
+        """By the handler's clock, up to when its time is charged; 0: it is not measured now."""
+        self.until_ns = 0
+        """Until when its client must be still for what it has sent."""
+
+
+def no_time() -> int:
+    """The clock of a broker whose host gives it none: no handler takes any time."""
+    return 0
+
+
+def is_exempt(header: RequestHeader) -> bool:
+    """True for requests that no client's quota counts."""
+    return header.api_key >= PRIVATE_FIRST or header.version >= _OF_BROKERS.get(header.api_key, header.version + 1)
+
+
+class Quotas:
+    """All of one broker's. `changed` and `follow` keep them as the cluster's image has them."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self.enabled = False
+        """Some client has a quota: requests are charged."""
+        self.timed = False
+        """Some client has a request_percentage: time in handlers is measured."""
+        self.limits_mutations = False
+        """Some client has a controller_mutation_rate."""
+        self.limits_connections = False
+        """Some address has a connection_creation_rate."""
+        self._tables = {
+            name: QuotaTable()
+            for name in (
+                PRODUCER_BYTE_RATE,
+                CONSUMER_BYTE_RATE,
+                REQUEST_PERCENTAGE,
+                CONTROLLER_MUTATION_RATE,
+                CONNECTION_CREATION_RATE,
+            )
+        }
+        self._rates: dict[Hashable, tuple[Rate, int]] = {}
+        """Rates and when each was used last, the one used last at the end."""
+
+    # --- What is granted
+
+    def follow(self) -> None:
+        """The broker begins to hear of changes; what there is so far."""
+        for entity in self._broker.controller.image.client_quotas:
+            self.changed(entity)
+
+    def changed(self, entity: QuotaEntity) -> None:
+        """The quotas of an entity changed: the image has them."""
+        values = self._broker.controller.image.client_quotas.get(entity, {})
+        for name, table in self._tables.items():
+            table.set(entity, values.get(name))
+        tables = self._tables
+        self.timed = bool(tables[REQUEST_PERCENTAGE])
+        self.limits_mutations = bool(tables[CONTROLLER_MUTATION_RATE])
+        self.limits_connections = bool(tables[CONNECTION_CREATION_RATE])
+        self.enabled = self.timed or self.limits_mutations or bool(tables[PRODUCER_BYTE_RATE]) or bool(tables[CONSUMER_BYTE_RATE])
+
+    # --- What is used
+
+    def begun(self, session: Session, header: RequestHeader, size_bytes: int) -> Toll | None:
+        """A request is about to be served: charge it for its bytes if it is a Produce. None: it is exempt.
+
+        That early, because requests that follow it on the connection may be begun before it is answered: from now on none is, if this
+        one was too much.
+        """
+        if is_exempt(header) or (session.login is not None and session.login.state is not LoginState.DONE):
+            return None
+        toll = Toll(session, header)
+        if self.timed:
+            toll.began_ns = self._broker.handler_clock()
+        if header.api_key == ApiKey.PRODUCE:
+            wait_ms = self._charge(PRODUCER_BYTE_RATE, session, header.client_id, size_bytes)[0]
+            toll.until_ns = self._broker.now_ns + ms_to_ns(wait_ms) if wait_ms else 0
+            session.muting.begin(wait_ms)
+        return toll
+
+    def answered(self, toll: Toll, answer: Message | None) -> None:
+        """A request is about to be answered (None: not to be, acks=0): charge it for its time, say in the answer for how long its client
+        must be still, and see to it that it is.
+
+        An answer that says so already (a handler's own decision) is taken at its word.
+        """
+        if answer is None:
+            toll.began_ns = 0  # a request without an answer is measured by its bytes alone, as in Kafka
+            return
+        wait_ms: int = answer.__dict__.get("throttle_time_ms", 0)
+        if toll.until_ns:
+            wait_ms = max(wait_ms, -(-(toll.until_ns - self._broker.now_ns) // NS_PER_MS))
+        if toll.api_key != ApiKey.FETCH or answer.error_code != ErrorCode.NONE:  # else `fetch_wait_ms` has judged
+            wait_ms = max(wait_ms, self._time_wait_ms(toll))
+        if wait_ms > 0:
+            answer.throttle_time_ms = wait_ms
+            toll.session.muting.begin(wait_ms)
+
+    def spent(self, toll: Toll) -> None:
+        """The handler has returned: what it took and was not charged yet counts when its client's next request is."""
+        began_ns, toll.began_ns = toll.began_ns, 0
+        if began_ns:
+            applied = self._tables[REQUEST_PERCENTAGE].of_client(toll.session.principal.name, toll.client_id)
+            if applied is not None:
+                spent_ns = self._broker.handler_clock() - began_ns
+                self._rate((REQUEST_PERCENTAGE, applied.sharers)).record(spent_ns * _PERCENT_PER_NS, self._now_ms)
+
+    def fetch_wait_ms(self, toll: Toll, size_bytes: int) -> int:
+        """How long a consumer that would be given so many bytes of record batches has to wait instead; 0: it is given them.
+
+        What is not given is not charged.
+        """
+        wait_ms, rate = self._charge(CONSUMER_BYTE_RATE, toll.session, toll.client_id, size_bytes)
+        wait_ms = max(wait_ms, self._time_wait_ms(toll))
+        if wait_ms and rate is not None:
+            rate.record(-size_bytes, self._now_ms)
+        return wait_ms
+
+    def fetch_max_bytes(self, toll: Toll) -> int | None:
+        """More than this a consumer could never be given, however long it had been still; None: it has no quota."""
+        applied = self._tables[CONSUMER_BYTE_RATE].of_client(toll.session.principal.name, toll.client_id)
+        settings = self._broker.settings
+        return None if applied is None else int(applied.limit * max(settings[SAMPLES] - 1, 0) * settings[WINDOW_S])
+
+    def connection_wait_ms(self, address: str) -> int:
+        """For how long a new connection has to be kept waiting before it is closed, for there are too many; 0: it may stay."""
+        address = plain_address(address)
+        limit = self._tables[CONNECTION_CREATION_RATE].of_address(address)
+        if limit is None:
+            return 0
+        rate, now_ms = self._rate((CONNECTION_CREATION_RATE, address)), self._now_ms
+        rate.record(1, now_ms)
+        wait_ms = min(rate.throttle_ms(limit, now_ms), self._window_ms)
+        if wait_ms:
+            rate.record(-1, now_ms)
+        return wait_ms
+
+    def _charge(self, name: str, session: Session, client_id: str | None, value: float) -> tuple[int, Rate | None]:
+        """Record what a client has used, if it has this quota; how long it must be still, and its rate."""
+        applied = self._tables[name].of_client(session.principal.name, client_id)
+        if applied is None:
+            return 0, None
+        rate, now_ms = self._rate((name, applied.sharers)), self._now_ms
+        rate.record(value, now_ms)
+        return rate.throttle_ms(applied.limit, now_ms), rate
+
+    def _time_wait_ms(self, toll: Toll) -> int:
+        """The same for the time that a request took so far; never longer than a window."""
+        if not self.timed:
+            return 0
+        spent_ns = 0
+        if toll.began_ns:
+            now_ns = self._broker.handler_clock()
+            spent_ns, toll.began_ns = now_ns - toll.began_ns, now_ns
+        wait_ms = self._charge(REQUEST_PERCENTAGE, toll.session, toll.client_id, spent_ns * _PERCENT_PER_NS)[0]
+        return min(wait_ms, self._window_ms)
+
+    @property
+    def _now_ms(self) -> int:
+        return self._broker.now_ns // NS_PER_MS
+
+    @property
+    def _window_ms(self) -> int:
+        return int(self._broker.settings[WINDOW_S]) * _MS_PER_S
+
+    def _rate(self, key: Hashable) -> Rate:
+        """The rate of whoever is measured together. Those that were still for as long as rates look back are forgotten on the way."""
+        found = self._rates.pop(key, None)
+        now_ms, samples = self._now_ms, self._broker.settings[SAMPLES]
+        rate = Rate(samples, self._window_ms) if found is None else found[0]
+        self._rates[key] = rate, now_ms
+        if found is None:
+            oldest: Any = next(iter(self._rates.values()))
+            while oldest[1] <= now_ms - samples * self._window_ms or len(self._rates) > QUOTA_RATES_MAX:
+                del self._rates[next(iter(self._rates))]
+                oldest = next(iter(self._rates.values()))
+        return rate
+
+    def __len__(self) -> int:
+        return len(self._rates)

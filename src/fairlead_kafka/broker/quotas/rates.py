@@ -1,0 +1,127 @@
+"""Measuring against a quota, and how long to be still: Kafka's `Rate` over a `SampledStat`, `TokenBucket`, and `QuotaUtils`.
+
+Times are integers of milliseconds on any clock that does not go back.
+"""
+
+from __future__ import annotations
+
+from math import floor
+
+from fairlead_kafka.base.config import INT_MAX
+
+_MS_PER_S = 1_000
+
+
+class _Sample:
+    """What came in one window."""
+
+    __slots__ = ("last_ms", "start_ms", "value")
+
+    def __init__(self, now_ms: int) -> None:
+        self.reset(now_ms)
+
+    def reset(self, now_ms: int) -> None:
+        self.value, self.start_ms, self.last_ms = 0.0, now_ms, now_ms
+
+
+class Rate:
+    """So much per second, over the last `samples` windows of `window_ms` each.
+
+    A window begins with what is recorded first in it. One more sample than `samples` is kept: a window that overlaps the time looked
+    back on counts whole.
+    """
+
+    __slots__ = ("_current", "_samples", "_window_ms", "samples")
+
+    def __init__(self, samples: int, window_ms: int) -> None:
+        self.samples = samples
+        self._window_ms = window_ms
+        self._samples: list[_Sample] = []
+        self._current = 0
+
+    def record(self, value: float, now_ms: int) -> None:
+        """So much more; less than nothing takes back what was recorded just before."""
+        if not self._samples:
+            self._samples.append(_Sample(now_ms))
+        sample = self._samples[self._current]
+        if now_ms - sample.start_ms >= self._window_ms:
+            sample = self._advance(now_ms)
+        sample.value += value
+        sample.last_ms = now_ms
+
+    def _advance(self, now_ms: int) -> _Sample:
+        self._current = (self._current + 1) % (self.samples + 1)
+        if self._current == len(self._samples):
+            self._samples.append(_Sample(now_ms))
+        else:
+            self._samples[self._current].reset(now_ms)
+        return self._samples[self._current]
+
+    def _purge(self, now_ms: int) -> None:
+        expired_ms = now_ms - self.samples * self._window_ms
+        for sample in self._samples:
+            if sample.last_ms <= expired_ms:
+                sample.reset(now_ms)
+
+    def per_second(self, now_ms: int) -> float:
+        """The rate now."""
+        elapsed_ms = self.elapsed_ms(now_ms)
+        return sum(sample.value for sample in self._samples) * _MS_PER_S / elapsed_ms
+
+    def elapsed_ms(self, now_ms: int) -> int:
+        """The time it is measured over: since the oldest sample began, and never less than all windows but one, or the first moments
+        of a client would look like a flood.
+        """
+        self._purge(now_ms)
+        elapsed_ms = now_ms - min((sample.start_ms for sample in self._samples), default=now_ms)
+        missing = self.samples - 1 - elapsed_ms // self._window_ms
+        return max(elapsed_ms + max(missing, 0) * self._window_ms, 1)
+
+    def throttle_ms(self, limit: float, now_ms: int) -> int:
+        """How long nothing may be recorded until the rate is `limit` again; 0: it is not above it."""
+        return throttle_ms(self.per_second(now_ms), limit, self.elapsed_ms(now_ms))
+
+
+class TokenBucket:
+    """What may be spent: `limit` more each second, saved up for `samples` windows of `window_ms` at most; and at first all of that.
+
+    A single request may spend more than there is, and then there is less than nothing until enough has come (KIP-599).
+    """
+
+    __slots__ = ("_saved_s", "_tokens", "_updated_ms")
+
+    def __init__(self, samples: int, window_ms: int) -> None:
+        self._saved_s = samples * window_ms / _MS_PER_S
+        self._tokens: float | None = None
+        self._updated_ms = 0
+
+    def tokens(self, limit: float, now_ms: int) -> float:
+        """What there is now; below 0 the quota is used up."""
+        most = self._saved_s * limit
+        if self._tokens is None:
+            self._tokens = most
+        else:
+            self._tokens = min(most, self._tokens + limit * (now_ms - self._updated_ms) / _MS_PER_S)
+        self._updated_ms = now_ms
+        return self._tokens
+
+    def spend(self, value: float, limit: float, now_ms: int) -> None:
+        """Take so many out, whether they are there or not."""
+        self._tokens = min(self._saved_s * limit, self.tokens(limit, now_ms) - value)
+
+    def throttle_ms(self, limit: float, now_ms: int) -> int:
+        """How long until it is not below 0 any more; 0: it is not."""
+        return max(0, rounded_ms(-self.tokens(limit, now_ms) / limit * _MS_PER_S))
+
+
+def throttle_ms(rate: float, limit: float, elapsed_ms: int) -> int:
+    """By how much `elapsed_ms` must grow, with nothing more coming, for `rate` to come down to `limit`; 0 if it is not above it.
+
+    rate * elapsed / (elapsed + wait) = limit.
+    """
+    return rounded_ms((rate - limit) / limit * elapsed_ms) if rate > limit else 0
+
+
+def rounded_ms(value: float) -> int:
+    """The nearest integer, halves upward as Java's `Math.round` has it, as far as an int32 goes."""
+    return floor(min(value, INT_MAX) + 0.5)

@@ -1,0 +1,56 @@
+"""When a client is to hold still after an answer (KIP-219): the versions from which on the broker answers at once and says for how long.
+
+Before KIP-219 a broker waited first and answered then, so `throttle_time_ms` told of a wait that was over.
+"""
+
+from __future__ import annotations
+
+from fairlead_kafka.wire import ApiKey, Message, PrivateApi
+
+CLIENT_WAITS_FROM_VERSION: dict[ApiKey | PrivateApi, int] = {
+    ApiKey.PRODUCE: 6,
+    ApiKey.FETCH: 8,
+    ApiKey.LIST_OFFSETS: 3,
+    ApiKey.METADATA: 6,
+    ApiKey.OFFSET_COMMIT: 4,
+    ApiKey.OFFSET_FETCH: 4,
+    ApiKey.FIND_COORDINATOR: 2,
+    ApiKey.JOIN_GROUP: 3,
+    ApiKey.HEARTBEAT: 2,
+    ApiKey.LEAVE_GROUP: 2,
+    ApiKey.SYNC_GROUP: 2,
+    ApiKey.DESCRIBE_GROUPS: 2,
+    ApiKey.LIST_GROUPS: 2,
+    ApiKey.API_VERSIONS: 2,
+    ApiKey.CREATE_TOPICS: 3,
+    ApiKey.DELETE_TOPICS: 2,
+    ApiKey.DELETE_RECORDS: 1,
+    ApiKey.INIT_PRODUCER_ID: 1,
+    ApiKey.ADD_PARTITIONS_TO_TXN: 1,
+    ApiKey.ADD_OFFSETS_TO_TXN: 1,
+    ApiKey.END_TXN: 1,
+    ApiKey.TXN_OFFSET_COMMIT: 1,
+    ApiKey.DESCRIBE_ACLS: 1,
+    ApiKey.CREATE_ACLS: 1,
+    ApiKey.DELETE_ACLS: 1,
+    ApiKey.DESCRIBE_CONFIGS: 2,
+    ApiKey.ALTER_CONFIGS: 1,
+    ApiKey.ALTER_REPLICA_LOG_DIRS: 1,
+    ApiKey.DESCRIBE_LOG_DIRS: 1,
+    ApiKey.CREATE_DELEGATION_TOKEN: 1,
+    ApiKey.RENEW_DELEGATION_TOKEN: 1,
+    ApiKey.EXPIRE_DELEGATION_TOKEN: 1,
+    ApiKey.DESCRIBE_DELEGATION_TOKEN: 1,
+    ApiKey.CREATE_PARTITIONS: 1,
+    ApiKey.DELETE_GROUPS: 1,
+}
+"""Of the APIs that are older than KIP-219 (each response's `shouldClientThrottle` in Kafka). All others are served by brokers that know
+it."""
+
+
+def wait_ms(api_key: ApiKey | PrivateApi, version: int, response: Message) -> int:
+    """For how long nothing is to be sent to the broker that gave this answer; 0: no wait is asked for, or it is over."""
+    if version < CLIENT_WAITS_FROM_VERSION.get(api_key, 0):
+        return 0
+    throttle_time_ms: int = getattr(response, "throttle_time_ms", 0)
+    return throttle_time_ms
