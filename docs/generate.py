@@ -153,8 +153,8 @@ def protocol() -> str:
                 "## Answers that differ from Apache Kafka's\n\n`fairlead lab transcript` sends more than a thousand requests to both and "
                 "compares the answers field by field. What differs, and why (`lab/transcript/differences.toml`):\n\n"
                 + table(("API", "where", "in the step", "reason"), (_difference(one) for one in explanations())),
-                "`fairlead lab transcript --secured` does the same with log-ins and an authorizer on both sides: every API is asked by users "
-                "with this right, that, and none. What differs beside (`lab/transcript/differences_secured.toml`):\n\n"
+                "`fairlead lab transcript --secured` does the same with log-ins and an authorizer on both sides: every API is asked "
+                "by users with this right, that, and none. What differs beside (`lab/transcript/differences_secured.toml`):\n\n"
                 + table(("API", "where", "in the step", "reason"), (_difference(one) for one in explanations("differences_secured.toml"))),
             )
         )

@@ -47,8 +47,9 @@ def about(name: str, api: ApiKey, versions: Iterable[int], field: str, rows: Row
 
     def make(holder: Holder) -> Step:
         names = [one if one == SECRET else holder.own(one) for one in things]
-        filled = {key: value(holder) if callable(value) else value for key, value in fields.items()}
-        return ask(name, api, versions, **{field: lambda seen: rows(names, seen)}, **filled)
+        filled: dict[str, Any] = {key: value(holder) if callable(value) else value for key, value in fields.items()}
+        filled[field] = lambda seen: rows(names, seen)
+        return ask(name, api, versions, **filled)
 
     return make
 

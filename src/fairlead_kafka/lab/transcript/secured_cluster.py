@@ -33,9 +33,9 @@ def _replace(name: str, rows: Rows, **more: Any) -> Any:
     return about(name, ApiKey.ALTER_CONFIGS, (2,), "resources", rows, TRIO, **more)
 
 
-_OF_TOPICS, _OF_BROKERS = ({"name": name, "value": "86400000"} for name in ("retention.ms", "log.retention.ms"))
-_RETENTION, _BROKERS = ({"configs": [Message(**one, config_operation=_SET)]} for one in (_OF_TOPICS, _OF_BROKERS))
-_RETENTION_ALONE, _BROKERS_ALONE = ({"configs": [Message(**one)]} for one in (_OF_TOPICS, _OF_BROKERS))
+_TOPICS_OWN, _BROKERS_OWN = ({"name": name, "value": "86400000"} for name in ("retention.ms", "log.retention.ms"))
+_RETENTION, _BROKERS = ([Message(**one, config_operation=_SET)] for one in (_TOPICS_OWN, _BROKERS_OWN))
+_RETENTION_ALONE, _BROKERS_ALONE = ([Message(**one)] for one in (_TOPICS_OWN, _BROKERS_OWN))
 
 CONFIGS: list[Case] = [
     Case(_describe("topics' configs", _resources(configuration_keys=["retention.ms"])), "topic cluster", "topic-describe-configs"),
@@ -44,16 +44,16 @@ CONFIGS: list[Case] = [
         "topic cluster",
         "cluster-describe-configs",
     ),
-    Case(_alter("topics' configs changed", _resources(**_RETENTION)), "topic cluster", "topic-alter-configs"),
-    Case(_alter("topics' configs, validated only", _resources(**_RETENTION), validate_only=True), "topic", "topic-alter-configs"),
+    Case(_alter("topics' configs changed", _resources(configs=_RETENTION)), "topic cluster", "topic-alter-configs"),
+    Case(_alter("topics' configs, validated only", _resources(configs=_RETENTION), validate_only=True), "topic", "topic-alter-configs"),
     Case(
-        _alter("brokers' configs changed", _resources(_BROKER, "0", "", **_BROKERS), validate_only=True),
+        _alter("brokers' configs changed", _resources(_BROKER, "0", "", configs=_BROKERS), validate_only=True),
         "topic cluster",
         "cluster-alter-configs",
     ),
-    Case(_replace("topics' configs replaced", _resources(**_RETENTION_ALONE)), "topic cluster", "topic-alter-configs"),
+    Case(_replace("topics' configs replaced", _resources(configs=_RETENTION_ALONE)), "topic cluster", "topic-alter-configs"),
     Case(
-        _replace("brokers' configs replaced", _resources(_BROKER, "0", **_BROKERS_ALONE), validate_only=True),
+        _replace("brokers' configs replaced", _resources(_BROKER, "0", configs=_BROKERS_ALONE), validate_only=True),
         "topic cluster",
         "cluster-alter-configs",
     ),

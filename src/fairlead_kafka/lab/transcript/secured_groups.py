@@ -9,9 +9,10 @@ from fairlead_kafka.lab.transcript.secured_cases import TRIO, Case, Rows, about,
 from fairlead_kafka.lab.transcript.steps import WARMING_UP, Seen, Step, ask, batch
 from fairlead_kafka.wire import ApiKey, Message
 
-_OFFSET = {"partition_index": 0, "committed_offset": 0, "committed_leader_epoch": -1, "committed_metadata": ""}
+_OFFSET: dict[str, Any] = {"partition_index": 0, "committed_offset": 0, "committed_leader_epoch": -1, "committed_metadata": ""}
 _NO_MEMBER: dict[str, Any] = {"member_id": "stranger", "group_instance_id": None}
 
+_NOT_A_MEMBER = {"generation_id": -1, "member_id": ""}
 _OF_THE_KIND = {"protocol_type": "consumer", "protocol_name": "range"}
 
 
@@ -163,7 +164,7 @@ def _identity(holder: Holder) -> dict[str, Any]:
 def _init(name: str, thing: str | None, versions: Any) -> Any:
     def make(holder: Holder) -> Step:
         mine = None if thing is None else holder.own(thing)
-        fields = {"transactional_id": mine, "transaction_timeout_ms": 60_000, "producer_id": -1, "producer_epoch": -1}
+        fields: dict[str, Any] = {"transactional_id": mine, "transaction_timeout_ms": 60_000, "producer_id": -1, "producer_epoch": -1}
         return ask(name, ApiKey.INIT_PRODUCER_ID, versions, again_on=WARMING_UP, **fields)
 
     return make
@@ -199,18 +200,24 @@ def _write(holder: Holder) -> Step:
         data = batch(b"in tx", producer_id=told_us.producer_id, producer_epoch=told_us.producer_epoch, base_sequence=0, transactional=True)
         return [Message(name=holder.own(), partition_data=[Message(index=0, records=data(seen))])]
 
-    fields = {"transactional_id": holder.own(), "acks": -1, "timeout_ms": 5_000, "topic_data": rows}
+    fields: dict[str, Any] = {"transactional_id": holder.own(), "acks": -1, "timeout_ms": 5_000, "topic_data": rows}
     return ask("produced in a transaction", ApiKey.PRODUCE, (11,), again_on=WARMING_UP, **fields)
 
 
 def _offsets(holder: Holder) -> Step:
     topics = [Message(name=one, partitions=[Message(**_OFFSET)]) for one in (holder.own(), holder.own("missing"), SECRET)]
-    fields = {"transactional_id": holder.own(), "group_id": holder.own(), "generation_id": -1, "member_id": "", "topics": topics}
+    fields: dict[str, Any] = {
+        "transactional_id": holder.own(),
+        "group_id": holder.own(),
+        "generation_id": -1,
+        "member_id": "",
+        "topics": topics,
+    }
     return ask("committed in a transaction", ApiKey.TXN_OFFSET_COMMIT, (0, 3), again_on=WARMING_UP, **fields, **_identity(holder))
 
 
 def _add_offsets(holder: Holder) -> Step:
-    fields = {"transactional_id": holder.own(), "group_id": holder.own()}
+    fields: dict[str, Any] = {"transactional_id": holder.own(), "group_id": holder.own()}
     return ask("a group added", ApiKey.ADD_OFFSETS_TO_TXN, (3,), again_on=WARMING_UP, **fields, **_identity(holder))
 
 
@@ -234,7 +241,7 @@ def _described(holder: Holder) -> Step:
 
 
 def _listed(_holder: Holder) -> Step:
-    fields = {"state_filters": [], "producer_id_filters": [], "duration_filter": -1}
+    fields: dict[str, Any] = {"state_filters": [], "producer_id_filters": [], "duration_filter": -1}
     return ask("all transactions", ApiKey.LIST_TRANSACTIONS, (1,), mine=True, **fields)
 
 
