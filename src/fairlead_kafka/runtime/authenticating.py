@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol, cast
 
@@ -19,6 +20,8 @@ _logger = logging.getLogger("fairlead_kafka.runtime")
 
 NOT_LOOKED_AT = "Authentication failed: the broker could not look at it, and its log says why"
 """What a stranger is told of a fault at this end: addresses of other servers, and Python's words, are not his business."""
+THREADS_MAX = 32
+"""Strangers may begin any number of log-ins by tokens while the server of the keys hangs: each would hold a thread for its 10 s."""
 Deliver = Callable[[Handle, Event], None]
 
 
@@ -101,15 +104,36 @@ def _refused(effect: Authenticate, error: Exception) -> Authenticated:
 
 
 def on_a_thread(post: Callable[[Callable[[], None]], None]) -> Aside:
-    """Work aside on a thread of its own each time: log-ins are rare, and one that hangs must not hold up another."""
+    """Work aside on threads, THREADS_MAX at once: log-ins are rare, and one that hangs must not hold up another.
 
-    def aside(work: Callable[[], None], done: Callable[[], None]) -> None:
-        def run() -> None:
+    What comes while all are taken waits; a connection has one log-in at most, so no more can wait than there are connections.
+    """
+    waiting: deque[tuple[Callable[[], None], Callable[[], None]]] = deque()
+    lock = threading.Lock()
+    threads = 0
+
+    def run() -> None:
+        nonlocal threads
+        while True:
+            with lock:
+                if not waiting:
+                    threads -= 1
+                    return
+                work, done = waiting.popleft()
             try:
                 work()
+            except Exception:
+                _logger.exception("what was done for a log-in raised")
             finally:
                 post(done)
 
+    def aside(work: Callable[[], None], done: Callable[[], None]) -> None:
+        nonlocal threads
+        with lock:
+            waiting.append((work, done))
+            if threads >= THREADS_MAX:
+                return
+            threads += 1
         threading.Thread(target=run, name="fairlead-log-in", daemon=True).start()
 
     return aside
