@@ -15,6 +15,7 @@ from fairlead_kafka.lab.transcript import (
     broken_steps,
     cluster_steps,
     group_steps,
+    quota_steps,
     record_steps,
     replica_steps,
     secured_steps,
@@ -43,6 +44,7 @@ STEPS: tuple[Step, ...] = (
     *transaction_steps.STEPS,
     *replica_steps.STEPS,
     *acl_steps.STEPS,
+    *quota_steps.STEPS,
     *broken_steps.STEPS,
     *cluster_steps.LAST_STEPS,
 )

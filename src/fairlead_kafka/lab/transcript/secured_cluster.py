@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from fairlead_kafka.lab.transcript import quota_steps
 from fairlead_kafka.lab.transcript.acl_steps import acl, filtered
 from fairlead_kafka.lab.transcript.holders import Holder
 from fairlead_kafka.lab.transcript.secured_cases import TRIO, Case, Rows, about
@@ -106,6 +107,14 @@ def _token(_holder: Holder) -> Step:
     return ask("a token after the log-in", ApiKey.SASL_AUTHENTICATE, (0, 2), auth_bytes=b"")
 
 
+def _quotas_told(_holder: Holder) -> Step:
+    return quota_steps.told("quotas described", ("user", 0, "nobody at all"))
+
+
+def _quotas_altered(holder: Holder) -> Step:
+    return quota_steps.altered("quotas altered", ("request_percentage", 1000.0), entity=(("user", f"guest of {holder.user}"),))
+
+
 CLUSTER: list[Case] = [
     Case(_versions, "", ""),
     Case(_cluster, "cluster", "cluster-describe"),
@@ -115,5 +124,7 @@ CLUSTER: list[Case] = [
     Case(_acl_deleted, "cluster", "cluster-alter"),
     Case(_passwords, "cluster", "cluster-describe"),
     Case(_password_made, "cluster", "cluster-alter"),
+    Case(_quotas_told, "cluster", "cluster-describe-configs"),
+    Case(_quotas_altered, "cluster", "cluster-alter-configs"),
     Case(_token, "", ""),
 ]

@@ -9,7 +9,7 @@ from fairlead_kafka.base.acls import AclBinding, AclOperation, AclPatternType, A
 from fairlead_kafka.lab.transcript import acl_steps, login_steps
 from fairlead_kafka.lab.transcript.cluster_steps import appears, create, topic
 from fairlead_kafka.lab.transcript.group_steps import commit, find
-from fairlead_kafka.lab.transcript.holders import ADMIN, HOLDERS, NOBODY, PUBLIC, SECRET, Holder
+from fairlead_kafka.lab.transcript.holders import ADMIN, HOLDERS, PUBLIC, SECRET, Holder
 from fairlead_kafka.lab.transcript.secured_cases import Case
 from fairlead_kafka.lab.transcript.secured_cluster import CLUSTER, CONFIGS
 from fairlead_kafka.lab.transcript.secured_groups import ENDED, GROUPS, TRANSACTIONS, told
@@ -61,4 +61,3 @@ STEPS: tuple[Step, ...] = (
     *map(_as_admin, _made()),
     *(step for case in CASES for step in case.steps()),
 )
-assert NOBODY in ASKED
