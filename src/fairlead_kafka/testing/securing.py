@@ -11,7 +11,6 @@ Java's tools and for `--command-config`. Of a folder that is kept the authority 
 from __future__ import annotations
 
 import hashlib
-import hmac
 import json
 import os
 import secrets
@@ -23,7 +22,7 @@ from fairlead_kafka.base.config_security import PROTOCOLS
 from fairlead_kafka.base.errors import ConfigError, UsageError
 from fairlead_kafka.base.secret import Secret
 from fairlead_kafka.broker.controller import ScramAlteration, ScramCredential
-from fairlead_kafka.broker.controller.credentials import SCRAM_MECHANISMS
+from fairlead_kafka.broker.controller.credentials import SCRAM_MECHANISMS, credential_of, digest_of
 
 if TYPE_CHECKING:
     from fairlead_kafka.testing.certificates import Certificates
@@ -194,11 +193,8 @@ class Securing:
 
 
 def _credential(mechanism: str, password: str, salt: bytes, iterations: int) -> ScramCredential:
-    """What is kept of a password (RFC 5802, 3)."""
-    digest = mechanism.removeprefix("SCRAM-").replace("-", "").lower()
-    salted = hashlib.pbkdf2_hmac(digest, password.encode(), salt, iterations)
-    stored_key = hashlib.new(digest, hmac.digest(salted, b"Client Key", digest)).digest()
-    return ScramCredential(salt, stored_key, hmac.digest(salted, b"Server Key", digest), iterations)
+    salted = hashlib.pbkdf2_hmac(digest_of(mechanism), password.encode(), salt, iterations)
+    return credential_of(mechanism, salted, salt, iterations)
 
 
 def _tls(style: Style, trust: str, own: Path | None) -> dict[str, str]:

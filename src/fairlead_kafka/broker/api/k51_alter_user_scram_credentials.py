@@ -6,8 +6,6 @@ Of one user all changes are made or none. Needs ALTER on the cluster (CLUSTER_AU
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 from typing import TYPE_CHECKING, Any
 
 from fairlead_kafka.base.acls import AclOperation
@@ -16,15 +14,13 @@ from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.broker.api.common import reason
 from fairlead_kafka.broker.api.rights import cluster_refusal
 from fairlead_kafka.broker.controller import AlterScramCredentials, ScramAlteration, ScramCredential
-from fairlead_kafka.broker.controller.credentials import SCRAM_MECHANISMS
+from fairlead_kafka.broker.controller.credentials import SCRAM_MECHANISMS, credential_of
 from fairlead_kafka.broker.dispatch import Reply, serves
 from fairlead_kafka.wire import ApiKey, Message, Request
 
 if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
     from fairlead_kafka.broker.sessions import Session
-
-_HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 
 
 @serves(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, versions=(0, 0))
@@ -50,14 +46,8 @@ def alter_user_scram_credentials(broker: Broker, request: Request, session: Sess
 
 
 def _credential(one: Any) -> ScramCredential:
-    """What is kept of a salted password (RFC 5802, 3); no keys if there is none."""
-    digest = _HASHES.get(SCRAM_MECHANISMS.get(one.mechanism, ""), "sha256")
-    salted = bytes(one.salted_password)
-    if not salted:
-        return ScramCredential(bytes(one.salt), b"", b"", one.iterations)
-    client_key = hmac.digest(salted, b"Client Key", digest)
-    stored_key = hashlib.new(digest, client_key).digest()
-    return ScramCredential(bytes(one.salt), stored_key, hmac.digest(salted, b"Server Key", digest), one.iterations)
+    mechanism = SCRAM_MECHANISMS.get(one.mechanism, SCRAM_MECHANISMS[1])  # an unknown one is refused by the controller, by its number
+    return credential_of(mechanism, bytes(one.salted_password), bytes(one.salt), one.iterations)
 
 
 def _row(user: str, error: BrokerError | None) -> Message:

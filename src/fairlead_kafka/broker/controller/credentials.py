@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 from collections import Counter
 from collections.abc import Sequence
 
@@ -56,6 +58,20 @@ class Credentials:
         if not one.credential.stored_key:
             return BrokerError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "The salted password must not be empty")
         return iterations_error(one.credential)
+
+
+def credential_of(mechanism: str, salted_password: bytes, salt: bytes, iterations: int) -> ScramCredential:
+    """What is kept of a salted password (RFC 5802, 3); no keys if there is none. `mechanism` is one of SCRAM_MECHANISMS."""
+    if not salted_password:
+        return ScramCredential(salt, b"", b"", iterations)
+    digest = digest_of(mechanism)
+    stored_key = hashlib.new(digest, hmac.digest(salted_password, b"Client Key", digest)).digest()
+    return ScramCredential(salt, stored_key, hmac.digest(salted_password, b"Server Key", digest), iterations)
+
+
+def digest_of(mechanism: str) -> str:
+    """The hash of a mechanism by Python's name: sha256 of SCRAM-SHA-256."""
+    return mechanism.removeprefix("SCRAM-").replace("-", "").lower()
 
 
 def iterations_error(credential: ScramCredential) -> BrokerError | None:
