@@ -21,6 +21,7 @@ storage: {storage}
 configuration:
   spark.fairlead.bootstrap.servers: "{servers}"
   spark.driver.memory: 1g
+  spark.ui.enabled: "false"
   spark.driver.defaultJavaOptions: -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
   spark.executor.defaultJavaOptions: -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
   spark.sql.shuffle.partitions: "1"
