@@ -207,13 +207,22 @@ Scanned scan_batches(Bytes source, int64_t position, Int64sOut rows) {
     return (Scanned){filled, 0, position};
 }
 
+/* Write what was left out of a column whose first `count` items are null. */
+static void begin_column(Int64sOut offsets, BoolsOut valid, int64_t count) {
+    FILL(offsets, count + 1, 0);
+    FILL(valid, count, false);
+}
+
 /* Batches first to last - 1 of `rows` (see `scan_batches`) lie within `source`, uncompressed; or, where `inflated_size` >= 0, the one
  * batch's records are the whole of `source`, of that size.
  *
  * Appends their records from `from_offset` on to the columns, at `cursors`: 0 records, 1 key bytes, 2 value bytes, 3 headers, 4 header
  * key bytes, 5 header value bytes, 6 null keys, 7 null values, 8 the row at work. Columns with n + 1 offsets have their first written by
  * the caller. Columns of keys, values or headers without room are not wanted, and not filled. Headers are checked and counted;
- * `decode_headers` takes them. */
+ * `decode_headers` takes them.
+ *
+ * What says nothing is not written, for writing it costs as much as the rest: keys and headers before the first record that has any, and
+ * which values are valid while all are. */
 Checked decode_records(Bytes source, Int64sOut rows, int64_t first, int64_t last, int64_t inflated_size, int64_t from_offset, Decoded out) {
     int64_t *cursors = out.cursors.data;
     int64_t at = cursors[0], key_at = cursors[1], value_at = cursors[2], null_keys = cursors[6], null_values = cursors[7];
@@ -241,7 +250,10 @@ Checked decode_records(Bytes source, Int64sOut rows, int64_t first, int64_t last
             AT(out.offsets, at) = base_offset + record.offset_delta;
             AT(out.timestamps, at) = log_append ? base_timestamp : base_timestamp + record.timestamp_delta;
             AT(out.timestamp_types, at) = log_append;
-            if (wants_keys) {
+            if (wants_keys && record.key_size < 0 && null_keys == at) {
+                null_keys++;
+            } else if (wants_keys) {
+                if (null_keys == at) begin_column(out.key_offsets, out.key_valid, at);
                 AT(out.key_valid, at) = record.key_size >= 0;
                 if (record.key_size < 0) {
                     null_keys++;
@@ -252,16 +264,22 @@ Checked decode_records(Bytes source, Int64sOut rows, int64_t first, int64_t last
                 AT(out.key_offsets, at + 1) = key_at;
             }
             if (wants_values) {
-                AT(out.value_valid, at) = record.value_size >= 0;
                 if (record.value_size < 0) {
+                    if (!null_values) FILL(out.value_valid, at, true);
+                    AT(out.value_valid, at) = false;
                     null_values++;
                 } else {
+                    if (null_values) AT(out.value_valid, at) = true;
                     COPY(out.value_data, value_at, source, record.value_start, record.value_size);
                     value_at += record.value_size;
                 }
                 AT(out.value_offsets, at + 1) = value_at;
             }
-            if (counts_headers) {
+            if (counts_headers && (record.headers || cursors[3])) {
+                if (!cursors[3]) {
+                    FILL(out.header_starts, at, 0);
+                    FILL(out.header_offsets, at + 1, 0);
+                }
                 cursors[3] += record.headers;
                 cursors[4] += record.header_key_bytes;
                 cursors[5] += record.header_value_bytes;

@@ -24,7 +24,6 @@ ARRAY(Int32s, const int32_t);
 ARRAY(Int64s, const int64_t);
 ARRAY(BytesOut, uint8_t);
 ARRAY(BoolsOut, uint8_t);
-ARRAY(Int8sOut, int8_t);
 ARRAY(Int32sOut, int32_t);
 ARRAY(Int64sOut, int64_t);
 
@@ -50,6 +49,13 @@ static inline int64_t checked(int64_t index, int64_t size, const char *file, int
         CHECK_PIECE(target, at, count); \
         CHECK_PIECE(source, start, count); \
         memcpy((target).data + (at), (source).data + (start), (size_t)(count)); \
+    } while (0)
+
+/* `target[:count] = value`, for a value whose bytes are all the same as those of a bool. */
+#define FILL(target, count, value) \
+    do { \
+        CHECK_PIECE(target, 0, count); \
+        memset((target).data, (value), (size_t)(count) * sizeof *(target).data); \
     } while (0)
 
 /* What can be wrong with a batch: the codes of `fairlead_kafka.records.faults`. */
@@ -89,7 +95,7 @@ typedef struct {
 /* Where `decode_records` puts records. */
 typedef struct {
     Int64sOut offsets, timestamps;
-    Int8sOut timestamp_types;
+    Int32sOut timestamp_types;
     Int64sOut key_offsets;
     BoolsOut key_valid;
     BytesOut key_data;

@@ -75,7 +75,6 @@ TAKES(int32s, Int32s, 0)
 TAKES(int64s, Int64s, 0)
 TAKES(bytes_out, BytesOut, PyBUF_WRITABLE)
 TAKES(bools_out, BoolsOut, PyBUF_WRITABLE)
-TAKES(int8s_out, Int8sOut, PyBUF_WRITABLE)
 TAKES(int32s_out, Int32sOut, PyBUF_WRITABLE)
 TAKES(int64s_out, Int64sOut, PyBUF_WRITABLE)
 
@@ -203,7 +202,7 @@ FUNCTION(decode_records) {
     Decoded out;
     out.offsets = take_int64s_out(&call);
     out.timestamps = take_int64s_out(&call);
-    out.timestamp_types = take_int8s_out(&call);
+    out.timestamp_types = take_int32s_out(&call);
     out.key_offsets = take_int64s_out(&call);
     out.key_valid = take_bools_out(&call);
     out.key_data = take_bytes_out(&call);

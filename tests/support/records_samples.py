@@ -43,9 +43,9 @@ def encoded(samples: Sequence[Sample], **options: Any) -> EncodedBatch:
 
 
 def decoded(records: DecodedRecords) -> list[Sample]:
-    assert records.keys is not None
     headers = [records.headers.item(i) if records.headers else [] for i in range(records.count)]
-    rows = zip(records.keys.to_list(), records.values.to_list(), headers, records.timestamps_ms.tolist(), strict=True)
+    keys = [None] * records.count if records.keys is None else records.keys.to_list()
+    rows = zip(keys, records.values.to_list(), headers, records.timestamps_ms.tolist(), strict=True)
     return [Sample(key, value, tuple(pairs), timestamp) for key, value, pairs, timestamp in rows]
 
 

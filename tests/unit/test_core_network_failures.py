@@ -43,6 +43,18 @@ def test_a_late_answer_ends_the_connection_as_kafka_does(advance_first: bool) ->
     scene.host.run_until(lambda: broker.closed)
 
 
+def test_a_peer_that_never_says_what_it_speaks_is_told_of_in_the_same_words_early_and_late() -> None:
+    broker = FakeBroker()
+    broker.silent = True
+    scene = Scene(Client(request_timeout_ms=900), broker)
+    said = set()
+    for _ in range(100):
+        scene.host.advance(10)
+        said.add(scene.network.trouble())
+    for within in ("", " within 900 ms"):
+        assert f"could not reach any of broker:9092 (connected, but ApiVersions is not answered{within}: is this a Kafka broker?)" in said
+
+
 def test_each_request_may_have_its_own_time_out(advance_first: bool) -> None:
     broker = FakeBroker()
     scene = Scene(Client(advance_first), broker)

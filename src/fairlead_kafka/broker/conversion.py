@@ -33,10 +33,11 @@ def convert(partition: Partition, records: Buffer, header: BatchHeader, wall_ms:
     if not limits.log_append_time:
         _check_timestamps(partition, records, header, wall_ms)
     if limits.compact:
-        keys = decode(records, want_headers=False, check_crcs=False).keys
-        if keys is not None and keys.valid is not None:
-            text = f"{partition}: a compacted topic takes no record without a key; record {int(keys.valid.argmin())} of the batch has none"
-            raise RecordsRefused(text, np.flatnonzero(keys.valid == 0).tolist(), "a record in a compacted topic needs a key")
+        decoded = decode(records, want_headers=False, check_crcs=False)
+        valid = np.zeros(decoded.count, np.bool_) if decoded.keys is None else decoded.keys.valid
+        if valid is not None and not valid.all():
+            text = f"{partition}: a compacted topic takes no record without a key; record {int(valid.argmin())} of the batch has none"
+            raise RecordsRefused(text, np.flatnonzero(~valid).tolist(), "a record in a compacted topic needs a key")
     if limits.compression is None or limits.compression == header.codec:
         return records, header
     converted = recompress(records, header, limits.compression, limits.compression_level)

@@ -53,7 +53,7 @@ def to_batch(partition: TopicPartition, decoded: DecodedRecords, columns: Iterab
         "partition": lambda: arrow_array(np.full(decoded.count, partition.partition, np.int32), pa.int32()),
         "offset": lambda: arrow_array(decoded.offsets, pa.int64()),
         "timestamp": lambda: arrow_array(decoded.timestamps_ms * _MICROSECONDS_PER_MS, pa.timestamp("us", tz="UTC")),
-        "timestampType": lambda: arrow_array(decoded.timestamp_types.astype(np.int32), pa.int32()),
+        "timestampType": lambda: arrow_array(decoded.timestamp_types, pa.int32()),
         "key": lambda: _binary(decoded.keys, decoded.count),
         "value": lambda: _binary(decoded.values, decoded.count),
         "headers": lambda: _headers(decoded),

@@ -151,9 +151,13 @@ class Connection:
                 self.expiry_ns = request.deadline_ns
         return buffers
 
-    def frames(self, data: bytes) -> list[memoryview]:
+    def frames(self, data: bytes | memoryview) -> list[memoryview]:
         """The frames that `data` completes. DecodeError if a size is impossible."""
         return self._reader.feed(data)
+
+    def room(self) -> memoryview | None:
+        """Where the rest of a long answer that has begun goes, told once (`FrameReader.room`)."""
+        return self._reader.room()
 
     def answer(self, frame: memoryview) -> tuple[InFlight, Message]:
         """The request that `frame` answers, taken off the queue, and the decoded response.

@@ -22,13 +22,13 @@ from fairlead_kafka.base.ids import Node
 from fairlead_kafka.base.units import ms_to_ns, ns_to_ms
 from fairlead_kafka.core.backoff import Backoff
 from fairlead_kafka.core.connection import NEVER_NS, Connection, InFlight, OnDone, State, Trigger
-from fairlead_kafka.core.effects import Buffer, Close, Connect, Effect, Write
+from fairlead_kafka.core.effects import Buffer, Close, Connect, Effect, Fill, Write
 from fairlead_kafka.core.events import Authenticated, Connected, ConnectionEvent, Disconnected, Received
 from fairlead_kafka.core.login import NO_LOGIN_HINT, TLS_ALERT, login_mechanism
 from fairlead_kafka.core.logins import Logins
 from fairlead_kafka.core.machine import Dice
 from fairlead_kafka.core.peers import Peer, Peers
-from fairlead_kafka.core.reachability import ANSWER_LONG_MS, CONNECTING_LONG_MS, Reachability
+from fairlead_kafka.core.reachability import ANSWER_LONG_MS, CONNECTING_LONG_MS, Reachability, unanswered
 from fairlead_kafka.core.throttling import wait_ms
 from fairlead_kafka.core.traffic import Traffic
 from fairlead_kafka.wire import ApiKey, Message, PrivateApi
@@ -80,6 +80,7 @@ class Connections:
         self._logins = Logins(self, dice)
         self.numbers = itertools.count(1) if numbers is None else numbers
         self._fresh: list[InFlight] = []
+        self._heard: dict[int, Connection] = {}
 
     def tick(self, now_ns: int) -> None:
         """Learn the time. What was sent earlier in this step gets its deadline by it."""
@@ -92,6 +93,12 @@ class Connections:
     def take_effects(self) -> list[Effect]:
         """The effects gathered since the last call; ends the step."""
         self._fresh.clear()
+        # Only now: all that had come is fed, so that what comes next goes where the room begins.
+        for number, connection in self._heard.items():
+            room = connection.room() if number in self._by_number else None
+            if room is not None:
+                self.effects.append(Fill(number, room))
+        self._heard.clear()
         effects, self.effects = self.effects, []
         return effects
 
@@ -179,17 +186,18 @@ class Connections:
         unheard = peer.connected and connection.in_flight and self._mechanism is None and not self.reachability.reached
         self.lose(peer, Trigger.LOST, event.reason + (NO_LOGIN_HINT if unheard else ""), refusal=event.error)
 
-    def _received(self, peer: Peer, connection: Connection, data: bytes) -> None:
+    def _received(self, peer: Peer, connection: Connection, data: bytes | memoryview) -> None:
         connection.used_ns = connection.heard_ns = self.now_ns
         try:
             frames = connection.frames(data)
         except DecodeError as error:
-            if connection.state is State.NEGOTIATING and data.startswith(TLS_ALERT):
+            if connection.state is State.NEGOTIATING and bytes(data).startswith(TLS_ALERT):
                 refusal = AuthenticationFailed(f"{peer} speaks TLS at this port: set security.protocol to SSL or SASL_SSL")
                 self.lose(peer, Trigger.REFUSED, str(refusal), refusal=refusal)
             else:
                 self.lose(peer, Trigger.BROKEN, str(error), error)
             return
+        self._heard[connection.number] = connection
         if self._traffic is not None:
             self._traffic.read_bytes(peer.node_id, len(data), len(frames))
         if frames and connection.state is State.READY:
@@ -349,7 +357,7 @@ class Connections:
         if late is not None:
             # Answers come in order, so nothing behind the missing one could arrive: the connection goes, as in Kafka.
             waited_ms = ns_to_ms(late.timeout_ns) or self._request_timeout_ms
-            reason = f"no answer to {late.api_key.name} within {waited_ms:.0f} ms"
+            reason = unanswered(connection, late.api_key, waited_ms)
             connection.in_flight.remove(late)
             connection.in_flight.appendleft(late)
             self.lose(peer, Trigger.EXPIRED, reason, TimedOut(f"{peer}: {reason}"))

@@ -48,6 +48,16 @@ class Hold(NamedTuple):
     held: bool
 
 
+class Fill(NamedTuple):
+    """Read the next bytes of a connection into `room`, in order, and tell them by `events.Received` as views of it.
+
+    `room` follows what was told up to the step that asks. A host may as well tell them as bytes of its own; the machine then copies them.
+    """
+
+    connection: int
+    room: memoryview
+
+
 class AwaitSent(NamedTuple):
     """Tell by `events.Sent` once `position` bytes, of all that were ever written to a connection, have left into the network's own buffers.
 
@@ -164,4 +174,5 @@ class FileList(NamedTuple):
 
 
 FileEffect = FileAppend | FileReplace | FileRead | FileSync | FileTruncate | FileDelete | FileList
-Effect = Connect | Write | Close | Hold | AwaitSent | Authenticate | Listen | StopListening | HoldListener | Resolve | Call | FileEffect
+ConnectionEffect = Connect | Write | Close | Hold | Fill | AwaitSent | Authenticate
+Effect = ConnectionEffect | Listen | StopListening | HoldListener | Resolve | Call | FileEffect

@@ -54,10 +54,10 @@ class Authenticated(NamedTuple):
 
 
 class Received(NamedTuple):
-    """Bytes from a connection, in any split."""
+    """Bytes from a connection, in any split; a view is one of `effects.Fill`'s room, where they are already."""
 
     connection: int
-    data: bytes
+    data: bytes | memoryview
 
 
 class Sent(NamedTuple):

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from fairlead_kafka.base.units import NS_PER_S, ms_to_ns
 from fairlead_kafka.core.connection import NEVER_NS, Connection, State
 from fairlead_kafka.core.peers import Peer
+from fairlead_kafka.wire import ApiKey, PrivateApi
 
 LOGGER = logging.getLogger("fairlead_kafka.network")
 CONNECTING_LONG_MS = 800.0
@@ -187,12 +188,24 @@ def _awaited(connection: Connection) -> tuple[int, str]:
     """Since when something is awaited on this connection, and what."""
     if connection.state is State.CONNECTING:
         return connection.used_ns, NO_ANSWER
-    if connection.state in (State.AUTHENTICATING, State.REAUTHENTICATING):
-        return connection.used_ns, "connected, but the log-in is not answered"
     if connection.state is not State.READY:
-        return connection.used_ns, "connected, but ApiVersions is not answered: is this a Kafka broker?"
+        return connection.used_ns, _unusable(connection)
     request = connection.in_flight[0]
     return max(request.deadline_ns - request.timeout_ns, connection.heard_ns), f"{request.api_key.name} is not answered"
+
+
+def unanswered(connection: Connection, api_key: ApiKey | PrivateApi, waited_ms: float) -> str:
+    """Why a connection is given up on which a request was not answered within `waited_ms`: a log line's words and an error's."""
+    within = f"within {waited_ms:.0f} ms"
+    usable = connection.state in (State.READY, State.REAUTHENTICATING)
+    return f"no answer to {api_key.name} {within}" if usable else _unusable(connection, f" {within}")
+
+
+def _unusable(connection: Connection, within: str = "") -> str:
+    """What a connection waits for that is not ready yet, or no longer."""
+    if connection.state in (State.AUTHENTICATING, State.REAUTHENTICATING):
+        return f"connected, but the log-in is not answered{within}"
+    return f"connected, but ApiVersions is not answered{within}: is this a Kafka broker?"
 
 
 def _seconds(duration_ns: int) -> str:

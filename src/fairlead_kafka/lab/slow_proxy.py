@@ -151,7 +151,7 @@ class SlowProxy:
             if pair.connected:
                 self._effects.append(Write(pair.broker, [event.data]))
             else:
-                pair.early.append(event.data)
+                pair.early.append(bytes(event.data))
             return
         for frame in pair.answers.feed(event.data):
             pair.departing.append((self._due_ns(pair, _SIZE.unpack_from(frame)[0], now_ns), _SIZE.pack(len(frame)) + frame))

@@ -14,7 +14,6 @@ from fairlead_kafka.base.kernel import kernel, read_only
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 Int32: TypeAlias = npt.NDArray[np.int32]
 Int64: TypeAlias = npt.NDArray[np.int64]
-Int8: TypeAlias = npt.NDArray[np.int8]
 Table: TypeAlias = npt.NDArray[np.int64]
 """int64[n, k]."""
 Bools: TypeAlias = npt.NDArray[np.bool_]
@@ -77,10 +76,10 @@ class BinaryColumn:
         data = self.data[first:last]
         if last - first <= _ARROW_BINARY_MAX_BYTES:
             kind = pa.string() if text else pa.binary()
-            offsets = np.subtract(self.offsets, first, dtype=np.int64).astype(np.int32)
+            offsets = np.subtract(self.offsets, first, out=np.empty(count + 1, np.int32), casting="unsafe")
         else:
             kind = pa.large_string() if text else pa.large_binary()
-            offsets = np.subtract(self.offsets, first, dtype=np.int64)
+            offsets = np.subtract(self.offsets, first)
         buffers = [bitmap(self.valid), pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(data))]
         return pa.Array.from_buffers(kind, count, buffers)
 

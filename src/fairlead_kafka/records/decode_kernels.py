@@ -13,7 +13,7 @@ import numpy as np
 from fairlead_kafka.base.kernel import kernel
 from fairlead_kafka.base.limits import HEADERS_PER_RECORD_MAX
 from fairlead_kafka.records import faults
-from fairlead_kafka.records.columns import Bools, Bytes, Int8, Int64, Table
+from fairlead_kafka.records.columns import Bools, Bytes, Int32, Int64, Table
 from fairlead_kafka.records.layout import (
     BATCH_LENGTH,
     COMPRESSION_MASK,
@@ -187,7 +187,7 @@ def scan_batches(source: Bytes, position: int, rows: Table) -> tuple[int, int, i
 @kernel
 def decode_records(
     source: Bytes, rows: Table, first: int, last: int, inflated_size: int, from_offset: int,
-    offsets: Int64, timestamps: Int64, timestamp_types: Int8,
+    offsets: Int64, timestamps: Int64, timestamp_types: Int32,
     key_offsets: Int64, key_valid: Bools, key_data: Bytes, value_offsets: Int64, value_valid: Bools, value_data: Bytes,
     header_offsets: Int64, header_starts: Int64, cursors: Int64,
 ) -> tuple[int, int]:  # fmt: skip
@@ -197,7 +197,8 @@ def decode_records(
     Appends their records from `from_offset` on to the columns, at `cursors`: 0 records, 1 key bytes, 2 value bytes,
     3 headers, 4 header key bytes, 5 header value bytes, 6 null keys, 7 null values, 8 the row at work. Columns with n + 1
     offsets have their first written by the caller. Columns of keys, values or headers without room are not wanted, and not filled.
-    Headers are checked and counted; `decode_headers` takes them.
+    Headers are checked and counted; `decode_headers` takes them. What says nothing may be left unwritten: keys and headers before the
+    first record that has any, and which values are valid where all are.
     """
     content = source.tobytes()
     wanted = [

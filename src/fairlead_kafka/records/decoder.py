@@ -13,7 +13,7 @@ from fairlead_kafka.base.kernel import read_only
 from fairlead_kafka.base.limits import INFLATED_BATCH_MAX_BYTES
 from fairlead_kafka.records import faults
 from fairlead_kafka.records.batch import records_of
-from fairlead_kafka.records.columns import BinaryColumn, Bools, Bytes, HeaderColumns, Int8, Int64, Table, all_null
+from fairlead_kafka.records.columns import BinaryColumn, Bools, Bytes, HeaderColumns, Int32, Int64, Table, all_null
 from fairlead_kafka.records.control import ControlType, control_type
 from fairlead_kafka.records.crc import crc_value
 from fairlead_kafka.records.decode_kernels import decode_headers, decode_records, scan_batches
@@ -49,8 +49,8 @@ class _Aborted(Protocol):
 
 @dataclass(slots=True, eq=False)
 class DecodedRecords:
-    """`count` records: `offsets` int64[], `timestamps_ms` int64[] (milliseconds since 1970), `timestamp_types` int8[]
-    (0 create, 1 log append); `keys` is None and `values` all null if not wanted, `headers` None if not wanted or if no record has any.
+    """`count` records: `offsets` int64[], `timestamps_ms` int64[] (milliseconds since 1970), `timestamp_types` int32[]
+    (0 create, 1 log append); `keys` and `headers` are None if not wanted or if no record has any, `values` all null if not wanted.
 
     `next_offset` is where to fetch from next: after the last batch looked at, also where that held no records.
     """
@@ -58,7 +58,7 @@ class DecodedRecords:
     count: int
     offsets: Int64
     timestamps_ms: Int64
-    timestamp_types: Int8
+    timestamp_types: Int32
     keys: BinaryColumn | None
     values: BinaryColumn
     headers: HeaderColumns | None
@@ -224,10 +224,11 @@ class _Decoder:
         size = sum(_size_of_run(rows, run) for run in runs)
         self.offsets = np.empty(count, np.int64)
         self.timestamps = np.empty(count, np.int64)
-        self.timestamp_types = np.empty(count, np.int8)
+        self.timestamp_types = np.empty(count, np.int32)
         self.keys = _Field(count, size, wants.room) if wants.keys else _no_field()
         self.values = _Field(count, size, wants.room) if wants.values else _no_field()
-        self.header_offsets = np.zeros(count + 1 if wants.headers else 1, np.int64)
+        self.header_offsets = np.empty(count + 1 if wants.headers else 1, np.int64)
+        self.header_offsets[0] = 0
         self.header_starts = np.empty(count if wants.headers else 0, np.int64)
         self.cursors = np.zeros(_CURSORS, np.int64)
 
@@ -251,7 +252,7 @@ class _Decoder:
             self.offsets[:count],
             self.timestamps[:count],
             self.timestamp_types[:count],
-            keys.column(count, key_bytes, null_keys) if self.wants.keys else None,
+            keys.column(count, key_bytes, null_keys) if self.wants.keys and not 0 < null_keys == count else None,
             values.column(count, value_bytes, null_values) if self.wants.values else all_null(count),
             self._headers(count, ends) if headers else None,
             next_offset,
@@ -310,4 +311,4 @@ def _no_field() -> _Field:
 def _empty(next_offset: int, wants: _Wants) -> DecodedRecords:
     none = np.empty(0, np.int64)
     keys = _no_field().column(0, 0, 0) if wants.keys else None
-    return DecodedRecords(0, none, none, np.empty(0, np.int8), keys, _no_field().column(0, 0, 0), None, next_offset)
+    return DecodedRecords(0, none, none, np.empty(0, np.int32), keys, _no_field().column(0, 0, 0), None, next_offset)

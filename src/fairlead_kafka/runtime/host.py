@@ -25,6 +25,7 @@ from fairlead_kafka.core.effects import (
     Connect,
     Effect,
     FileEffect,
+    Fill,
     Hold,
     HoldListener,
     Listen,
@@ -84,12 +85,13 @@ class SelectorHost:
         self._disk = Disk(self.deliver, self._post, lambda wait_ns, function: self.call_at(monotonic_ns() + wait_ns, function))
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._carriers: dict[type, Callable[[Handle, Any], None]] = {
-            Write: self._write,
+            Write: lambda handle, effect: self._on_link(handle, effect.connection, lambda link: link.write(effect.buffers)),
             Resolve: lambda _handle, effect: resolve(effect),
             Call: lambda _handle, effect: call(effect),
             Connect: self._connect,
             Close: self._close,
             Hold: lambda handle, effect: self._on_link(handle, effect.connection, lambda link: link.hold(effect.held)),
+            Fill: lambda handle, effect: self._on_link(handle, effect.connection, lambda link: link.fill(effect.room)),
             Authenticate: lambda handle, effect: self._on_link(handle, effect.connection, lambda link: self._login(handle, link, effect)),
             AwaitSent: lambda handle, effect: self._on_link(handle, effect.connection, lambda link: link.await_sent(effect.position)),
             Listen: self._listen,
@@ -320,12 +322,6 @@ class SelectorHost:
 
     # Effects
 
-    def _write(self, handle: Handle, effect: Write) -> None:
-        link = handle.links.get(effect.connection)
-        if link is not None:  # else it was lost, and the machine will hear of that
-            link.write(effect.buffers)
-            self._touched[link] = None
-
     def _connect(self, handle: Handle, effect: Connect) -> None:
         if handle.ended:
             return
@@ -341,7 +337,7 @@ class SelectorHost:
 
     def _on_link(self, handle: Handle, connection: int, function: Callable[[Link], None]) -> None:
         link = handle.links.get(connection)
-        if link is not None:
+        if link is not None:  # else it was lost, and the machine will hear of that
             function(link)
             self._touched[link] = None
 

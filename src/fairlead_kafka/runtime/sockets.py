@@ -13,7 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
 from fairlead_kafka.base.limits import RECEIVE_CHUNK_BYTES
-from fairlead_kafka.base.units import NS_PER_S
+from fairlead_kafka.base.units import MIB, NS_PER_S
 from fairlead_kafka.core.effects import Buffer
 from fairlead_kafka.core.events import Connected, Disconnected, Event, Received, Sent
 from fairlead_kafka.runtime.handle import Handle
@@ -27,6 +27,8 @@ IOV_MAX = max(16, min(os.sysconf("SC_IOV_MAX"), 1024))
 """Buffers that one `sendmsg` takes."""
 RECEIVE_SMALL_BYTES = 64 * 1024
 """Asked of a quiet connection: a larger buffer costs 20 us a call, for the allocator maps fresh pages for it each time."""
+FILL_BYTES = MIB
+"""Read into a machine's own room by one call."""
 READS_PER_TURN = 8
 """After so many reads the other connections have their turn."""
 DRAIN_NS = 30 * NS_PER_S
@@ -77,6 +79,7 @@ class Link:
         self._outbound: deque[Buffer] = deque()
         self._outbound_bytes = 0
         self._watched = 0
+        self._room = memoryview(b"")  # the machine's own, where what comes next goes
         self._chunk_bytes = RECEIVE_SMALL_BYTES
         self._connecting = False
         self._sent_bytes = 0  # since the connection stands
@@ -189,6 +192,10 @@ class Link:
         """Read nothing, or go on; `flush` sees to it."""
         self._held = held
 
+    def fill(self, room: memoryview) -> None:
+        """Read what comes next into `room`, as long as there is any left."""
+        self._room = room
+
     def await_sent(self, position: int) -> None:
         """Tell the machine once so many bytes were sent in all; `flush` sees to it."""
         self._awaited_bytes = position
@@ -227,8 +234,15 @@ class Link:
         for _ in range(READS_PER_TURN):
             if loop.readable_bytes <= 0:
                 return
+            asked_bytes = self._chunk_bytes
             try:
-                data = self._receive(sock, self._chunk_bytes)
+                if self._room:
+                    room = self._room[:FILL_BYTES]
+                    asked_bytes = len(room)
+                    data: bytes | memoryview = room[: self._receive_into(sock, room)]
+                    self._room = self._room[len(data) :]
+                else:
+                    data = self._receive(sock, asked_bytes)
             except BlockingIOError:
                 return
             except OSError as error:
@@ -241,7 +255,7 @@ class Link:
             if self._lingering:
                 continue
             loop.deliver(self._handle, Received(self._number, data))
-            if len(data) < self._chunk_bytes:
+            if len(data) < asked_bytes:
                 self._chunk_bytes = RECEIVE_SMALL_BYTES
                 return
             self._chunk_bytes = RECEIVE_CHUNK_BYTES
@@ -249,6 +263,10 @@ class Link:
     def _receive(self, sock: socket.socket, limit_bytes: int) -> bytes:
         """What has come, `limit_bytes` at most; nothing: the peer has closed."""
         return sock.recv(limit_bytes)
+
+    def _receive_into(self, sock: socket.socket, room: memoryview) -> int:
+        """Put what has come into `room`; bytes put there, 0: the peer has closed."""
+        return sock.recv_into(room)
 
     def _watch(self, mask: int) -> None:
         if self._socket is not None:
@@ -260,6 +278,7 @@ class Link:
     def close(self, drain: bool) -> None:
         """The machine wants no more of it: close once what is queued was sent, or now, with what the socket takes at once."""
         self._handle.links.pop(self._number, None)
+        self._room = memoryview(b"")
         self._draining = drain and not self._connecting and self._socket is not None
         if self._draining and self._outbound:
             self._loop.call_at(self._loop.now_ns() + DRAIN_NS, self._shut)

@@ -89,10 +89,14 @@ class _Encrypted(Link, ABC):
         # Into one buffer that is used again: a piece for each record, and joining them, would cost more than taking the copy once.
         if len(self._buffer) < limit_bytes:
             self._buffer = memoryview(bytearray(limit_bytes))
-        buffer, size_bytes = self._buffer, 0
+        size_bytes = self._receive_into(sock, self._buffer[:limit_bytes])
+        return bytes(self._buffer[:size_bytes])
+
+    def _receive_into(self, sock: socket.socket, room: memoryview) -> int:
+        size_bytes = 0
         try:
-            while size_bytes < limit_bytes:
-                count = sock.recv_into(buffer[size_bytes:limit_bytes])
+            while size_bytes < len(room):
+                count = sock.recv_into(room[size_bytes:])
                 if not count:
                     break
                 size_bytes += count
@@ -103,7 +107,7 @@ class _Encrypted(Link, ABC):
             if not size_bytes:
                 raise
         self._heard = self._heard or size_bytes > 0
-        return bytes(buffer[:size_bytes])
+        return size_bytes
 
     def _read(self, sock: socket.socket) -> None:
         super()._read(sock)

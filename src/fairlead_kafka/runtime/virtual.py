@@ -17,6 +17,7 @@ from fairlead_kafka.core.effects import (
     Connect,
     Effect,
     FileEffect,
+    Fill,
     Hold,
     HoldListener,
     Listen,
@@ -83,6 +84,7 @@ class VirtualHost:
             Write: self._write,
             Close: self._close_link,
             Hold: self._hold,
+            Fill: self._fill,
             Authenticate: self._authenticate,
             AwaitSent: self._await_sent,
             Listen: lambda handle, effect: network.listen(handle, effect.listener, effect.host, effect.port),
@@ -298,6 +300,11 @@ class VirtualHost:
         end = handle.links.get(effect.connection)
         if end is not None:
             end.hold(effect.held)
+
+    def _fill(self, handle: Handle, effect: Fill) -> None:
+        end = handle.links.get(effect.connection)
+        if end is not None:
+            end.room = effect.room
 
     def _authenticate(self, handle: Handle, effect: Authenticate) -> None:
         end = handle.links.get(effect.connection)

@@ -43,6 +43,7 @@ class End:
         "number",
         "open",
         "other",
+        "room",
         "sent_ns",
         "taken_bytes",
         "written_bytes",
@@ -61,6 +62,8 @@ class End:
         self.early: list[bytes] = []
         """Written before the connection stood."""
         self.held = False
+        self.room = memoryview(b"")
+        """Its machine's own, where what comes next goes."""
         self.kept: list[bytes] = []
         """Arrived while this side read nothing."""
         self.arrival_ns = 0
@@ -114,13 +117,14 @@ class End:
         if self.other is not None:
             self.other.taken(len(data))
         size_bytes = self.network.chunk_bytes or len(data)
-        if size_bytes >= len(data):
-            if self.open:
-                self.network.deliver(self.handle, Received(self.number, data))
-            return
-        for start in range(0, len(data), size_bytes):
-            if self.open:
-                self.network.deliver(self.handle, Received(self.number, data[start : start + size_bytes]))
+        start = 0
+        while start < len(data) and self.open:
+            piece: bytes | memoryview = data[start : start + min(size_bytes, len(self.room) or size_bytes)]
+            start += len(piece)
+            if self.room:
+                self.room[: len(piece)] = piece
+                piece, self.room = self.room[: len(piece)], self.room[len(piece) :]
+            self.network.deliver(self.handle, Received(self.number, piece))
 
     def hold(self, held: bool) -> None:
         """Read nothing more, or go on with what has arrived meanwhile."""

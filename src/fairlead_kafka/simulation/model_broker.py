@@ -160,7 +160,7 @@ class ModelBroker:
             connection.open = False
             connection.waiting.clear()  # the one that is being served is served to its end, as in Kafka
 
-    def _received(self, number: int, data: bytes) -> None:
+    def _received(self, number: int, data: bytes | memoryview) -> None:
         connection = self._connections.get(number)
         if connection is None:
             return

@@ -5,8 +5,10 @@ from __future__ import annotations
 import struct
 
 from fairlead_kafka.base.errors import DecodeError
-from fairlead_kafka.base.limits import FRAME_SIZE_MAX_BYTES
+from fairlead_kafka.base.limits import FRAME_SIZE_MAX_BYTES, RECEIVE_CHUNK_BYTES
 
+LONG_FRAME_BYTES = RECEIVE_CHUNK_BYTES
+"""From so many missing bytes on a frame gets memory of its own to be read into; what comes in one or two pieces is joined."""
 _SIZE = struct.Struct(">i")
 _STRANGERS = (
     (b"\x16\x03", "a TLS handshake; the peer expects TLS here (security.protocol=SSL) and this is a plaintext connection"),
@@ -20,8 +22,8 @@ _STRANGERS = (
 class FrameReader:
     """Cuts a stream of bytes into frames: a signed 32-bit size, then that many bytes.
 
-    Memory is taken as bytes arrive, never by the size a peer claims. A frame that arrives inside one piece is a view into it;
-    one that is spread over several is joined once.
+    A frame that arrives inside one piece is a view into it; one that is spread over several is joined once. Memory is taken as bytes
+    arrive, never by the size a peer claims; but `room` sets address space apart for one long frame, which becomes memory as it fills.
     """
 
     def __init__(self, limit_bytes: int = FRAME_SIZE_MAX_BYTES) -> None:
@@ -31,6 +33,7 @@ class FrameReader:
         self.held_bytes = 0
         """Bytes received that are not yet part of a whole frame."""
         self._wanted_bytes = 4  # size prefix included; 4 while the size is unknown
+        self._gathered: memoryview | None = None  # the long frame under way, size prefix included
         self._broken: DecodeError | None = None
 
     def feed(self, data: bytes | bytearray | memoryview) -> list[memoryview]:
@@ -41,6 +44,8 @@ class FrameReader:
         """
         if self._broken is not None:
             raise self._broken
+        if self._gathered is not None:
+            return self._gather(self._gathered, memoryview(data))
         piece = data if type(data) is bytes else bytes(data)  # frames are views: what they view must never change
         held_bytes = self.held_bytes + len(piece)
         if held_bytes < self._wanted_bytes:
@@ -52,6 +57,31 @@ class FrameReader:
             self._pieces.append(piece)
             piece = b"".join(self._pieces)
         return self._cut(piece)
+
+    def room(self) -> memoryview | None:
+        """Where the rest of a long frame that has begun goes; None if there is none, or if it was told before.
+
+        Who reads straight into it saves two copies, and feeds the views of it that were filled, in order. Who does not, feeds as always.
+        """
+        if self._gathered is not None or self._wanted_bytes - self.held_bytes < LONG_FRAME_BYTES:
+            return None
+        import numpy as np  # memory that nobody clears first
+
+        self._gathered = memoryview(np.empty(self._wanted_bytes, np.uint8))  # type: ignore[arg-type]
+        self._gathered[: self.held_bytes] = b"".join(self._pieces)
+        self._pieces = []
+        return self._gathered[self.held_bytes :]
+
+    def _gather(self, gathered: memoryview, data: memoryview) -> list[memoryview]:
+        filled = min(self.held_bytes + len(data), len(gathered))
+        count = filled - self.held_bytes
+        if data.obj is not gathered.obj:
+            gathered[self.held_bytes : filled] = data[:count]
+        self.held_bytes = filled
+        if filled < len(gathered):
+            return []
+        self._gathered, self.held_bytes, self._wanted_bytes = None, 0, 4
+        return [gathered[4:].toreadonly(), *self.feed(data[count:])]
 
     def _cut(self, piece: bytes) -> list[memoryview]:
         view = memoryview(piece)

@@ -197,7 +197,7 @@ class RemoteController(ClusterView):
 
     # --- Frames
 
-    def _received(self, data: bytes) -> None:
+    def _received(self, data: bytes | memoryview) -> None:
         self._heard_ns = self._broker.now_ns
         connection = self._connection
         try:

@@ -143,7 +143,7 @@ class ControllerServer:
 
     # --- Members
 
-    def _received(self, member: _Member, data: bytes) -> None:
+    def _received(self, member: _Member, data: bytes | memoryview) -> None:
         member.heard_ns = self._now_ns
         try:
             for each in member.frames.feed(data):

@@ -22,6 +22,7 @@ from fairlead_kafka.broker.log.index import CONTROL, MARK, MARKER, PRODUCER, SIZ
 from fairlead_kafka.broker.log.partition import Partition
 from fairlead_kafka.core.effects import Buffer
 from fairlead_kafka.records import BatchHeader, decode, keep
+from fairlead_kafka.records.columns import all_null
 
 KEY_OVERHEAD_BYTES = 120
 """What a key costs in a dictionary beside its bytes, about."""
@@ -145,12 +146,12 @@ class Judge:
             kept, timestamps_ms = np.zeros(header.count, np.bool_), np.empty(0, np.int64)
         else:
             records = decode(bytes(data), want_headers=False, check_crcs=False)
-            assert records.keys is not None
+            keys = all_null(records.count) if records.keys is None else records.keys
             newest_of = cast("Callable[[bytes | None, int], int]", self._latest.get)
-            newest = np.fromiter(map(newest_of, records.keys.to_list(), records.offsets.tolist()), np.int64, records.count)
+            newest = np.fromiter(map(newest_of, keys.to_list(), records.offsets.tolist()), np.int64, records.count)
             kept = newest <= records.offsets
-            if records.keys.valid is not None:
-                kept &= records.keys.valid
+            if keys.valid is not None:
+                kept &= keys.valid
             if header.last_offset < self._horizon and records.values.valid is not None:
                 kept &= records.values.valid
             timestamps_ms = records.timestamps_ms
