@@ -205,6 +205,19 @@ def test_a_ticket_of_kinit_will_do(kerberized: Kerberized) -> None:
         assert admin.describe_cluster().nodes
 
 
+def test_a_keytab_is_used_whoever_else_has_tickets_here(kerberized: Kerberized) -> None:
+    """The user's cache of tickets may be another's; it is neither read nor written."""
+    kinit, klist = program("kinit"), program("klist")
+    if kinit is None or klist is None:
+        pytest.skip("there is no kinit: install Debian's krb5-user")
+    subprocess.run([kinit, "-k", "-t", str(kerberized.realm.service), SERVICE], check=True, timeout=PATIENCE_S)
+    with fairlead_kafka.Admin(kerberized.settings()) as admin:
+        assert admin.describe_cluster().nodes
+    listed = subprocess.run([klist], check=True, timeout=PATIENCE_S, capture_output=True, text=True).stdout
+    assert f"Default principal: {SERVICE}" in listed
+    assert "alice" not in listed
+
+
 BAD_DAYS = {
     "a service that is not there": ({"sasl.kerberos.service.name": "elsewhere"}, "Kerberos gave no ticket for elsewhere@localhost"),
     "a keytab that is not there": ({"sasl.kerberos.keytab": "/nowhere/alice.keytab"}, "Kerberos gave no ticket for kafka@localhost"),

@@ -153,5 +153,8 @@ class Gssapi:
         if self._keytab is None and self._principal is None:
             return None
         name = None if self._principal is None else gssapi.Name(self._principal, gssapi.NameType.kerberos_principal)
-        store = None if self._keytab is None else {"client_keytab": self._keytab}
+        store = None
+        if self._keytab is not None:
+            # Tickets by keytab are kept in this process: the user's own cache may be somebody else's, and stays as it is.
+            store = {"client_keytab": self._keytab, "ccache": f"MEMORY:fairlead {self._keytab} {self._principal}"}
         return gssapi.Credentials(name=name, usage="initiate", store=store)
