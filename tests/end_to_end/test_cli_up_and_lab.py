@@ -16,6 +16,8 @@ import pytest
 from tests.support.command_line import Run, start
 from tests.support.waiting import PATIENCE_S
 
+MAP = "listener.security.protocol.map=INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT"
+
 
 @contextmanager
 def _up(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
@@ -58,6 +60,12 @@ def test_a_temporary_folder_goes_with_the_cluster(tmp_path: Path, monkeypatch: p
         process.send_signal(signal.SIGINT)
         assert process.wait(PATIENCE_S) == 0
     assert not list(tmp_path.iterdir())
+
+
+def test_the_address_of_every_listener_is_told() -> None:
+    with _up("-X", "listeners=INSIDE://127.0.0.1:0,OUTSIDE://127.0.0.1:0", "-X", MAP) as (process, _):
+        assert process.stdout is not None
+        assert re.fullmatch(r"listener OUTSIDE: bootstrap.servers=127.0.0.1:\d+\n", process.stdout.readline())
 
 
 def test_a_port_in_use_is_named(run_at: Run) -> None:

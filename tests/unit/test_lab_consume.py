@@ -12,7 +12,15 @@ from fairlead_kafka.lab.consume import PLAIN, Cell
 from fairlead_kafka.lab.peers.reading import AGAIN, END, GO_ON, PROGRAMS, Reading
 from fairlead_kafka.lab.peers.sent_to_polled import PROGRAMS as LATENCY_PROGRAMS
 
-JOB = {"bootstrap_servers": "x:1", "topic": "t", "partitions": 3, "records": 250_000, "group": False, "isolation": "read_committed"}
+JOB = {
+    "bootstrap_servers": "x:1",
+    "topic": "t",
+    "partitions": 3,
+    "records": 250_000,
+    "group": False,
+    "isolation": "read_committed",
+    "secured": {},
+}
 
 
 class Clock:

@@ -79,6 +79,8 @@ def up(
         config.setdefault("authorizer.class.name", STANDARD_AUTHORIZER)
     with Cluster(brokers, data_dir, config, port, host, processes, standing, security, named or ("alice", "bob")) as cluster:
         output.print(f"{brokers} {'broker' if brokers == 1 else 'brokers'} up: bootstrap.servers={cluster.bootstrap_servers}", markup=False)
+        for listener in cluster.listeners[1:]:
+            output.print(f"listener {listener}: bootstrap.servers={cluster.bootstrap_servers_of(listener)}", markup=False, soft_wrap=True)
         if processes:
             output.print("processes: " + ", ".join(f"broker {broker.node_id} is {broker.pid}" for broker in cluster.brokers), markup=False)
         kept = f"data in {data_dir}" if data_dir else "data in a temporary folder, removed at the end (--data-dir keeps it)"

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from fairlead_kafka.base.errors import ConfigError
 from fairlead_kafka.cli.lab_cluster import kip578, replication
 from fairlead_kafka.cli.lab_exactly_once import exactly_once
 from fairlead_kafka.cli.lab_killstorm import killstorm
@@ -72,7 +73,7 @@ def throughput(
     record_size: Annotated[list[int] | None, typer.Option(min=1, help="Bytes of a value; may be repeated.")] = None,
     key: Annotated[str | None, typer.Option(help="unkeyed, keyed, or both separated by a comma.")] = None,
     compression: Annotated[str | None, typer.Option(help="Separated by commas: none, gzip, snappy, lz4, zstd.")] = None,
-    security: Annotated[str, typer.Option(help="plaintext, ssl (of Apache Kafka), or both separated by a comma.")] = "plaintext",
+    security: Annotated[str, typer.Option(help="plaintext, ssl, or both separated by a comma.")] = "plaintext",
     rounds: Annotated[int | None, typer.Option(min=1, help="Rounds of which the median counts.")] = None,
     json_file: JsonFile = None,
     plot_file: PlotFile = None,
@@ -109,20 +110,24 @@ def consume(
     how: Annotated[str | None, typer.Option(help="assigned, group, or both separated by a comma.")] = None,
     delay: Annotated[int, typer.Option(min=0, help="ms that each answer of the broker takes: a client far away.")] = 0,
     isolation: Annotated[str, typer.Option(help="read_uncommitted, or read_committed of transactions.")] = "read_uncommitted",
+    security: Annotated[str, typer.Option(help="plaintext, ssl, or both separated by a comma.")] = "plaintext",
     latency: Annotated[bool, typer.Option(help="Measure latency from send to poll too.")] = True,
     json_file: JsonFile = None,
     plot_file: PlotFile = None,
 ) -> None:
     """Records read per second, cold and warm, beside the peers. Without options that say what is read: all that the profile has."""
     from fairlead_kafka.lab.consume import COMPRESSIONS, HOWS, ISOLATIONS, PLAIN, SYSTEMS, Cell
-    from fairlead_kafka.lab.targets import TARGETS
+    from fairlead_kafka.lab.targets import SECURITIES, TARGETS
 
+    if delay and security != "plaintext":
+        raise ConfigError("--delay: a client far away reads in plaintext only; leave --security out")
     cells = [
-        Cell(size, count, codec, way, delay, chosen("--isolation", isolation, ISOLATIONS))
+        Cell(size, count, codec, way, delay, chosen("--isolation", isolation, ISOLATIONS), each)
         for size in record_size or [PLAIN.record_size]
         for count in partitions or [PLAIN.partitions]
         for codec in (chosen_all("--compression", compression, COMPRESSIONS) if compression else [PLAIN.compression])
         for way in (chosen_all("--how", how, HOWS) if how else [PLAIN.how])
+        for each in chosen_all("--security", security, SECURITIES)
     ]
     run_experiment(
         "consume",

@@ -24,8 +24,9 @@ from fairlead_kafka.lab.bounded import NotFinished
 from fairlead_kafka.lab.experiment import Row, Status, not_installed
 from fairlead_kafka.lab.faulty_targets import faulty_target
 from fairlead_kafka.lab.lines import values_of_size
+from fairlead_kafka.lab.peers.tls import settings_of
 from fairlead_kafka.lab.plotting import Bars, figure
-from fairlead_kafka.lab.targets import TARGETS, target
+from fairlead_kafka.lab.targets import SECURITIES, TARGETS, Place, secured_target
 from fairlead_kafka.lab.whole_process import run_program, run_whole
 
 RUN_TIMEOUT_S = 180.0
@@ -55,7 +56,7 @@ ISOLATIONS = ("read_uncommitted", "read_committed")
 
 @dataclass(frozen=True)
 class Cell:
-    """What is read, and how: `delay_ms` is how long each answer takes to a far client; transactions only if `read_committed`."""
+    """What is read, and how: `delay_ms` delays each answer to a far client, without TLS; transactions only if `read_committed`."""
 
     record_size: int = 100
     partitions: int = 12
@@ -63,6 +64,7 @@ class Cell:
     how: str = "assigned"
     delay_ms: int = 0
     isolation: str = "read_uncommitted"
+    security: str = "plaintext"
 
 
 @dataclass(frozen=True)
@@ -106,8 +108,9 @@ def run(
     cells: Sequence[Cell] = (),
     latency: bool = True,
 ) -> list[Row]:
-    """Rows {system, target, record_size, partitions, compression, how, delay_ms, isolation, cold_s, first_100000_s, cold_records_per_s,
-    cold_cpu_s_per_million, records_per_s, mb_per_s, cpu_s_per_million, rss_mb}, what has no `cold` in it being warm; or {…, skipped}.
+    """Rows {system, target, record_size, partitions, compression, how, delay_ms, isolation, security, cold_s, first_100000_s,
+    cold_records_per_s, cold_cpu_s_per_million, records_per_s, mb_per_s, cpu_s_per_million, rss_mb}, what has no `cold` in it being warm;
+    or {…, skipped}.
     Rows of latency have {system, target, how: "latency", rate, p50_ms, p99_ms, records}.
     """
     chosen = PROFILES[profile]
@@ -117,15 +120,18 @@ def run(
     for name in targets:
         status(f"starting {name}")
         try:
-            with target(name) as bootstrap_servers:
-                for cell in (cell for cell in cells or chosen.cells if not cell.delay_ms):
-                    rows += _measure(status, name, bootstrap_servers, cell, chosen, peers)
+            near = [cell for cell in cells or chosen.cells if not cell.delay_ms]
+            security = max((cell.security for cell in near), key=SECURITIES.index, default=SECURITIES[0])
+            with secured_target(name, security) as (plaintext, secured):
+                for cell in near:
+                    place = secured if cell.security != "plaintext" else Place(plaintext)
+                    rows += _measure(status, name, plaintext, place, cell, chosen, peers)
                 if latency:
-                    rows += _latencies(status, name, bootstrap_servers, chosen, peers)
+                    rows += _latencies(status, name, plaintext, chosen, peers)
             for cell in (cell for cell in cells or chosen.cells if cell.delay_ms):
                 with faulty_target(name, brokers=1) as far:
                     far.slow(0, latency_ms=cell.delay_ms)
-                    rows += _measure(status, name, far.bootstrap_servers, cell, chosen, peers)
+                    rows += _measure(status, name, far.bootstrap_servers, Place(far.bootstrap_servers), cell, chosen, peers)
         except Unavailable as error:
             rows += [{"system": system, "target": name, "skipped": str(error)} for system in peers]
     return rows
@@ -147,7 +153,10 @@ def records_of(cell: Cell, records: int) -> int:
     return max(FILLED, int(records * min(1.0, 100 / cell.record_size)) // FILLED * FILLED)
 
 
-def _measure(status: Status, name: str, bootstrap_servers: str, cell: Cell, chosen: Profile, peers: Sequence[str]) -> list[Row]:
+def _measure(
+    status: Status, name: str, bootstrap_servers: str, place: Place, cell: Cell, chosen: Profile, peers: Sequence[str]
+) -> list[Row]:
+    """A row for each system. `bootstrap_servers`: the address in plaintext, for who prepares; `place`: what is read from."""
     topic = "consume-" + "-".join(str(value) for value in asdict(cell).values())
     count = records_of(cell, chosen.records)
     status(f"{name}, {topic}: filling")
@@ -155,7 +164,7 @@ def _measure(status: Status, name: str, bootstrap_servers: str, cell: Cell, chos
     rows: list[Row] = []
     for system in peers:
         status(f"{name}, {topic}: {system}")
-        rows.append({"system": system, "target": name, **asdict(cell), **_once(system, bootstrap_servers, topic, cell, count, chosen)})
+        rows.append({"system": system, "target": name, **asdict(cell), **_once(system, place, topic, cell, count, chosen)})
     with Admin({"bootstrap.servers": bootstrap_servers}) as admin:
         admin.delete_topics([topic])
     return rows
@@ -181,7 +190,7 @@ def _fill(bootstrap_servers: str, topic: str, cell: Cell, count: int) -> None:
                 producer.send_table(topic, table).result()
 
 
-def _once(system: str, bootstrap_servers: str, topic: str, cell: Cell, count: int, chosen: Profile) -> Row:
+def _once(system: str, place: Place, topic: str, cell: Cell, count: int, chosen: Profile) -> Row:
     module, share = SYSTEMS[system]
     missing = not_installed(module)
     if missing:
@@ -191,11 +200,12 @@ def _once(system: str, bootstrap_servers: str, topic: str, cell: Cell, count: in
     if system == "kafkarrow" and cell.how == "group":
         return {"skipped": "kafkarrow has no groups"}
     if system == "java":
-        return _java(bootstrap_servers, topic, cell, count)
+        return _java(place, topic, cell, count)
     count = max(FILLED, int(count * share))
     job = {
         "system": system,
-        "bootstrap_servers": bootstrap_servers,
+        "bootstrap_servers": place.bootstrap_servers,
+        "secured": settings_of(system, place.trust),
         "topic": topic,
         "partitions": cell.partitions,
         "records": count,
@@ -224,13 +234,14 @@ def figures(marks: Row, cell: Cell, count: int) -> Row:
     }
 
 
-def _java(bootstrap_servers: str, topic: str, cell: Cell, count: int) -> Row:
+def _java(place: Place, topic: str, cell: Cell, count: int) -> Row:
     """Kafka's own kafka-consumer-perf-test, whose only way is a group; what it calls the fetch time is from the assignment on."""
-    settings = (f"isolation.level={cell.isolation}",)
+    secured = settings_of("java", place.trust)
+    settings = (f"isolation.level={cell.isolation}", *(f"{key}={value}" for key, value in secured.items()))
     command = java_command(
         "org.apache.kafka.tools.ConsumerPerformance",
-        "--bootstrap-server", bootstrap_servers, "--topic", topic, "--num-records", str(count), "--timeout", "30000", "--hide-header",
-        "--command-property", *settings,
+        "--bootstrap-server", place.bootstrap_servers, "--topic", topic, "--num-records", str(count), "--timeout", "30000", "--hide-header",
+        *(part for setting in settings for part in ("--command-property", setting)),
     )  # fmt: skip
     try:
         ran = run_whole(command, RUN_TIMEOUT_S)

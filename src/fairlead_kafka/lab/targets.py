@@ -6,7 +6,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from fairlead_kafka.base.errors import FairleadError
-from fairlead_kafka.lab.apache_kafka import ApacheKafka, Unavailable
+from fairlead_kafka.lab.apache_kafka import ApacheKafka
 from fairlead_kafka.testing.certificates import Certificates
 
 TARGETS = ("apache-kafka", "fairlead")
@@ -36,13 +36,20 @@ def secured_target(name: str, security: str) -> Iterator[tuple[str, Place]]:
         with target(name) as bootstrap_servers:
             yield bootstrap_servers, Place(bootstrap_servers)
         return
-    if name != "apache-kafka":
-        raise Unavailable("the embedded cluster does not speak TLS yet")
     with TemporaryDirectory(prefix="fairlead-lab-") as folder:
         certificates = Certificates(Path(folder))
         properties: dict[str, Any] = {"ssl.keystore.type": "PEM", "ssl.keystore.location": certificates.issue("localhost")}
-        with ApacheKafka(listeners={"SECURED": "SSL"}, **properties) as kafka:
-            yield kafka.bootstrap_servers, Place(kafka.servers("SECURED"), str(certificates.trust))
+        trust = str(certificates.trust)
+        if name == "apache-kafka":
+            with ApacheKafka(listeners={"SECURED": "SSL"}, **properties) as kafka:
+                yield kafka.bootstrap_servers, Place(kafka.servers("SECURED"), trust)
+            return
+        listeners = {
+            "listeners": "OPEN://127.0.0.1:0,SECURED://localhost:0",
+            "listener.security.protocol.map": "OPEN:PLAINTEXT,SECURED:SSL",
+        }
+        with _embedded(1, listeners | properties) as (bootstrap_servers, secured):
+            yield bootstrap_servers, Place(secured, trust)
 
 
 @contextmanager
@@ -55,15 +62,27 @@ def target(name: str, brokers: int = 1) -> Iterator[str]:
         with ApacheKafka() as kafka:
             yield kafka.bootstrap_servers
         return
-    command = [sys.executable, "-u", "-m", "fairlead_kafka.cli.main", "up", "--brokers", str(brokers), "--port", "0"]
+    with _embedded(brokers) as (bootstrap_servers,):
+        yield bootstrap_servers
+
+
+@contextmanager
+def _embedded(brokers: int, config: Mapping[str, Any] | None = None) -> Iterator[list[str]]:
+    """Our own cluster in a process of its own: the `bootstrap.servers` of each of its listeners."""
+    configs = [part for key, value in (config or {}).items() for part in ("-X", f"{key}={value}")]
+    command = [sys.executable, "-u", "-m", "fairlead_kafka.cli.main", "up", "--brokers", str(brokers), "--port", "0", *configs]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert process.stdout is not None
+    found: list[str] = []
     try:
-        said = process.stdout.readline()
-        found = re.search(r"bootstrap\.servers=(\S+)", said)
-        if not found:
-            raise FairleadError(f"the embedded cluster did not start: {said}{process.stdout.read()}")
-        yield found[1]
+        said = ""
+        while "data in" not in said:  # what comes after the listeners
+            line = process.stdout.readline()
+            if not line:
+                raise FairleadError(f"the embedded cluster did not start: {said}")
+            said += line
+            found += re.findall(r"bootstrap\.servers=(\S+)", line)
+        yield found
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait()

@@ -131,6 +131,11 @@ class Cluster:
         """`host:port` of every broker, running or not, separated by commas."""
         return ",".join(broker.address for broker in self._brokers)
 
+    @property
+    def listeners(self) -> tuple[str, ...]:
+        """The names of the listeners, the first one first."""
+        return self._brokers[0].listeners
+
     def bootstrap_servers_of(self, listener: str) -> str:
         """The same for clients of one listener, by its name; `bootstrap_servers` are those of the first."""
         return ",".join(broker.address_of(listener) for broker in self._brokers)

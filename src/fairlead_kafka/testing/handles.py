@@ -101,11 +101,16 @@ class BrokerHandle:
         """`host:port`, as clients take it in `bootstrap.servers`."""
         return self.address_of(self._listeners[0].name)
 
+    @property
+    def listeners(self) -> tuple[str, ...]:
+        """The names of its listeners, the first one first."""
+        return tuple(each.name for each in self._listeners)
+
     def address_of(self, listener: str) -> str:
         """The same for clients of one listener, by its name."""
         found = next((each for each in self._listeners if each.name == listener.upper()), None)
         if found is None:
-            raise UsageError(f"there is no listener {listener!r}; there is {', '.join(each.name for each in self._listeners)}")
+            raise UsageError(f"there is no listener {listener!r}; there is {', '.join(self.listeners)}")
         host, port = found.advertised_host, found.advertised_port or self.ports.get(found.name, found.port)
         return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 

@@ -3,9 +3,9 @@
 A program of a user's that reads: it imports its client, assigns all partitions (or joins a group), and polls until every record has come.
 That is `cold`. Then it goes on, from the beginning again and again, until it has read for `warm_after_s`; the `warm_s` after that are warm.
 
-JSON: {system, bootstrap_servers, topic, partitions, records, group, isolation, warm_after_s, warm_s, started_s}, the last the time of
-`time.monotonic` right before the process was made. Prints one line of JSON: {cold_s, first_100000_s} since then, {reading_s, cold_cpu_s}
-of the cold part from the first poll on, {warm_records, warm_s, warm_cpu_s}, and `rss_mb`, what is resident at the end.
+JSON: {system, bootstrap_servers, secured, topic, partitions, records, group, isolation, warm_after_s, warm_s, started_s}, the last the
+time of `time.monotonic` right before the process was made. Prints one line of JSON: {cold_s, first_100000_s} since then, {reading_s,
+cold_cpu_s} of the cold part from the first poll on, {warm_records, warm_s, warm_cpu_s}, and `rss_mb`, what is resident at the end.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ class Reading:
         self.partitions: int = job["partitions"]
         self.group: str | None = f"reading-{os.getpid()}" if job["group"] else None
         self.isolation: str = job["isolation"]
+        self.secured: dict[str, Any] = job["secured"]  # settings for TLS, in the client's own words
+        self.config = {"bootstrap.servers": self.bootstrap_servers, "isolation.level": self.isolation, **self.secured}
         self.marks: dict[str, float] = {}
         self._job = job
         self._read = self._round = self._warm_from = 0
@@ -85,7 +87,7 @@ def _read(reading: Reading, poll: Callable[[], int], rewind: Callable[[], object
 def _fairlead(reading: Reading, poll_of: Callable[[Any], Callable[[], int]]) -> None:
     from fairlead_kafka import Consumer, TopicPartition
 
-    config = {"bootstrap.servers": reading.bootstrap_servers, "isolation.level": reading.isolation, "auto.offset.reset": "earliest"}
+    config = {**reading.config, "auto.offset.reset": "earliest"}
     with Consumer(config | ({"group.id": reading.group} if reading.group else {})) as consumer:
         partitions = [TopicPartition(reading.topic, number) for number in range(reading.partitions)]
         if reading.group:
@@ -110,7 +112,7 @@ def _fairlead_async(reading: Reading, table: bool) -> None:
     from fairlead_kafka import AsyncConsumer, TopicPartition
 
     async def read() -> None:
-        config = {"bootstrap.servers": reading.bootstrap_servers, "isolation.level": reading.isolation, "auto.offset.reset": "earliest"}
+        config = {**reading.config, "auto.offset.reset": "earliest"}
         async with AsyncConsumer(config | ({"group.id": reading.group} if reading.group else {})) as consumer:
             partitions = [TopicPartition(reading.topic, number) for number in range(reading.partitions)]
             if reading.group:
@@ -142,10 +144,9 @@ def _confluent(reading: Reading, poll_of: Callable[[Any], Callable[[], int]]) ->
 
     consumer = Consumer(
         {
-            "bootstrap.servers": reading.bootstrap_servers,
+            **reading.config,
             "group.id": reading.group or "reading",
             "auto.offset.reset": "earliest",
-            "isolation.level": reading.isolation,
             "enable.auto.commit": reading.group is not None,
         }
     )
@@ -182,8 +183,7 @@ def kafkarrow(reading: Reading) -> None:
     from kafkarrow import ConsumerManager, SourceTopic
 
     def make() -> Any:
-        config = {"bootstrap.servers": reading.bootstrap_servers, "isolation.level": reading.isolation}
-        return ConsumerManager(config, [SourceTopic.from_earliest(reading.topic)], ARROW_BATCH)
+        return ConsumerManager(reading.config, [SourceTopic.from_earliest(reading.topic)], ARROW_BATCH)
 
     manager = make()
     reading.begin()
@@ -194,17 +194,22 @@ def kafkarrow(reading: Reading) -> None:
 
 def aiokafka(reading: Reading) -> None:
     import asyncio
+    import ssl
 
     from aiokafka import AIOKafkaConsumer, TopicPartition
 
     async def read() -> None:
         topics = [reading.topic] if reading.group else []
+        secured = {}
+        if reading.secured:
+            secured = {"security_protocol": "SSL", "ssl_context": ssl.create_default_context(cafile=reading.secured["cafile"])}
         consumer = AIOKafkaConsumer(
             *topics,
             bootstrap_servers=reading.bootstrap_servers,
             group_id=reading.group,
             auto_offset_reset="earliest",
             isolation_level=reading.isolation,
+            **secured,
         )
         await consumer.start()
         partitions = [TopicPartition(reading.topic, number) for number in range(reading.partitions)]
@@ -232,6 +237,7 @@ def kafka_python(reading: Reading) -> None:
         group_id=reading.group,
         auto_offset_reset="earliest",
         isolation_level=reading.isolation,
+        **reading.secured,
     )
     partitions = [TopicPartition(reading.topic, number) for number in range(reading.partitions)]
     if not reading.group:
@@ -248,6 +254,7 @@ def kafka_python(reading: Reading) -> None:
 def raw(reading: Reading) -> None:
     """Fetches of one broker over two connections, each with half of the partitions; of answers only headers of batches are looked at."""
     import socket
+    import ssl
 
     from fairlead_kafka.records import scan
     from fairlead_kafka.wire import ApiKey, FrameReader, Message, decode_response, encode_request
@@ -255,6 +262,9 @@ def raw(reading: Reading) -> None:
     host, _, port = reading.bootstrap_servers.split(",")[0].rpartition(":")
     version, offsets = 12, [0] * reading.partitions
     connections = [socket.create_connection((host, int(port))) for _ in range(min(2, reading.partitions))]
+    if reading.secured:
+        context = ssl.create_default_context(cafile=reading.secured["cafile"])
+        connections = [context.wrap_socket(each, server_hostname=host) for each in connections]
     readers = [FrameReader() for _ in connections]
     turn = 0
     overtaken: set[int] = set()  # connections whose next answer was asked for before a rewind

@@ -11,7 +11,7 @@ def settings_of(system: str, trust: str | None) -> dict[str, Any]:
         return {}
     if system.startswith("fairlead"):
         return {"security.protocol": "SSL", "ssl.truststore.location": trust}
-    if system.startswith("confluent"):
+    if system.startswith(("confluent", "kafkarrow")):
         return {"security.protocol": "ssl", "ssl.ca.location": trust}
     if system == "java":
         return {"security.protocol": "SSL", "ssl.truststore.type": "PEM", "ssl.truststore.location": trust}
