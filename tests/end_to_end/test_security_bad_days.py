@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import socket
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -162,3 +163,23 @@ def test_no_log_in_where_one_is_asked_for_is_guessed(secured: SecuredCluster) ->
         pytest.raises(NoBrokerReached, match=r"does this port want a log-in \(security.protocol SASL_PLAINTEXT or SASL_SSL\)\?"),
     ):
         admin.list_topics()
+
+
+def test_a_token_end_point_that_is_down_is_told_before_its_retries_are_over(
+    secured: SecuredCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The brokers are there, so nobody is sent to look for them."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # and does not listen
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}/token"
+        settings = secured.settings("SASL") | {
+            "sasl.mechanism": "OAUTHBEARER",
+            "sasl.oauthbearer.token.endpoint.url": url,
+            "sasl.oauthbearer.client.credentials.client.id": "orders",
+            "sasl.oauthbearer.client.credentials.client.secret": "sesame",
+            "bootstrap.connection.timeout.ms": 1500,
+        }
+        with fairlead_kafka.Admin(settings) as admin, pytest.raises(NoBrokerReached, match="no token or ticket to log in with") as told:
+            admin.list_topics()
+    assert "check bootstrap.servers" not in str(told.value)
+    assert f"{url} could not be asked for a token: connection refused; asking again for up to 10 s" in caplog.text

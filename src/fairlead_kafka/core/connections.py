@@ -223,6 +223,7 @@ class Connections:
                 return  # the callback closed it
 
     def _negotiated(self, peer: Peer, connection: Connection) -> None:
+        self.reachability.negotiated = True
         if self._mechanism is None:
             connection.fire(Trigger.NEGOTIATED)
             self._usable(peer)

@@ -269,7 +269,8 @@ class Network:
             if self.reached:
                 done(None, None)
             elif deadline_ns <= self._connections.now_ns:
-                done(None, NoBrokerReached(self.trouble() + NoBrokerReached.HINT))
+                hint = "" if self._connections.reachability.negotiated else NoBrokerReached.HINT
+                done(None, NoBrokerReached(self.trouble() + hint))
             else:
                 self._awaiting.append((deadline_ns, done))
 

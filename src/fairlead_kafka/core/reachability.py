@@ -62,6 +62,8 @@ class Reachability:
         self._troubles: dict[str, Trouble] = {}
         self.reached = False
         """Some broker has answered a request at some time."""
+        self.negotiated = False
+        """Some broker has said what it speaks: `bootstrap.servers` lead to a Kafka."""
 
     # What happened
 
@@ -204,6 +206,8 @@ def unanswered(connection: Connection, api_key: ApiKey | PrivateApi, waited_ms: 
 def _unusable(connection: Connection, within: str = "") -> str:
     """What a connection waits for that is not ready yet, or no longer."""
     if connection.state in (State.AUTHENTICATING, State.REAUTHENTICATING):
+        if not connection.in_flight:  # it is the host's turn (`effects.Authenticate`)
+            return f"connected, but this client has no token or ticket to log in with{within or ' so far'}"
         return f"connected, but the log-in is not answered{within}"
     return f"connected, but ApiVersions is not answered{within}: is this a Kafka broker?"
 

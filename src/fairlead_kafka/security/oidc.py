@@ -111,6 +111,8 @@ class OidcSource:
                 failures += 1
                 if wait_s <= 0:
                     raise ConnectionFailed(f"{error}; asked {failures} time{'s' if failures > 1 else ''}") from error
+                if failures == 1:
+                    LOGGER.warning("%s; asking again for up to %.0f s", error, left_s)
             self._sleep_s(wait_s)
 
     def _asked(self) -> _Answer:
