@@ -185,11 +185,16 @@ class ApacheKafka:
             return subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
 
     def _wait_until_up(self, node_id: int) -> None:
+        """Every listener of it listens: they are opened one after another."""
         deadline_s, process = time.monotonic() + START_TIMEOUT_S, self._processes[node_id]
+        closed = [self._ports[node_id], *self._further_ports[node_id].values()]
         while time.monotonic() < deadline_s and process is not None and process.poll() is None:
             with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", self._ports[node_id])) == 0:
-                    return
+                if probe.connect_ex(("127.0.0.1", closed[-1])) == 0:
+                    closed.pop()
+                    if not closed:
+                        return
+                    continue
             time.sleep(0.05)
         raise Unavailable(f"Apache Kafka did not start within {START_TIMEOUT_S:g} s: {self._said(node_id)}")
 
