@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
-from fairlead_kafka.partitioning import LatePolicy
+from fairlead_kafka.partitioning import BrokerView, LatePolicy
 from fairlead_kafka.producer.window import Window
 
 RECORD_BYTES, BATCH_BYTES = 519, 16_384
@@ -34,7 +34,7 @@ def run(
     service_s: Sequence[float],
     *,
     serial: bool = True,
-    lead_bytes: int = BATCH_BYTES,
+    skew_bytes: int | None = None,
     records: int = 60_000,
     adaptive: bool = True,
 ) -> Result:
@@ -44,15 +44,15 @@ def run(
     """
     count = len(service_s)
     brokers = range(count)
-    policy = LatePolicy(batch_size_bytes=BATCH_BYTES, lead_bytes=lead_bytes, dice=Random(1))
+    policy = LatePolicy(batch_size_bytes=BATCH_BYTES, skew_bytes=skew_bytes, dice=Random(1))
     policy.arrange({broker: [broker] for broker in brokers}, count)
     windows = [Window(5, adaptive=adaptive) for _ in brokers]
     waiting: deque[float] = deque()
     flight, free_s, pressed = [0] * count, [0.0] * count, [False] * count
     answers: list[tuple[float, int, int, float, list[float]]] = []  # when, broker, depth, since, when its records were sent
     took: list[float] = []
-    most_apart = handed = 0
-    now = 0.0
+    most_apart, handed, now = 0, 0, 0.0
+    took_s, sent_s = [0.0] * count, [deque[float]() for _ in brokers]  # an answer, as far as is known, and what is not answered
 
     def drain() -> None:
         nonlocal most_apart
@@ -61,14 +61,20 @@ def run(
             ready = [each for each in brokers if flight[each] < (windows[each].limit if full else windows[each].partial_limit)]
             for each in brokers:
                 pressed[each] = pressed[each] or each not in ready
-            broker = policy.next_turn(ready)
-            if broker >= 0:
-                sent = [waiting.popleft() for _ in range(min(len(waiting), BATCH_RECORDS))]
-                policy.placed(broker, RECORD_BYTES * len(sent))
-            policy.end_turns()
-            policy.account.check()
-            if broker < 0:
+            policy.observe((handed - 1) * RECORD_BYTES, int(now * 1e9))
+            views = {
+                each: BrokerView(_wait_ns(sent_s[each], took_s[each], windows[each], now), 2 * BATCH_BYTES, each in ready)
+                for each in brokers
+            }
+            found_bytes, portions = policy.portions(RECORD_BYTES * len(waiting), views, 1.0, int(now * 1e9))
+            if not portions:
                 return
+            broker = portions[0].broker
+            sent = [waiting.popleft() for _ in range(min(found_bytes // RECORD_BYTES or 1, BATCH_RECORDS))]
+            policy.placed(broker, RECORD_BYTES * len(sent))
+            policy.account.check()
+            took_s[broker] = took_s[broker] or service_s[broker] + 2 * ONE_WAY_S
+            sent_s[broker].append(now)
             placed = policy.account.placed_bytes
             most_apart = max(most_apart, max(placed) - min(placed))
             flight[broker] += 1
@@ -82,6 +88,7 @@ def run(
         if answers and answers[0][0] < next_record:
             now, broker, depth, since, sent = heapq.heappop(answers)
             flight[broker] -= 1
+            sent_s[broker].popleft()
             took += [now - at for at in sent]
             windows[broker].answered(int((now - since) * 1e9), depth, RECORD_BYTES * len(sent), pressed=pressed[broker])
             windows[broker].check()
@@ -96,3 +103,9 @@ def run(
     shares = [size / sum(placed) for size in placed]
     p99_ms = 1e3 * took[int(0.99 * len(took))]
     return Result(records / now, 1e3 * sum(took) / len(took), p99_ms, shares, most_apart, [window.limit for window in windows])
+
+
+def _wait_ns(sent_s: deque[float], took_s: float, window: Window, now_s: float) -> int:
+    """Until a broker has room that was sent requests at these times, as `Nodes` expects it."""
+    before = len(sent_s) - window.partial_limit
+    return 0 if before < 0 else max(int((sent_s[before] + took_s - now_s) * 1e9), 0)

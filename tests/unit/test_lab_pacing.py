@@ -109,5 +109,5 @@ def test_what_is_open_in_the_end_counts_with_what_it_has_waited() -> None:
 
 
 def test_a_task_survives_the_command_line() -> None:
-    task = Task("fairlead", "127.0.0.1:9092", "t", Load(10, 5, 512, flush=True), {"linger.ms": 0, "partitioner.max.lead.bytes": 2**63 - 1})
+    task = Task("fairlead", "127.0.0.1:9092", "t", Load(10, 5, 512, flush=True), {"linger.ms": 0, "partitioner.max.skew.bytes": 2**63 - 1})
     assert Task.from_json(task.to_json()) == task

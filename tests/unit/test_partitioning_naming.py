@@ -163,7 +163,7 @@ def test_a_forgotten_broker_starts_afresh() -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("late.any", "write late, with partitioner.max.lead.bytes=9223372036854775807"),
+        ("late.any", "write late, with partitioner.max.skew.bytes=9223372036854775807"),
         ("murmur2_random", "leave it out (null)"),
         ("consistent_random", "there is no placing by CRC-32 here"),
     ],

@@ -18,7 +18,7 @@ def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
     return made
 
 
-def test_a_broker_that_serves_one_at_a_time_sets_no_pace_beyond_the_lead(rig: Rig) -> None:
+def test_a_broker_that_serves_one_at_a_time_gets_its_part_and_sets_no_pace(rig: Rig) -> None:
     """KIP-794's own test, for two seconds: even by bytes, and far from the 139 ms that adaptive takes at p99.
 
     Most that is late is so in the first 250 ms, while the window is found.
@@ -29,7 +29,7 @@ def test_a_broker_that_serves_one_at_a_time_sets_no_pace_beyond_the_lead(rig: Ri
     found = paced(rig, producer, 2048, 500)
     took = sorted(paced(rig, producer, 2048, 1500))
     sizes = log_bytes(rig.cluster)
-    assert max(sizes) - min(sizes) <= 2 * 16_384
+    assert max(sizes) - min(sizes) <= 3 * 16_384
     assert max(found) < 120
     assert took[int(0.99 * len(took))] < 32
     assert sum(took) / len(took) < 11
@@ -61,7 +61,7 @@ def test_a_broker_that_lags_gets_the_newest_records_and_each_partition_stays_in_
 
 
 @pytest.mark.parametrize("partitions", [3, 12])
-def test_what_a_broker_takes_that_lags_is_spread_over_its_partitions_so_that_nobody_waits_for_one(rig: Rig, partitions: int) -> None:
+def test_it_is_so_with_several_partitions_on_each_broker(rig: Rig, partitions: int) -> None:
     rig.cluster.create("t", partitions)
     rig.cluster.brokers[0].service_ms, rig.cluster.brokers[1].service_ms, rig.cluster.brokers[2].service_ms = 20, 0.4, 0.4
     producer = rig.producer(LATE)
@@ -72,24 +72,14 @@ def test_what_a_broker_takes_that_lags_is_spread_over_its_partitions_so_that_nob
     assert took[len(took) // 2] < 2
 
 
-def test_a_lead_without_bound_lets_brokers_take_what_they_can(rig: Rig) -> None:
+def test_a_skew_without_bound_lets_brokers_take_what_they_can(rig: Rig) -> None:
     rig.cluster.brokers[0].service_ms, rig.cluster.brokers[1].service_ms, rig.cluster.brokers[2].service_ms = 20, 0.4, 0.4
-    producer = rig.producer(LATE, partitioner_max_lead_bytes=2**63 - 1)
+    producer = rig.producer(LATE, partitioner_max_skew_bytes=2**63 - 1)
     warm(rig, producer)
     took = sorted(paced(rig, producer, 1000, 1000))
     assert took[int(0.99 * len(took))] < 22
     sizes = log_bytes(rig.cluster)
     assert 6 * sizes[0] < min(sizes[1:])
-
-
-def test_nobody_waits_for_a_broker_far_from_the_lead_so_it_takes_its_part_of_what_waits_and_no_more(rig: Rig) -> None:
-    """Of what comes in the 2 ms that the others are busy, not of what comes in its own 20."""
-    rig.cluster.brokers[0].service_ms, rig.cluster.brokers[1].service_ms, rig.cluster.brokers[2].service_ms = 20, 2, 2
-    producer = rig.producer(LATE, partitioner_max_lead_bytes=2**63 - 1)
-    warm(rig, producer)
-    paced(rig, producer, 4000, 1000)
-    sizes = log_bytes(rig.cluster)
-    assert 40 * sizes[0] < sum(sizes)
 
 
 def test_a_request_that_bound_batches_have_filled_takes_none_of_the_parts_of_a_portion(rig: Rig) -> None:
@@ -106,26 +96,9 @@ def test_a_request_that_bound_batches_have_filled_takes_none_of_the_parts_of_a_p
     assert sum(len(partition) for partition in rig.cluster.values("t")) >= 4000
 
 
-def test_a_broker_that_lags_has_one_turn_in_a_round_however_many_of_its_partitions_are_behind(rig: Rig) -> None:
-    """Its part of four records is one, for one of its four partitions: the other three get none in the same request."""
-    rig.cluster.create("t", 12)
-    rig.cluster.brokers[0].service_ms, rig.cluster.brokers[1].service_ms, rig.cluster.brokers[2].service_ms = 20, 2, 2
-    producer = rig.producer(LATE, partitioner_max_lead_bytes=2**63 - 1)
-    warm(rig, producer, 12)
-    for number in range(200):
-        if number == 100:
-            rig.cluster.produce_requests.clear()  # until then it is found out how long each takes
-        for _ in range(4):
-            producer.send("t", b"x" * 300)
-        rig.host.advance(5)
-    slow = [request for request in rig.cluster.produce_requests if request[0][1] % 3 == 0]
-    assert slow
-    assert all([header.count for _, _, header in request] == [1] for request in slow)
-
-
 @pytest.mark.parametrize("partitions", [3, 12])
 def test_a_broker_that_comes_back_late_or_early_keeps_nobody_waiting(rig: Rig, partitions: int) -> None:
-    """The others go on to the lead meanwhile, which it stays away from on either side."""
+    """The others take their parts of what comes meanwhile."""
     rig.cluster.create("t", partitions)
     brokers, dice = rig.cluster.brokers, Random(1)
     brokers[0].service_ms, brokers[1].service_ms, brokers[2].service_ms = 20, 0.4, 0.4
@@ -141,11 +114,11 @@ def test_a_broker_that_comes_back_late_or_early_keeps_nobody_waiting(rig: Rig, p
     assert sum(took) / len(took) < 10
 
 
-@pytest.mark.parametrize("lead_bytes", [0, 1_000, 16_384])
-def test_nothing_is_kept_for_a_broker_that_could_take_it_and_may_not(rig: Rig, lead_bytes: int) -> None:
-    """After a burst it is ahead of the others by its part of a turn, which is more than the lead; what then comes is theirs."""
+@pytest.mark.parametrize("skew_bytes", [0, 1_000, 16_384])
+def test_nothing_is_kept_for_a_broker_that_could_take_it_and_may_not(rig: Rig, skew_bytes: int) -> None:
+    """After a burst nothing is on its way to anybody, and what then comes is sent at once, to whomever."""
     rig.cluster.brokers[0].service_ms, rig.cluster.brokers[1].service_ms, rig.cluster.brokers[2].service_ms = 20, 0.4, 0.4
-    producer = rig.producer(LATE, partitioner_max_lead_bytes=lead_bytes)
+    producer = rig.producer(LATE, partitioner_max_skew_bytes=skew_bytes)
     warm(rig, producer)
     paced(rig, producer, 20_000, 310)
     took = []
@@ -159,13 +132,13 @@ def test_nothing_is_kept_for_a_broker_that_could_take_it_and_may_not(rig: Rig, l
 def test_with_very_many_brokers_one_that_lags_takes_a_record_at_least_for_the_others_wait_for_it_to_take_that(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """No lead at all: everybody waits for whoever has least, record by record, and its part of what waits is less than one."""
+    """No skew at all: its part of what waits is less than a record, and it gets one all the same."""
     rig = Rig(monkeypatch, brokers=30)
     rig.cluster.create("t", 30)
     for broker in rig.cluster.brokers:
         broker.service_ms = 0.4
     rig.cluster.brokers[0].service_ms = 20
-    producer = rig.producer(LATE, partitioner_max_lead_bytes=0)
+    producer = rig.producer(LATE, partitioner_max_skew_bytes=0)
     warm(rig, producer, 30)
     took = paced(rig, producer, 1000, 1000)
     rig.host.advance(100)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.late_model import BATCH_BYTES, run
+from tests.support.late_model import BATCH_BYTES, RECORD_BYTES, run
 
 ONE_SLOW = (0.020, 0.0004, 0.0004)
 
@@ -13,17 +13,17 @@ ONE_SLOW = (0.020, 0.0004, 0.0004)
 def test_a_broker_that_serves_one_at_a_time(rate_per_s: int) -> None:
     """Kafka's adaptive takes 139 and 201 ms at p99, and leans by 10 %."""
     result = run(rate_per_s, ONE_SLOW, records=20 * rate_per_s)
-    assert result.p99_ms <= 42
-    assert result.avg_ms <= 11
+    assert result.p99_ms <= 28
+    assert result.avg_ms <= 9
     assert result.records_per_s > 0.99 * rate_per_s
-    assert result.most_apart_bytes <= 2 * BATCH_BYTES
-    assert result.shares == pytest.approx([1 / 3] * 3, abs=0.001)
+    assert result.most_apart_bytes <= 2 * BATCH_BYTES + 0.01 * 10 * rate_per_s * RECORD_BYTES
+    assert result.shares == pytest.approx([1 / 3] * 3, abs=0.0025)
     assert result.limits == [1, 5, 5]
 
 
 @pytest.mark.parametrize("rate_per_s", [2048, 4096])
-def test_without_bound_to_the_lead_p99_is_one_service_time(rate_per_s: int) -> None:
-    result = run(rate_per_s, ONE_SLOW, lead_bytes=2**63 - 1, records=5 * rate_per_s)
+def test_without_bound_to_the_skew_p99_is_one_service_time(rate_per_s: int) -> None:
+    result = run(rate_per_s, ONE_SLOW, skew_bytes=2**63 - 1, records=5 * rate_per_s)
     assert result.p99_ms <= 21
     assert result.shares[0] < 0.05
 

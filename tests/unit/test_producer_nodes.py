@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections import deque
 from typing import Any, cast
-
-import pytest
 
 from fairlead_kafka.base.config_client import CLIENT_CONFIGS
 from fairlead_kafka.base.units import ms_to_ns
-from fairlead_kafka.producer.nodes import SMOOTHING, Nodes
+from fairlead_kafka.producer.nodes import Nodes
 from fairlead_kafka.producer.settings import producer_settings
 
 
@@ -23,48 +20,13 @@ def nodes_after(latencies_ms: dict[int, list[float]]) -> Nodes:
     return nodes
 
 
-@pytest.mark.parametrize(
-    ("slow_ms", "quick_ms", "lags"),
-    [
-        ([25] * 10, [1] * 10, True),
-        ([25] * 10, [20] * 10, False),
-        ([4] * 10, [1] * 10, False),  # not 4 ms longer
-        ([6] * 10, [1] * 10, True),
-        ([25] * 10, [*[2] * 10, 9], True),  # one answer of the quickest says nothing
-        ([*[1] * 10, 15], [1] * 10, False),  # nor does one of another
-        ([], [1] * 10, False),
-    ],
-)
-def test_a_broker_lags_by_its_average_answer(slow_ms: list[float], quick_ms: list[float], lags: bool) -> None:
-    nodes = nodes_after({0: slow_ms, 1: quick_ms})
-    assert nodes.lags(nodes.state(0)) is lags
-    assert not nodes.lags(nodes.state(1))
-
-
-def test_a_broker_that_became_slow_lags_some_answers_later() -> None:
-    nodes = nodes_after({0: [1] * 20 + [25] * SMOOTHING, 1: [1]})
-    assert nodes.lags(nodes.state(0))
-
-
-def test_requests_under_way_are_spread_over_the_time_of_an_answer_once_half_of_the_places_are_taken() -> None:
+def test_a_broker_without_room_is_expected_to_have_some_when_its_answers_are_due() -> None:
     nodes = nodes_after({0: [20] * 10, 1: [1] * 10})
-    state = nodes.state(0)
-    places = state.window.partial_limit
+    places = nodes.state(0).window.partial_limit
     assert places == 2  # it is not tested yet
-    assert nodes.paced_ns(state) == nodes.free_ns(state) == 0
+    assert nodes.wait_ns(0, ms_to_ns(100)) == 0
     nodes.sent(0, ms_to_ns(100))
-    assert nodes.paced_ns(state) == nodes.free_ns(state) == ms_to_ns(100 + 20 / places)
+    assert nodes.wait_ns(0, ms_to_ns(101)) == ms_to_ns(9)  # halfway through the time of an answer
     nodes.sent(0, ms_to_ns(103))
-    assert nodes.paced_ns(state) == ms_to_ns(103 + 20 / places)
-    assert nodes.free_ns(state) == ms_to_ns(120)  # the first is answered by then
-
-
-def test_a_broker_that_has_most_places_free_is_sent_to_at_once() -> None:
-    state = nodes_after({0: [20] * 10}).state(0)
-    state.window._tested = True
-    nodes = nodes_after({})
-    assert state.window.partial_limit == 4
-    state.in_flight, state.sent_ns = 1, deque([ms_to_ns(100)])
-    assert nodes.paced_ns(state) == 0
-    state.in_flight, state.sent_ns = 2, deque([ms_to_ns(100), ms_to_ns(101)])
-    assert nodes.paced_ns(state) == ms_to_ns(101 + 20 / 4)
+    assert nodes.wait_ns(0, ms_to_ns(105)) == ms_to_ns(15)  # the first is answered by then
+    assert nodes.wait_ns(0, ms_to_ns(130)) == 0

@@ -235,25 +235,16 @@ _KEYS = (
     ),
     ConfigKey("partitioner.ignore.keys", _T.BOOLEAN, False, "Place records as if they had no key.", _PRODUCER),
     ConfigKey(
-        "partitioner.max.lead.bytes",
+        "partitioner.max.skew.bytes",
         _T.LONG,
         -1,
-        "Under `late`: how far a partition may be ahead of the one furthest behind and still get a batch; -1: batch.size. More means "
-        "less waiting for slow brokers, less means more even; a huge number lets brokers take what they can.",
+        "Under `late`: how far a broker may be behind its even part before records are kept for it; -1: batch.size, or 1 % of its "
+        "even part in ten seconds if that is more. A huge number: none are kept, and brokers take what they can.",
         _PRODUCER,
         at_least(-1),
     ),
     ConfigKey(
-        "partitioner.max.lead.wait.ms",
-        _T.LONG,
-        -1,
-        "Under `late`: how long records wait for partitions that are behind. Those that have waited for longer go wherever a broker takes "
-        "them, and what a slow broker did not take meanwhile is not made up for later; -1: they wait.",
-        _PRODUCER,
-        at_least(-1),
-    ),
-    ConfigKey(
-        "partitioner.lead.include.keyed",
+        "partitioner.skew.include.keyed",
         _T.BOOLEAN,
         False,
         "Under `late`: count keyed and explicitly placed records too, so that unkeyed ones fill the valleys that keys leave.",

@@ -23,7 +23,7 @@ POLICIES: Mapping[str, Mapping[str, Any]] = {
     "adaptive.timeout": {"partitioner.class": "adaptive", "partitioner.availability.timeout.ms": 5, **AS_KAFKA},
     "default": {},
     "late": {"partitioner.class": "late"},
-    "late.any": {"partitioner.class": "late", "partitioner.max.lead.bytes": UNBOUNDED},
+    "late.any": {"partitioner.class": "late", "partitioner.max.skew.bytes": UNBOUNDED},
 }
 """Our policies by the names that rows give them, each a config; `default` is adaptive, and gathers what waits."""
 PEER_POLICIES: Mapping[str, Mapping[str, Mapping[str, Any]]] = {

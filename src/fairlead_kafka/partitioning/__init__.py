@@ -45,7 +45,7 @@ from fairlead_kafka.partitioning.availability import BrokerAvailability
 from fairlead_kafka.partitioning.custom import CustomPartitioner, OpenBatches, is_per_record, new_batch_hook, per_record
 from fairlead_kafka.partitioning.grouping import counting_sort
 from fairlead_kafka.partitioning.hashing import keyed_partition, keyed_partitions, murmur2, murmur2_column
-from fairlead_kafka.partitioning.late import LatePolicy
+from fairlead_kafka.partitioning.late import BrokerView, LatePolicy, Portion, kept_bytes, levelled
 from fairlead_kafka.partitioning.load import Placement, Runs, TopicLoad, UnkeyedPolicy, expand
 from fairlead_kafka.partitioning.naming import POLICY_NAMES, Partitioner, deprecation, is_kafka_class, make_policy, resolve_partitioner
 from fairlead_kafka.partitioning.round_robin import RoundRobinPolicy
@@ -65,12 +65,14 @@ __all__ = [
     "Account",
     "AdaptivePolicy",
     "BrokerAvailability",
+    "BrokerView",
     "CustomPartitioner",
     "KafkaUniformPolicy",
     "LatePolicy",
     "OpenBatches",
     "Partitioner",
     "Placement",
+    "Portion",
     "RoundRobinPolicy",
     "Runs",
     "StickyPolicy",
@@ -86,7 +88,9 @@ __all__ = [
     "is_kafka_class",
     "is_per_record",
     "keyed_partition",
+    "kept_bytes",
     "keyed_partitions",
+    "levelled",
     "make_policy",
     "murmur2",
     "murmur2_column",

@@ -1,4 +1,4 @@
-"""The account of bytes per partition: who is furthest behind, and by how much anyone is ahead."""
+"""The account of bytes per partition: who is furthest behind, and what groups of them have together."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class Account:
     Partitions come in groups, of which a caller names those that can be served now (brokers, say). Turns go to the one with
     the fewest bytes, except that dice decide among those within `near_bytes` of each other: many producers that start
     together would march in step otherwise. A partition that is away still gets turns, but is no measure for the others; when it
-    comes back it is put level with the one that has least, so that it neither is flooded nor holds anyone back.
+    comes back it is put level with the others, so that it neither is flooded nor holds anyone back.
 
-    A turn costs the logarithm of the number of partitions; `arrange`, `leave` and `come_back`, which are rare, look at all of them.
+    A turn costs the logarithm of the number of partitions; what is rare (`arrange`, `leave`, `come_back`, `lift`) looks at all of them.
     """
 
     def __init__(self, *, near_bytes: int, dice: Dice) -> None:
@@ -29,7 +29,6 @@ class Account:
         self._group_of: dict[int, int] = {}
         self._sums: dict[int, tuple[int, int]] = {}  # by group: bytes, and partitions, of those that are not away
         self._groups: dict[int, list[tuple[int, int, int]]] = {}  # heaps of (bytes with some luck, bytes, partition)
-        self._members: list[tuple[int, int]] = []  # heap of (bytes, partition), of partitions that are not away
         self._taken: list[tuple[list[tuple[int, int, int]], int]] = []  # turns since `end_turns`, to be put back
 
     def arrange(self, groups: Mapping[int, Sequence[int]], partition_count: int) -> None:
@@ -49,82 +48,76 @@ class Account:
         self._gather()
 
     def come_back(self, partitions: Iterable[int]) -> None:
-        """These count again, level with the one that has least."""
+        """These count again, level with the others on average."""
         returning = self._away.intersection(partitions)
         if not returning:
             return
-        least = self.least_bytes()
-        if least is not None:
+        if self.counted:
+            level_bytes = self.counted_bytes // self.counted
             for partition in returning:
-                self.placed_bytes[partition] = max(self.placed_bytes[partition], least)
+                self.placed_bytes[partition] = max(self.placed_bytes[partition], level_bytes)
         self._away -= returning
         self._gather()
 
     @property
     def counted(self) -> int:
         """Partitions that are not away."""
-        return len(self._members)
+        return sum([count for _, count in self._sums.values()])
+
+    @property
+    def counted_bytes(self) -> int:
+        """What they have together."""
+        return sum([size_bytes for size_bytes, _ in self._sums.values()])
 
     def counted_in(self, group: int) -> int:
-        """The same, of this group."""
+        """The partitions of this group that are not away."""
         return self._sums[group][1] if group in self._sums else 0
 
     def bytes_of(self, group: int) -> int:
         """What they have together."""
         return self._sums[group][0] if group in self._sums else 0
 
+    def average_bytes(self, group: int) -> float:
+        """What each of them has on average; of a group that is away, what the one furthest behind has."""
+        size_bytes, count = self._sums.get(group, (0, 0))
+        return size_bytes / count if count else min((entry[1] for entry in self._groups.get(group, ())), default=0)
+
     def is_away(self, partition: int) -> bool:
         """True if the partition is no measure for the others."""
         return partition in self._away
 
     def least_bytes(self) -> int | None:
-        """The fewest bytes that any partition has which is not away; None if all are."""
-        members, placed_bytes = self._members, self.placed_bytes
-        while members:
-            noted_bytes, partition = members[0]
-            if noted_bytes == placed_bytes[partition]:
-                return noted_bytes
-            heapreplace(members, (placed_bytes[partition], partition))
-        return None
+        """The fewest bytes that any partition has which is not away; None if all are. Looks at all of them."""
+        return min((size for partition, size in enumerate(self.placed_bytes) if partition not in self._away), default=None)
 
     def add(self, partition: int, size_bytes: int) -> None:
         """So many bytes more were placed on the partition."""
         self._place(partition, self.placed_bytes[partition] + size_bytes)
 
     def lift(self, least_bytes: int) -> None:
-        """Whoever has less counts as having so much from now on: what it did not take is not owed to it."""
-        members = self._members
-        while (least := self.least_bytes()) is not None and least < least_bytes:
-            partition = members[0][1]
-            self._place(partition, least_bytes)
-            heapreplace(members, (least_bytes, partition))
+        """Who has less counts as having so much from now on: what it did not take is not owed to it. Looks at all of them."""
+        for partition, size_bytes in enumerate(self.placed_bytes):
+            if size_bytes < least_bytes and partition not in self._away:
+                self._place(partition, least_bytes)
 
-    def next_turn(self, groups: Iterable[int], most_bytes: int | None = None) -> int:
-        """A partition of these groups for the next turn, -1 if there is none; no partition twice until `end_turns`.
-
-        Partitions that have more than `most_bytes` get no turn.
-        """
+    def next_turn(self, groups: Iterable[int]) -> int:
+        """A partition of these groups for the next turn, -1 if there is none; no partition twice until `end_turns`."""
         all_placed = self.placed_bytes
-        while True:
-            heap, best = None, None
-            for group in groups:
-                candidates = self._groups.get(group)
-                if not candidates:
-                    continue
-                head = candidates[0]
-                if head[1] != all_placed[head[2]]:
-                    head = self._head(candidates)
-                if best is None or head < best:
-                    heap, best = candidates, head
-            if heap is None or best is None:
-                return -1
-            luck_bytes, placed_bytes, partition = best
-            if most_bytes is not None and luck_bytes > most_bytes + self._near_bytes:
-                return -1
-            heappop(heap)
-            self._taken.append((heap, partition))
-            if most_bytes is None or placed_bytes <= most_bytes:
-                return partition
+        heap, best = None, None
+        for group in groups:
+            candidates = self._groups.get(group)
+            if not candidates:
+                continue
+            head = candidates[0]
+            if head[1] != all_placed[head[2]]:
+                head = self._head(candidates)
+            if best is None or head < best:
+                heap, best = candidates, head
+        if heap is None or best is None:
+            return -1
+        heappop(heap)
+        self._taken.append((heap, best[2]))
+        return best[2]
 
     def end_turns(self) -> None:
         """Every partition may have a turn again."""
@@ -136,17 +129,14 @@ class Account:
     def check(self) -> None:
         """Sums and heaps are those of the bytes placed; CheckFailed if not."""
         counted = [partition for partition in range(len(self.placed_bytes)) if partition not in self._away]
-        same("partitions in account", sorted(partition for _, partition in self._members), counted)
         sums: dict[int, tuple[int, int]] = {}
         for partition in counted:
             total_bytes, count = sums.get(self._group_of[partition], (0, 0))
             sums[self._group_of[partition]] = (total_bytes + self.placed_bytes[partition], count + 1)
         same("bytes in account by group", self._sums, sums)
-        least = min((self.placed_bytes[partition] for partition in counted), default=None)
-        same("fewest bytes in account", self.least_bytes(), least)
         turns = [entry[2] for heap in self._groups.values() for entry in heap] + [partition for _, partition in self._taken]
         same("partitions that have turns", sorted(turns), sorted(self._group_of))
-        noted = [entry[1:] for heap in self._groups.values() for entry in heap] + self._members
+        noted = [entry[1:] for heap in self._groups.values() for entry in heap]
         holds("a heap of the account is ahead of its partitions", all(size <= self.placed_bytes[partition] for size, partition in noted))
 
     def _head(self, heap: list[tuple[int, int, int]]) -> tuple[int, int, int]:
@@ -169,10 +159,9 @@ class Account:
         self.placed_bytes[partition] = placed_bytes
 
     def _gather(self) -> None:
-        self._members = [(size, partition) for partition, size in enumerate(self.placed_bytes) if partition not in self._away]
-        heapify(self._members)
         self._sums = {}
-        for size, partition in self._members:
-            group = self._group_of[partition]
-            total_bytes, count = self._sums.get(group, (0, 0))
-            self._sums[group] = (total_bytes + size, count + 1)
+        for partition, size in enumerate(self.placed_bytes):
+            if partition not in self._away:
+                group = self._group_of[partition]
+                total_bytes, count = self._sums.get(group, (0, 0))
+                self._sums[group] = (total_bytes + size, count + 1)

@@ -2,63 +2,164 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
+from fairlead_kafka.base.units import NS_PER_MS, NS_PER_S
 from fairlead_kafka.core.machine import Dice
 from fairlead_kafka.partitioning.account import Account
 from fairlead_kafka.partitioning.load import TopicLoad
 
+RATE_SPAN_NS, RATE_LEAST_NS, RATE_SAMPLE_NS = NS_PER_S, 200 * NS_PER_MS, 25 * NS_PER_MS
+"""Records are expected to come as they came in the last so many ns; at the beginning as if it had taken so long, for a burst is not
+followed by others. What is expected and does not come is what a broker will not find. It is sampled so often."""
+OWED_SPAN_S = 10
+"""What a broker could not take is made up for, but no more than its even part of what all took in so many seconds."""
+SKEW_RATIO = 0.01
+"""By default a broker may be behind by so much of that: evenness of 1 % within ten seconds. Where much is sent, a broker that stalls for
+some ms then holds nobody up. It is behind by that once and not again and again, so over a long run it is nothing."""
+
+
+class BrokerView(NamedTuple):
+    """What is known of a broker when records are portioned out."""
+
+    wait_ns: int
+    """How long until it can take a request, if it is not free."""
+    takes_bytes: int
+    """What it can take then, of records before compression."""
+    free: bool
+    """It takes one in this round."""
+
+
+class Portion(NamedTuple):
+    """What a broker that is free may take of what waits. Bytes are of records before compression."""
+
+    broker: int
+    lacks_bytes: float
+    """So much is left to it by the others."""
+    most_bytes: float
+    """What puts the free brokers level, and what one may be ahead by more: so a few records are one request, and not one for each."""
+
+
+def kept_bytes(portions: Iterable[tuple[int, float]], rate: float) -> float:
+    """How much has to wait by now so that busy brokers find their portions: each `(how long until it is free, bytes)`.
+
+    A broker that is busy is to find its portion when it is free, of the newest records: those wait for its answer anyway, and should not
+    have waited before. Until then more come, at `rate` bytes a ns; only what these will not make up is kept. Of several, the first so many
+    to be free need their portions together, less what comes until the last of them is.
+
+        waits:      | the others' |<-- kept by now -->|
+        will come:                                    |<-- until it is free -->|
+        portion:                  |<------------------------------------------>|
+    """
+    kept = together = 0.0
+    for wait_ns, size_bytes in sorted(portions):
+        together += size_bytes
+        kept = max(kept, together - rate * wait_ns)
+    return kept
+
+
+def levelled(levels: Sequence[tuple[float, int]], size_bytes: float) -> list[float]:
+    """What each gets of `size_bytes` so that those with least come to one level: of each, its level and how many partitions have it.
+
+    As water fills a vessel with steps: who is above the level that it comes to gets nothing.
+    """
+    low = level = 0.0
+    width = 0
+    ascending = sorted(levels)
+    for number, (height, count) in enumerate(ascending):
+        low += height * count
+        width += count
+        level = (size_bytes + low) / width
+        if number + 1 == len(ascending) or level <= ascending[number + 1][0]:
+            break
+    return [max((level - height) * count, 0.0) for height, count in levels]
+
 
 class LatePolicy:
-    """Unkeyed records wait in one queue; a broker with room takes a batch for that of its partitions which is furthest behind.
+    """Unkeyed records wait in one queue; a broker with room takes them, for those of its partitions that are furthest behind.
 
-    It must not be more than `lead_bytes` ahead of the partition furthest behind in account. So, at every moment, the bytes of
-    any two partitions in account differ by at most `lead_bytes` and one batch: `batch.size`, or the largest record with its
-    header if that is more, or what a gathering producer cuts at once: the even part of a backlog, and for a broker that lags its
-    part of what comes until it is back.
-    With `lead_bytes` 0 each waits for the others; without bound (2**63 - 1) nobody waits for anybody,
-    and brokers take what they can.
+    A broker's even part is that of its partitions. What it lacks of it, once all that waits and comes until it is free is given out,
+    is kept for it (`kept_bytes`), if that is more than it may be behind by, and no more than it can take. The others take all else as it
+    comes. So all get the same, however slow they are, and only what a slow broker takes waits for it. It may be behind by `skew_bytes`; by
+    default (None) by a batch, or by SKEW_RATIO of its even part of what was placed lately. Without bound (2**63 - 1) nothing is kept.
+
+    A broker that cannot take its even part holds nobody up, for no more is kept than it takes: it gets that, and the others the rest.
+    When it is quick again it is level soon: what it missed in the last OWED_SPAN_S is made up for, what it missed before is forgotten.
 
     Why: what is bound early queues at the broker it was bound to, be that slow or not. What is bound late queues where
     every broker can still take it, and where a batch still grows. The idea is that of late binding in Sparrow (Ousterhout et
     al., SOSP 2013) and of join-idle-queue (Lu et al., 2011). No weights and no timers: a slow broker is asked less often because
     it asks less often, and batches are as full as the wait made them.
 
-    Evenness is paid for by waiting. Where a broker cannot take its share at all, the wait has no end, unless it is bounded
-    (`next_turn(overdue=True)`): the others then take what it leaves, and it owes nothing for that.
-
-    Partitions whose broker is dead or silent leave the account, so that they hold nobody back, and come back level with the
-    one furthest behind, so that they are not flooded (`Account`).
+    Partitions whose broker is dead or silent leave the account, so that nothing is kept for them, and come back level with the
+    others, so that they are not flooded (`Account`).
     """
 
     name = "late"
     binds_at: Literal["append", "drain"] = "drain"
 
-    def __init__(self, *, batch_size_bytes: int, lead_bytes: int, dice: Dice) -> None:
-        self.lead_bytes = lead_bytes
+    def __init__(self, *, batch_size_bytes: int, skew_bytes: int | None, dice: Dice) -> None:
+        self.skew_bytes, self._batch_bytes = skew_bytes, batch_size_bytes
         self.account = Account(near_bytes=batch_size_bytes // 2, dice=dice)
-        self._overdue: set[int] = set()  # partitions whose turn was due to that; until their batch is placed
+        self._near_bytes, self._dice = batch_size_bytes // 2, dice
+        self._arrived: deque[tuple[int, int]] = deque()  # when, and how much had ever come by then
+        self._placed: deque[tuple[int, int]] = deque()  # when, and how much was ever placed by then
+        self._placed_bytes = 0
 
     def arrange(self, led: Mapping[int, Sequence[int]], partition_count: int) -> None:
         """Which partitions each broker leads, of `partition_count`; those without leader are in none."""
         self.account.arrange(led, partition_count)
 
-    def next_turn(self, brokers: Iterable[int], *, overdue: bool = False) -> int:
-        """The partition led by one of `brokers` that is to get the next batch; -1: none, all are too far ahead or had their turn.
+    def observe(self, arrived_bytes: int, now_ns: int) -> None:
+        """`arrived_bytes` of records have ever come by now; to be called before records are portioned out."""
+        arrived = self._arrived
+        if not arrived or now_ns - arrived[-1][0] >= RATE_SAMPLE_NS:
+            arrived.append((now_ns, arrived_bytes))
+            while len(arrived) > 2 and arrived[0][0] < now_ns - RATE_SPAN_NS:
+                arrived.popleft()
+        placed = self._placed
+        if not placed or now_ns - placed[-1][0] >= NS_PER_S:
+            placed.append((now_ns, self._placed_bytes))
+            if len(placed) > OWED_SPAN_S + 1:
+                placed.popleft()
+            self._forget_old()
 
-        `overdue`: the records have waited for the partitions behind for too long, and wait for them no more.
+    def portions(self, waiting_bytes: int, brokers: Mapping[int, BrokerView], ratio: float, now_ns: int) -> tuple[int, list[Portion]]:
+        """How much of `waiting_bytes` the brokers that are free may take together, and each, who has least first.
+
+        `brokers` are all that lead partitions; `ratio` is what the account's bytes are of those of records before compression. What busy
+        brokers lack is kept for them; the rest is for the free ones, and so is, if that is more, what they lack themselves: they are
+        first. Dice decide the order among those that are near each other.
         """
-        least_bytes = None if overdue else self.account.least_bytes()
-        partition = self.account.next_turn(brokers, None if least_bytes is None else least_bytes + self.lead_bytes)
-        if overdue and partition >= 0:
-            self._overdue.add(partition)
-        return partition
+        account, rate = self.account, self._rate(now_ns)
+        counted = max(account.counted, 1)
+        placed_bytes = sum([account.bytes_of(broker) for broker in brokers])
+        busy: list[tuple[int, float]] = []
+        lacking: dict[int, float] = {}
+        for broker, (wait_ns, takes_bytes, free) in brokers.items():
+            share = account.counted_in(broker) / counted
+            coming_bytes = 0.0 if free else rate * wait_ns
+            even_bytes = share * (placed_bytes + (waiting_bytes + coming_bytes) * ratio)
+            lacks_bytes = min((even_bytes - account.bytes_of(broker) - self._skew_bytes(share)) / ratio, takes_bytes)
+            if free:
+                lacking[broker] = max(lacks_bytes, 0.0)
+            elif lacks_bytes > 0:
+                busy.append((wait_ns, lacks_bytes))
+        open_bytes = min(max(waiting_bytes - kept_bytes(busy, rate), sum(lacking.values())), waiting_bytes)
+        if open_bytes <= 0 or not lacking:
+            return 0, []
+        levels = [(account.average_bytes(broker), account.counted_in(broker) or 1) for broker in lacking]
+        found = []
+        for (broker, lacks_bytes), (level, count), part in zip(lacking.items(), levels, levelled(levels, open_bytes * ratio), strict=True):
+            most_bytes = (part + self._skew_bytes(count / counted)) / ratio
+            found.append((level + self._dice.random() * (self._near_bytes + 1), Portion(broker, lacks_bytes, most_bytes)))
+        return int(open_bytes) or 1, [portion for _, portion in sorted(found)]
 
-    def may_have_turn(self, partitions: Iterable[int]) -> bool:
-        """True if one of these is not too far ahead."""
-        least_bytes, placed_bytes = self.account.least_bytes(), self.account.placed_bytes
-        return least_bytes is None or any(placed_bytes[each] <= least_bytes + self.lead_bytes for each in partitions)
+    def next_turn(self, broker: int) -> int:
+        """The partition led by this broker that is to get the next batch; -1: all had their turn."""
+        return self.account.next_turn((broker,))
 
     def end_turns(self) -> None:
         """The requests that the turns were for are complete: every partition may have a turn in the next ones."""
@@ -66,10 +167,29 @@ class LatePolicy:
 
     def placed(self, partition: int, size_bytes: int) -> None:
         """So many bytes, headers included, were bound to the partition."""
-        if partition in self._overdue:
-            self._overdue.discard(partition)
-            self.account.lift(self.account.placed_bytes[partition] - self.lead_bytes)
         self.account.add(partition, size_bytes)
+        self._placed_bytes += size_bytes
 
     def on_new_batch(self, partition: int, load: TopicLoad) -> None:
         """Nothing: batches that open for keyed records do not matter here."""
+
+    def _rate(self, now_ns: int) -> float:
+        """Bytes that come in a ns."""
+        if not self._arrived:
+            return 0.0
+        (begun_ns, before_bytes), (_, by_now_bytes) = self._arrived[0], self._arrived[-1]
+        return (by_now_bytes - before_bytes) / max(now_ns - begun_ns, RATE_LEAST_NS)
+
+    def _recent_bytes(self) -> int:
+        """What was placed in the last OWED_SPAN_S."""
+        return self._placed_bytes - self._placed[0][1] if self._placed else 0
+
+    def _skew_bytes(self, share: float) -> float:
+        """By how much a broker may be behind whose even part is that."""
+        return max(self._batch_bytes, SKEW_RATIO * share * self._recent_bytes()) if self.skew_bytes is None else self.skew_bytes
+
+    def _forget_old(self) -> None:
+        """Nobody is owed more than its even part of what was placed in the last OWED_SPAN_S."""
+        account = self.account
+        if account.counted:
+            account.lift((account.counted_bytes - self._recent_bytes()) // account.counted - self._batch_bytes)

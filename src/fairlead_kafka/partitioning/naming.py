@@ -33,7 +33,7 @@ _DEPRECATED = {
 _LIBRDKAFKA = "leave it out (null): records with a key go where librdkafka's murmur2_random and Java put them, others where the policy says"
 _CRC32 = "there is no placing by CRC-32 here; give a callable, or leave it out (null) for Java's murmur2"
 _OTHERS_NAMES = {
-    "late.any": "write late, with partitioner.max.lead.bytes=9223372036854775807: so the plots name it",
+    "late.any": "write late, with partitioner.max.skew.bytes=9223372036854775807: so the plots name it",
     "murmur2_random": _LIBRDKAFKA,
     "murmur2": _LIBRDKAFKA,
     "consistent_random": _CRC32,
@@ -93,16 +93,16 @@ def make_policy(
     batch_size_bytes: int,
     dice: Dice,
     adaptive: bool = True,
-    lead_bytes: int = -1,
+    skew_bytes: int = -1,
     together: bool = False,
 ) -> UnkeyedPolicy | LatePolicy:
     """A new policy for one topic; `partitioner` as `resolve_partitioner` takes or gives it.
 
-    `batch_size_bytes` is `batch.size`, header included, 0 or more; `lead_bytes` is `partitioner.max.lead.bytes`, for `late` only
-    (-1: as `batch_size_bytes`); `together`: turns that come at once may be put together, by `uniform` and `adaptive` (see there); `dice`
+    `batch_size_bytes` is `batch.size`, header included, 0 or more; `skew_bytes` is `partitioner.max.skew.bytes`, for `late` only
+    (-1: by traffic); `together`: turns that come at once may be put together, by `uniform` and `adaptive` (see there); `dice`
     may be shared among topics. Raises ConfigError as `resolve_partitioner` does.
     """
-    lead = batch_size_bytes if lead_bytes < 0 else lead_bytes
+    skew = None if skew_bytes < 0 else skew_bytes
     resolved = partitioner if isinstance(partitioner, Partitioner) else resolve_partitioner(partitioner, adaptive=adaptive)
     makers: dict[str, Callable[[], UnkeyedPolicy | LatePolicy]] = {
         "round_robin": RoundRobinPolicy,
@@ -110,7 +110,7 @@ def make_policy(
         "uniform": lambda: UniformPolicy(batch_size_bytes=batch_size_bytes, dice=dice, together=together),
         "uniform.kafka": lambda: KafkaUniformPolicy(batch_size_bytes=batch_size_bytes, dice=dice),
         "adaptive": lambda: AdaptivePolicy(batch_size_bytes=batch_size_bytes, dice=dice, together=together),
-        "late": lambda: LatePolicy(batch_size_bytes=batch_size_bytes, lead_bytes=lead, dice=dice),
+        "late": lambda: LatePolicy(batch_size_bytes=batch_size_bytes, skew_bytes=skew, dice=dice),
     }
     return makers[resolved.policy_name]()
 

@@ -9,7 +9,6 @@ table. From there on the unit of work is the run, the batch, the request; no cod
     Handover      columns, where their results go (`Delivery`), what they hold of buffer.memory
     Accumulator   a topic's unbound queue, then batches: explicit partition, key, or policy (`partitioning`) -> stretches of rows
     LateQueue     records that get their partition only when a broker is ready for them (policy `late`)
-    Reserve       what of them is kept for a broker that lags
     Schedule      which partitions' first batch lingers, backs off, is ready, is parked; by node, so that idle ones cost nothing
     Drain         what goes into the next requests: ready partitions in rotation, one batch each
     Binder        and batches cut from late queues, for the brokers that can take one
@@ -35,25 +34,16 @@ that is cut: an even part of the backlog for each partition. What comes at once 
 partition is not cut into batches of batch.size first: each partition gets one stretch of rows (`Runs.together_from`).
 
 Late binding. Under `late` records without partition go on waiting, hand-over by hand-over, each with the prefix sum of its sizes. Once
-they hold batch.size, or the first has waited linger.ms, or someone flushes, every broker with room in its window takes a batch for
-that of its partitions which is furthest behind (`partitioning.LatePolicy`), then the next, until its request is full or
-every partition had one. A batch is cut by binary search, from the end of one hand-over and the beginning of the next if need be,
-and goes to its broker in the same step: nothing is ever bound and unsent, so there is nothing to bind again. What was sent
-and failed is repeated to the same partition, for it may have been written. Unkeyed records never join a keyed batch that waits, and pass
-those that wait for linger.ms; nothing is promised about the order of keyed and unkeyed records. The account counts bytes as
-they are sent, compressed and with headers. In a transaction a partition has to join first: as many join as there are batches that those
-in it do not take. Bound batches and unbound records come first in every other round; topics take turns.
+they hold batch.size, or the first has waited linger.ms, or someone flushes, `partitioning.LatePolicy.portions` says what each broker with
+room in its window may take: all that need not be kept for those that are busy, and lack it. It takes a batch for each of its partitions
+that are furthest behind, of one size, until its request is full. A batch is cut by binary search, from the end of one hand-over and the
+beginning of the next if need be, and goes to its broker in the same step: nothing is ever bound and unsent, so there is nothing to bind
+again. What was sent and failed is repeated to the same partition, for it may have been written. Unkeyed records never join a keyed
+batch that waits, and pass those that wait for linger.ms; nothing is promised about the order of keyed and unkeyed records. The account
+counts bytes as they are sent, compressed and with headers. In a transaction a partition has to join first: as many join as there are
+batches that those in it do not take. Bound batches and unbound records come first in every other round; topics take turns.
 
-A broker that lags (`nodes.LAG_LATENCIES`) sets the pace of the others under `max.lead`, and of its own records: those wait for its last
-request, and then for their own. So the others take what comes while it is away, except for what it is to find when it is expected
-back; that is the newest, and so much that it stays level with the others, half a turn ahead after its turn and half a turn behind
-before it, far from the lead on either side (`Reserve`). It is spread over its partitions, since the others would wait for the one
-that got nothing; and where several requests are under way, over the time that an answer takes (`Nodes.paced_ns`).
-
-With partitioner.max.lead.wait.ms the wait for those behind has an end: records that have waited for so
-long go wherever a broker takes them, and those that did not take their share are owed nothing for it (`Account.lift`).
-
-Who is waited for. `max.lead` makes partitions wait for each other, so a broker that does not answer must not count: one whose connection
+For whom records are kept. A broker that does not answer must not count: one whose connection
 failed or cannot be made, that left requests unanswered for too long, or whose last answer took too long, leaves the account; so
 does a partition with a batch that has to be repeated. They get batches as others do while they can take any (a silent broker
 cannot), and count again, put level, when the broker answers in time. Too long is partitioner.availability.timeout.ms; if that is 0,

@@ -83,7 +83,7 @@ class Accumulator:
                 settings.partitioner,
                 batch_size_bytes=settings.batch_size_bytes,
                 dice=self._dice,
-                lead_bytes=settings.lead_bytes,
+                skew_bytes=settings.skew_bytes,
                 together=settings.gather_limit_bytes > settings.batch_limit_bytes,
             )
             topic = TopicQueue(handover.topic, made, self.availability, settings)

@@ -32,7 +32,7 @@ def _about_partitioning(settings: Settings, partitioner: Partitioner) -> Iterato
         yield f"{_TIMEOUT}={settings[_TIMEOUT]} has no effect with the policy {policy}; it is for adaptive and late"
     if "partitioner.ignore.keys" in given and is_kafka_class(asked) and partitioner.ignore_keys:
         yield f"partitioner.ignore.keys has no effect with partitioner.class={asked}, which ignores keys anyway"
-    for key in ("partitioner.max.lead.bytes", "partitioner.max.lead.wait.ms", "partitioner.lead.include.keyed"):
+    for key in ("partitioner.max.skew.bytes", "partitioner.skew.include.keyed"):
         if key in given and policy != "late":
             yield f"{key} has no effect with the policy {policy}; it is for partitioner.class=late"
 

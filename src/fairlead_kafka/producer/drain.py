@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fairlead_kafka.base.limits import BATCH_OVERHEAD_BYTES
+from fairlead_kafka.core.connection import NEVER_NS
 from fairlead_kafka.core.network import Network
 from fairlead_kafka.producer.accumulator import Accumulator
 from fairlead_kafka.producer.binding import Binder
@@ -85,23 +86,21 @@ class Drain:
         """The request's batches were encoded: what they take goes into the accounts of policies that bind late."""
         for batch in request.fresh:
             late = batch.queue.topic.late
-            if late is not None and (self._settings.lead_includes_keyed or not batch.bound_early):
+            if late is not None and (self._settings.skew_includes_keyed or not batch.bound_early):
                 assert batch.buffer is not None
                 late.policy.placed(batch.queue.partition, len(batch.buffer))
 
     def plan(self, now_ns: int) -> None:
         """After the rounds: when what still waits unbound has lingered, or a broker that is waited for has been silent for too long."""
         dues: list[int] = []
-        blocked, patience_ns = False, self._settings.lead_wait_ns
+        blocked = False
         for topic in self._accumulator.late.values():
             due_ns = topic.late.oldest_ns + self._settings.linger_ns if topic.late is not None else 0
             if due_ns > now_ns and not self._schedule.hurry:
                 dues.append(due_ns)
             blocked = blocked or due_ns <= now_ns or self._schedule.hurry
-            if patience_ns is not None and topic.late is not None and topic.late.oldest_ns + patience_ns > now_ns:
-                dues.append(topic.late.oldest_ns + patience_ns)
-        if self._accumulator.late and self._binder.paced_ns is not None:
-            dues.append(self._binder.paced_ns)
+        if self._accumulator.late and now_ns < self._binder.next_ns < NEVER_NS:
+            dues.append(self._binder.next_ns)
         if blocked or dues:
             silence_ns = self._nodes.next_ns(now_ns)
             dues += [] if silence_ns is None else [silence_ns]

@@ -16,7 +16,6 @@ from fairlead_kafka.producer.handover import Handover, Int64
 
 if TYPE_CHECKING:
     from fairlead_kafka.producer.batch import Batch
-    from fairlead_kafka.producer.reserve import Turn
 
 
 class Stretch:
@@ -54,7 +53,7 @@ class Stretch:
 class LateQueue:
     """First in, first out. All sizes are of records, in bytes before compression, without headers of batches."""
 
-    __slots__ = ("arrived_bytes", "counted", "joining", "policy", "size_bytes", "stretches", "troubled", "turns")
+    __slots__ = ("arrived_bytes", "counted", "joining", "policy", "size_bytes", "stretches", "troubled")
 
     def __init__(self, policy: LatePolicy) -> None:
         self.policy = policy
@@ -66,8 +65,6 @@ class LateQueue:
         """Partitions that are to become part of the open transaction, so that they can be bound to."""
         self.arrived_bytes = 0
         """Of all records that ever waited here."""
-        self.turns: dict[int, Turn] = {}
-        """The last one of each broker that lags."""
         self.troubled: set[int] = set()
         """Partitions that are out of it for reasons of their own."""
 

@@ -8,7 +8,7 @@ from fairlead_kafka.base.checks import holds, same
 from fairlead_kafka.base.units import NS_PER_MS
 from fairlead_kafka.core.network import Network
 from fairlead_kafka.producer.settings import ProducerSettings
-from fairlead_kafka.producer.window import SHORT_NS, Window
+from fairlead_kafka.producer.window import Window
 
 SILENCE_NS = 250 * NS_PER_MS
 """With partitioner.availability.timeout.ms=0: a broker that lets us wait longer than this is not waited for under `late`..."""
@@ -16,10 +16,6 @@ SILENCE_LATENCIES = 10
 """...unless all are slow: then than so many times what the quickest broker last took. Far beyond any service time of a broker that
 works, KIP-794's 20 ms included, and short enough that a broker at 500 ms does not set the pace of the others."""
 
-
-LAG_LATENCIES = 3
-"""A broker lags whose answers take more than so many times what the quickest takes, and `SHORT_NS` longer. Then the others wait for
-it, under `late`. On average: on a busy machine single answers of the quickest take as long."""
 SMOOTHING = 8
 """One of so many parts of the average is the last answer."""
 
@@ -58,7 +54,7 @@ class Nodes:
         self._network = network
         self._states: dict[int, NodeState] = {}
         self._patience_ns = settings.availability_timeout_ns or SILENCE_NS
-        self._quickest_ns = self._quickest_average_ns = 0
+        self._quickest_ns = 0
         self._answered = False  # one, since the last `plan`
 
     def state(self, node_id: int) -> NodeState:
@@ -122,7 +118,7 @@ class Nodes:
             holds(f"broker {node_id}: {state.in_flight} requests in flight, {on_wire} on the wire", state.in_flight <= on_wire)
             state.window.check()
 
-    # For late binding: who is waited for
+    # For late binding: who is waited for, and how long
 
     def plan(self) -> None:
         """Before any of them is asked about: how long the quickest broker takes, and how long to wait for an answer."""
@@ -130,27 +126,23 @@ class Nodes:
             return
         self._answered = False
         self._quickest_ns = min((state.latency_ns for state in self._states.values() if state.latency_ns), default=0)
-        self._quickest_average_ns = min((state.average_ns for state in self._states.values() if state.average_ns), default=0)
         if not self._settings.availability_timeout_ns:
             self._patience_ns = max(SILENCE_NS, SILENCE_LATENCIES * self._quickest_ns)
 
-    def lags(self, state: NodeState) -> bool:
-        """True if it takes so much longer than another that that one waits for it."""
-        return state.average_ns > max(LAG_LATENCIES * self._quickest_average_ns, self._quickest_average_ns + SHORT_NS)
+    def wait_ns(self, node_id: int, now_ns: int) -> int:
+        """How long until a request that is not full should leave for it; 0: now, or it is overdue.
 
-    def free_ns(self, state: NodeState) -> int:
-        """When it is expected to have room for a request that is not full, and its turn comes; some time in the past: now."""
-        answers_before = state.in_flight - state.window.partial_limit
-        return self.paced_ns(state) if answers_before < 0 else max(state.sent_ns[answers_before] + state.average_ns, self.paced_ns(state))
-
-    def paced_ns(self, state: NodeState) -> int:
-        """When a request that is not full may follow those under way: they are spread evenly over the time that an answer takes.
-
-        Requests that left together are answered together, and so would leave together again, each with next to nothing, and none
-        for as long as an answer takes. While more than half of the places are free there is no such wait. 0: none.
+        When it is expected to have room. And requests under way are spread evenly over the time that an answer takes: those that left
+        together are answered together, and so would leave together again, each with next to nothing, and none for as long as an answer
+        takes. While more than half of the places are free there is no such wait.
         """
-        places = state.window.partial_limit
-        return state.sent_ns[-1] + state.average_ns // places if state.in_flight and 2 * state.in_flight >= places else 0
+        state = self.state(node_id)
+        places, at_ns = state.window.partial_limit, now_ns
+        if state.in_flight and 2 * state.in_flight >= places:
+            at_ns = state.sent_ns[-1] + state.average_ns // places
+        if state.in_flight >= places:
+            at_ns = max(at_ns, state.sent_ns[state.in_flight - places] + state.average_ns)
+        return max(at_ns - now_ns, 0)
 
     def silent(self, state: NodeState, now_ns: int) -> bool:
         """True if it has requests and did not answer any of them for too long: it is sent no more until it does."""

@@ -43,11 +43,9 @@ class ProducerSettings:
     compression_level: int | None
     availability_timeout_ns: int
     partitioner: Partitioner
-    lead_bytes: int = -1
-    """partitioner.max.lead.bytes; -1: as batch.size."""
-    lead_wait_ns: int | None = None
-    """partitioner.max.lead.wait.ms; None: without end."""
-    lead_includes_keyed: bool = False
+    skew_bytes: int = -1
+    """partitioner.max.skew.bytes; -1: by traffic (`LatePolicy`)."""
+    skew_includes_keyed: bool = False
     adaptive_window: bool = True
     share_bytes: int | None = None
     """What the bound records of one broker may hold of buffer.memory; None: no bound."""
@@ -106,9 +104,8 @@ def producer_settings(settings: Settings) -> ProducerSettings:
         compression_level=_level(settings, compression),
         availability_timeout_ns=ms_to_ns(settings["partitioner.availability.timeout.ms"]),
         partitioner=partitioner,
-        lead_bytes=settings["partitioner.max.lead.bytes"],
-        lead_wait_ns=None if settings["partitioner.max.lead.wait.ms"] < 0 else ms_to_ns(settings["partitioner.max.lead.wait.ms"]),
-        lead_includes_keyed=settings["partitioner.lead.include.keyed"],
+        skew_bytes=settings["partitioner.max.skew.bytes"],
+        skew_includes_keyed=settings["partitioner.skew.include.keyed"],
         adaptive_window=settings["max.in.flight.requests.adaptive.enable"],
         share_bytes=_share_bytes(settings),
         buffer_memory_bytes=settings["buffer.memory"],

@@ -45,7 +45,7 @@ def draw_config(dice: Random) -> dict[str, Any]:
     if not config["enable.idempotence"] and dice.random() < 0.7:
         config["max.in.flight.requests.per.connection"] = 1  # what keeps order without sequences
     if config["partitioner.class"] in LATE:
-        config["partitioner.max.lead.bytes"] = dice.choice([-1, -1, 0, 500, 2**63 - 1])
+        config["partitioner.max.skew.bytes"] = dice.choice([-1, -1, 0, 500, 2**63 - 1])
     return config
 
 
