@@ -145,3 +145,15 @@ def test_with_very_many_brokers_one_that_lags_takes_a_record_at_least_for_the_ot
     assert len(took) == 1000
     assert min(log_bytes(rig.cluster)) > 0
     assert max(took) < 100
+
+
+def test_what_others_may_take_lingers_though_what_is_kept_has_lingered_long_ago(rig: Rig) -> None:
+    """Otherwise each record that comes while something is kept leaves by itself: 347 requests in this second instead of 283."""
+    rig.cluster.brokers[0].service_ms, rig.cluster.brokers[1].service_ms, rig.cluster.brokers[2].service_ms = 20, 0.4, 0.4
+    producer = rig.producer({**LATE, "linger.ms": 5})
+    warm(rig, producer)
+    paced(rig, producer, 4096, 500)
+    rig.cluster.produce_requests.clear()
+    took = sorted(paced(rig, producer, 4096, 1000))
+    assert len(rig.cluster.produce_requests) < 320
+    assert took[int(0.99 * len(took))] < 36

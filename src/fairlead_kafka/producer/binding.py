@@ -40,7 +40,7 @@ class Binder:
         self.nodes = nodes
         self.gathers = settings.gather_limit_bytes > settings.batch_limit_bytes
         self.next_ns = NEVER_NS
-        """Found by the last `bind`: when the time comes of a broker that has room already (`Nodes.wait_ns`)."""
+        """Found by the last `bind`: when the time comes of a broker that has room already (`Nodes.wait_ns`), or of what lingers."""
         self._turns: list[LateQueue] = []  # of the last round: they end once its batches are encoded and entered in the account
 
     def count(self, topic: TopicQueue, now_ns: int) -> None:
@@ -118,7 +118,7 @@ class _Binding:
         self.outside: list[int] = []
         """Partitions that could have been bound to, were they part of the transaction."""
         self.next_ns = NEVER_NS
-        """When the time comes of a broker that has room already."""
+        """When the time comes of a broker that has room already, or of what lingers."""
         self._ratio = ratio = binder.accumulator.ratio(topic)
         self._full_bytes = max(int(topic.batch_limit_bytes / ratio), 1)
         self._limit_bytes = self._full_bytes
@@ -136,13 +136,17 @@ class _Binding:
         lacking_bytes = sum([portion.lacks_bytes for portion in portions])
         for node_id, lacks_bytes, most_bytes in portions:
             if not late.stretches or not self._due() or left_bytes <= 0:
-                return
+                break
             # What it lacks itself, or what the others do not; some of these may be free and have no partition that can begin a batch.
             size_bytes = min(max(left_bytes - (lacking_bytes - lacks_bytes), lacks_bytes), most_bytes, left_bytes)
-            if size_bytes > 0 and self._is_free(node_id, int(size_bytes), views[node_id].wait_ns):
+            if size_bytes <= 0 or not self._is_free(node_id, int(size_bytes), views[node_id].wait_ns):
+                continue
+            if lacks_bytes or not self._lingers(size_bytes):
                 taken_bytes = self._take(node_id, int(size_bytes))
                 left_bytes -= taken_bytes
                 lacking_bytes -= min(taken_bytes, lacks_bytes)
+        if portions and left_bytes <= 0 and late.stretches:
+            late.kept_ns = self._now_ns
 
     def _views(self) -> dict[int, BrokerView]:
         """What is known of the brokers of the topic."""
@@ -168,6 +172,15 @@ class _Binding:
         if self._late.size_bytes >= self._full_bytes or self._binder.schedule.hurry:
             return True
         return self._late.oldest_ns + self._binder.settings.linger_ns <= self._now_ns
+
+    def _lingers(self, size_bytes: float) -> bool:
+        """True if what is open waits for more: what waits longer was kept for others, so its age says nothing of what came since."""
+        if size_bytes >= self._full_bytes or self._binder.schedule.hurry:
+            return False
+        until_ns = self._late.kept_ns + self._binder.settings.linger_ns
+        if until_ns > self._now_ns:
+            self.next_ns = min(self.next_ns, until_ns)
+        return until_ns > self._now_ns
 
     def _take(self, node_id: int, most_bytes: int) -> int:
         """The broker's turn: a batch of one size for each of as many of its partitions as full ones can be cut for; their bytes."""

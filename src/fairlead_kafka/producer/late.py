@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fairlead_kafka.base.checks import holds, same
+from fairlead_kafka.base.units import NS_PER_S
 from fairlead_kafka.partitioning import LatePolicy
 from fairlead_kafka.producer.batch import GROWTH_BYTES
 from fairlead_kafka.producer.handover import Handover, Int64
@@ -53,7 +54,7 @@ class Stretch:
 class LateQueue:
     """First in, first out. All sizes are of records, in bytes before compression, without headers of batches."""
 
-    __slots__ = ("arrived_bytes", "counted", "joining", "policy", "size_bytes", "stretches", "troubled")
+    __slots__ = ("arrived_bytes", "counted", "joining", "kept_ns", "policy", "size_bytes", "stretches", "troubled")
 
     def __init__(self, policy: LatePolicy) -> None:
         self.policy = policy
@@ -65,6 +66,8 @@ class LateQueue:
         """Partitions that are to become part of the open transaction, so that they can be bound to."""
         self.arrived_bytes = 0
         """Of all records that ever waited here."""
+        self.kept_ns = -NS_PER_S * 3600
+        """When all was taken the last time that was not kept for busy brokers; linger.ms counts from then for what is open later."""
         self.troubled: set[int] = set()
         """Partitions that are out of it for reasons of their own."""
 
