@@ -92,7 +92,8 @@ def test_every_system_of_consume_reads_all_and_goes_on(cluster: Cluster, monkeyp
     systems = [system for system in kinds if (module := consume.SYSTEMS[system][0]) is None or find_spec(module)]
     if how == "group":
         systems = ["fairlead.async.poll_table", "fairlead.poll"]
-    monkeypatch.setattr(consume, "target", lambda _: nullcontext(cluster.bootstrap_servers))
+    servers = cluster.bootstrap_servers
+    monkeypatch.setattr(consume, "secured_target", lambda name, security: nullcontext((servers, consume.Place(servers))))
     monkeypatch.setattr(consume, "FILLED", 2_000)
     monkeypatch.setattr(sent_to_polled, "PROGRAMS", {"fairlead.poll": sent_to_polled.PROGRAMS["fairlead.poll"]})
     monkeypatch.setitem(consume.PROFILES, "quick", consume.Profile(2_000, 0.0, 0.1, (consume.Cell(how=how),), 0.3))
@@ -103,3 +104,14 @@ def test_every_system_of_consume_reads_all_and_goes_on(cluster: Cluster, monkeyp
     assert all(row["cold_records_per_s"] > 0 and row["rss_mb"] > 5 for row in read), read
     latencies = [row for row in rows if row["how"] == "latency"]
     assert [0 < row["p50_ms"] <= row["p99_ms"] for row in latencies] == [True] * (how == "group")
+
+
+def test_every_system_of_consume_reads_over_tls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From our own cluster in a process of its own, that listens in plaintext too."""
+    kinds = ["raw", "fairlead.poll_table", "fairlead.async.poll", "confluent-kafka.consume", "aiokafka", "kafka-python"]
+    systems = [system for system in kinds if (module := consume.SYSTEMS[system][0]) is None or find_spec(module)]
+    monkeypatch.setattr(consume, "FILLED", 2_000)
+    monkeypatch.setitem(consume.PROFILES, "quick", consume.Profile(2_000, 0.0, 0.1, (consume.Cell(security="ssl"),), 0.3))
+    rows = consume.run(lambda _: None, targets=["fairlead"], peers=systems, latency=False)
+    assert [(row["system"], row["security"]) for row in rows] == [(system, "ssl") for system in systems]
+    assert all(row.get("cold_records_per_s", 0) > 0 for row in rows), rows
