@@ -162,6 +162,7 @@ def test_what_a_broker_missed_long_ago_is_forgotten() -> None:
     for second in range(60):
         policy.placed(1, 10_000)
         policy.observe(0, second * NS_PER_S)
+        policy.check()
         placed = policy.account.placed_bytes
         assert placed[1] - placed[0] <= 2 * (OWED_SPAN_S * 10_000 + BATCH)
     assert policy.account.placed_bytes[0] > 300_000

@@ -22,7 +22,7 @@ to it. It knows six ways:
 - `late` (ours): no partition until a broker is ready to take a batch, then that of its partitions which is furthest behind.
 
 All but the last bind a record to its partition when it is handed over (`binds_at == "append"`). `LatePolicy` binds at drain time
-and has another interface: it is asked for turns, not for placements.
+and has another interface: it is asked for portions, not for placements.
 
 Sticky, uniform and adaptive are decided by how batches fill, and that is decided by sizes alone. So a policy need not be asked for each
 record: `place` takes the sizes of a whole column, forms their prefix sum, and finds by binary search where the open batch

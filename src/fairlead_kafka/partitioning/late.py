@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
+from fairlead_kafka.base.checks import holds
 from fairlead_kafka.base.units import NS_PER_MS, NS_PER_S
 from fairlead_kafka.core.machine import Dice
 from fairlead_kafka.partitioning.account import Account
@@ -172,6 +173,15 @@ class LatePolicy:
 
     def on_new_batch(self, partition: int, load: TopicLoad) -> None:
         """Nothing: batches that open for keyed records do not matter here."""
+
+    def check(self) -> None:
+        """The account is what was placed, and no more samples are kept than their spans hold; CheckFailed if not."""
+        self.account.check()
+        holds("samples of what arrived", len(self._arrived) <= RATE_SPAN_NS // RATE_SAMPLE_NS + 2)
+        holds("samples of what was placed", len(self._placed) <= OWED_SPAN_S + 1)
+        for samples in (self._arrived, self._placed):
+            holds("samples out of order", list(samples) == sorted(samples))
+        holds("more was placed in a while than ever", 0 <= self._recent_bytes() <= self._placed_bytes)
 
     def _rate(self, now_ns: int) -> float:
         """Bytes that come in a ns."""

@@ -139,7 +139,7 @@ class LateQueue:
         same("bytes of records that wait for a broker", self.size_bytes, sum(left))
         holds("a stretch waits that is used up", all(0 <= stretch.position < stretch.count for stretch in self.stretches))
         holds("more waits than ever arrived", self.size_bytes <= self.arrived_bytes)
-        self.policy.account.check()
+        self.policy.check()
 
     def take_older(self, than_ns: int) -> list[Stretch]:
         """The stretches handed over at `than_ns` or before; they wait no longer."""

@@ -23,7 +23,7 @@ SMOOTHING = 8
 class NodeState:
     """One broker."""
 
-    __slots__ = ("answers", "average_ns", "connecting_ns", "heard_ns", "in_flight", "latency_ns", "lost", "pressed", "sent_ns", "window")
+    __slots__ = ("average_ns", "connecting_ns", "heard_ns", "in_flight", "latency_ns", "lost", "pressed", "sent_ns", "window")
 
     def __init__(self, window: Window) -> None:
         self.window = window
@@ -39,7 +39,6 @@ class NodeState:
         """Of its last answer; 0: none yet."""
         self.average_ns = 0
         """The same, smoothed (`SMOOTHING`)."""
-        self.answers = 0
         self.lost = False
         """Its connection failed, and there is no new one."""
         self.connecting_ns = 0
@@ -103,7 +102,6 @@ class Nodes:
             return
         state.heard_ns, state.latency_ns = now_ns, latency_ns
         state.average_ns += (latency_ns - state.average_ns) // (SMOOTHING if state.average_ns else 1)
-        state.answers += 1
         self._answered = True
         state.window.answered(latency_ns, depth, size_bytes, pressed=state.pressed)
         state.pressed = False

@@ -1,4 +1,4 @@
-"""Policy `late` beside a broker that lags: one service after another, or far away."""
+"""Policy `late` beside a slow broker: one that serves one request after another, or is far away."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_broker_that_serves_one_at_a_time_gets_its_part_and_sets_no_pace(rig: 
     assert rig.machine(producer)._sender.nodes.limit(1) == 5
 
 
-def test_a_broker_that_lags_gets_the_newest_records_and_each_partition_stays_in_order(rig: Rig) -> None:
+def test_a_slow_broker_gets_the_newest_records_and_each_partition_stays_in_order(rig: Rig) -> None:
     rig.cluster.brokers[0].service_ms, rig.cluster.brokers[1].service_ms, rig.cluster.brokers[2].service_ms = 20, 0.4, 0.4
     producer = rig.producer(LATE)
     warm(rig, producer)
@@ -129,7 +129,7 @@ def test_nothing_is_kept_for_a_broker_that_could_take_it_and_may_not(rig: Rig, s
     assert max(one for [one] in took) < 25
 
 
-def test_with_very_many_brokers_one_that_lags_takes_a_record_at_least_for_the_others_wait_for_it_to_take_that(
+def test_with_very_many_brokers_a_slow_one_takes_a_record_at_least_for_the_others_wait_for_it_to_take_that(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """No skew at all: its part of what waits is less than a record, and it gets one all the same."""
