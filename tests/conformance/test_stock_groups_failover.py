@@ -122,8 +122,9 @@ def test_kafka_python_members_share_anew_while_coordinators_go(cluster: Cluster)
         while not holds():
             assert time.monotonic() < deadline, sorted(found)
             for member in members:
-                # It asks for a broker that its newest metadata no longer has: a race of its own, over with the next poll.
-                with suppress(kafka.errors.UnknownBrokerIdError):
+                # It asks for a broker that its newest metadata no longer has, or looks for the coordinator at one that is down and tells of
+                # that: races of its own, over with the next poll.
+                with suppress(kafka.errors.UnknownBrokerIdError, kafka.errors.KafkaConnectionError):
                     found.update((one.partition, one.offset) for batch in member.poll(timeout_ms=50).values() for one in batch)
             if len(found) > count:
                 count, stuck_at = len(found), time.monotonic() + stuck_s

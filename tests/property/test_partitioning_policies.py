@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from random import Random
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -21,7 +23,11 @@ from fairlead_kafka.partitioning import (
     UniformPolicy,
     expand,
     make_policy,
+    sticky,
+    uniform,
 )
+from fairlead_kafka.partitioning.filling import Filling
+from fairlead_kafka.partitioning.load import SizeArray
 
 HEADER_BYTES = 61
 
@@ -30,6 +36,29 @@ HEADER_BYTES = 61
 class OpenBatch:
     used_bytes: int = HEADER_BYTES
     closed: bool = False
+
+
+class WatchedFilling(Filling):
+    """Notes which batches a policy saw overflow in the last call of `place`, by the record that did not fit."""
+
+    overflows: ClassVar[defaultdict[int, list[int]]]
+
+    def __init__(self, sizes_bytes: SizeArray, load: TopicLoad, limit_bytes: int) -> None:
+        super().__init__(sizes_bytes, load, limit_bytes)
+        WatchedFilling.overflows = defaultdict(list)
+
+    def overflow(self, partition: int) -> None:
+        if self.room_bytes(partition) > 0:
+            self.overflows[self.runs[-1][1] if self.runs else 0].append(partition)
+        super().overflow(partition)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def watched() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (sticky, uniform):
+            patch.setattr(module, "Filling", WatchedFilling)
+        yield
 
 
 class Accumulator:
@@ -67,17 +96,12 @@ class Accumulator:
             self.open(partition, size_bytes)
 
     def follow(self, runs: Runs, sizes_bytes: list[int]) -> None:
-        """Append as the producer does with a policy's answer."""
-        start = 0
-        closes = defaultdict(list)
-        for run, partition in runs.closes:
-            closes[run].append(partition)
-        for run, (partition, stop) in enumerate(runs):
-            for left in closes[run]:
+        """Append as Kafka's does, which closes a batch that a record did not fit, though the record then goes elsewhere."""
+        partitions = expand(runs, len(sizes_bytes)).tolist()
+        for record, (partition, size_bytes) in enumerate(zip(partitions, sizes_bytes, strict=True)):
+            for left in WatchedFilling.overflows[record]:
                 self.batches[left].closed = True
-            for size_bytes in sizes_bytes[start:stop]:
-                self.append(partition, size_bytes)
-            start = stop
+            self.append(partition, size_bytes)
 
     def load(self, partition_count: int) -> TopicLoad:
         return TopicLoad(partition_count, range(partition_count), [0] * partition_count, (), self.room_bytes)
@@ -301,7 +325,6 @@ def test_turns_taken_together_cover_all_records_and_uniform_stays_within_its_bou
         assert stops == sorted(set(stops))
         assert (stops[-1] if stops else 0) == len(sizes_bytes)
         assert all(before[0] != after[0] for before, after in pairwise(runs))
-        assert runs.together_from is None or runs.together_from < len(runs)
         np.add.at(produced, expand(runs, len(sizes_bytes)), sizes_bytes)
         if kind is UniformPolicy:
             # Headers count for turns one by one, of which a turn of batch.size has one for each record at most.

@@ -29,15 +29,15 @@ def more(owner: Any, name: str, by: int = 1) -> None:
 
 PRODUCER: dict[str, Callable[[Any], None]] = {
     "records open": lambda machine: more(machine._ledger, "records_open"),
-    "turns queued": lambda machine: machine._accumulator.topics["t"].queued_batches.__setitem__(0, 7),
+    "batches queued": lambda machine: machine._accumulator.topics["t"].queued_batches.__setitem__(0, 7),
     "in flight": lambda machine: more(queue_of(machine), "in_flight", -9),
     "schedule": lambda machine: machine._schedule.active.clear(),
     "timer": lambda machine: machine._schedule._timers.clear(),
-    "batch": lambda machine: more(queue_of(machine).batches[0], "count"),
+    "batch": lambda machine: more(queue_of(machine).records, "count"),
     "row": lambda machine: more(next(iter(machine._ledger.open_handovers())), "rows"),
     "node": lambda machine: more(machine._sender.nodes.state(0), "in_flight"),
     "window": lambda machine: more(machine._sender.nodes.state(0).window, "limit", 99),
-    "sequence": lambda machine: queue_of(machine).sequences.outstanding.append(queue_of(machine).batches[0]),
+    "sequence": lambda machine: queue_of(machine).sequences.outstanding.append(None),
     "late": lambda machine: more(machine._accumulator.topics["u"].late, "size_bytes"),
     "account": lambda machine: machine._accumulator.topics["u"].late.policy.account.placed_bytes.__setitem__(0, 99),
 }

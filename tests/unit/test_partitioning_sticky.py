@@ -66,11 +66,10 @@ def test_turning_to_a_partition_with_an_open_batch_does_not_turn_again() -> None
     assert policy.place(records(15), load_of(3, rooms={2: 300})) == [(0, 10), (2, 13), (0, 15)]
 
 
-def test_a_record_that_does_not_fit_closes_the_batch_and_goes_elsewhere() -> None:
+def test_a_record_that_does_not_fit_goes_elsewhere() -> None:
     policy = StickyPolicy(batch_size_bytes=BATCH_SIZE_BYTES, dice=Script(0, 0))
     runs = policy.place(np.array([500, 400, 300], dtype=np.int64), load_of(3))
     assert runs == [(0, 2), (1, 3)]
-    assert runs.closes == [(1, 0)]
 
 
 def test_a_record_larger_than_a_batch_is_a_batch() -> None:

@@ -32,7 +32,7 @@ partition in two passes and keeps the order of arrival within each.
 
 The simulation agrees with what the accumulator then does, to the byte, if both use the same sizes and the same limit:
 `batch.size` less 61 bytes of header. A call with several turns for every partition can be answered with one stretch for each instead
-(`together`, `Runs.together_from`), if the accumulator would gather their batches anyway. Where Kafka's code and the KIPs'
+(`together`), if they would be sent in larger batches anyway. Where Kafka's code and the KIPs'
 words part, the words are followed; the policies' docstrings say where.
 
 murmur2 over a column, the partitions of keys and the counting sort are kernels (`fairlead_kafka.base.kernel`), each with a

@@ -62,7 +62,7 @@ def place_unkeyed(partitions: PartitionArray | None, sizes_bytes: SizeArray, pol
 
     If the policy decides for all (None), its `Placement` is passed on as it is: runs cost nothing per record. Otherwise
     an int32[n]. The policy is given the unkeyed records alone, in order, with `load` as it was before any of the n records;
-    `Runs.closes` is then lost, which costs a batch that overflowed its linger time at most. `partitions` is not changed.
+    where its turns ended is then lost, which costs a batch that was left its linger time at most. `partitions` is not changed.
     """
     if partitions is None:
         return policy.place(sizes_bytes, load)

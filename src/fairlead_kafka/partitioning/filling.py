@@ -20,7 +20,7 @@ class Filling:
     the open batch if it fits, a batch that a record did not fit is closed, and a new batch takes at least one record.
     """
 
-    __slots__ = ("_closed", "_limit_bytes", "_load", "_rooms", "count", "ends", "runs")
+    __slots__ = ("_limit_bytes", "_load", "_rooms", "count", "ends", "runs")
 
     def __init__(self, sizes_bytes: SizeArray, load: TopicLoad, limit_bytes: int) -> None:
         self.count = len(sizes_bytes)
@@ -34,7 +34,6 @@ class Filling:
         self._load = load
         self._limit_bytes = limit_bytes
         self._rooms: dict[int, int] = {}
-        self._closed: list[int] = []
 
     def room_bytes(self, partition: int) -> int:
         """Bytes left in the partition's open batch, after all that this call has put there."""
@@ -58,16 +57,14 @@ class Filling:
 
     def overflow(self, partition: int) -> None:
         """The next record did not fit the partition's open batch: it is closed."""
-        if self._rooms[partition] > 0:
-            self._rooms[partition] = 0
-            self._closed.append(partition)
+        self._rooms[partition] = 0
 
     def append_together(self, parts: Sequence[tuple[int, int]], start: int) -> list[tuple[int, int]]:
         """All records from `start` on go to these partitions, to each so many bytes, to the last what is left; what each got, in bytes.
 
         A part ends with the record that reaches its bytes, so the next may get less, or nothing. Afterwards none of them has a batch open.
         """
-        ends, first_run, got = self.ends, len(self.runs), []
+        ends, got = self.ends, []
         goal_bytes, last = ends[start], len(parts) - 1
         for number, (partition, size_bytes) in enumerate(parts):
             goal_bytes += size_bytes
@@ -76,16 +73,12 @@ class Filling:
                 self.append(partition, stop, 0)
                 got.append((partition, ends[stop] - ends[start]))
                 start = stop
-        self.runs.together_from = min(first_run, len(self.runs) - 1)  # the first may have joined the run of the turn before
         return got
 
     def append(self, partition: int, stop: int, room_bytes: int) -> None:
         """Records up to `stop` go to the partition, whose open batch then has `room_bytes` left; the run grows or a new one begins."""
         runs = self.runs
         self._rooms[partition] = room_bytes
-        if self._closed:
-            runs.closes += [(len(runs), closed) for closed in self._closed if closed != partition]
-            self._closed = []
         if runs and runs[-1][0] == partition:
             runs[-1] = (partition, stop)
         else:

@@ -37,21 +37,16 @@ class Runs(list[tuple[int, int]]):
     """Contiguous runs `(partition, stop)`: the first starts at record 0, each next one where the last stopped, the last stops at n.
 
     No run is empty, and neighbouring runs are of different partitions: turns that follow each other on one partition are one run.
-    `closes` says which open batches the policy saw overflow before it went elsewhere, in ascending order of run:
-    `(run, partition)` means that before run number `run` is appended, the partition's open batch must be closed, because
-    the record which now goes elsewhere did not fit it (Kafka's `ProducerBatch.closeForRecordAppends`). Batches that overflow
-    into the same partition are not listed: there, the cut closes them.
     """
 
-    __slots__ = ("closes", "ends", "together_from")
+    __slots__ = ("ended", "ends")
 
-    def __init__(self, runs: Sequence[tuple[int, int]] = (), closes: Sequence[tuple[int, int]] = ()) -> None:
+    def __init__(self, runs: Sequence[tuple[int, int]] = ()) -> None:
         super().__init__(runs)
-        self.closes: list[tuple[int, int]] = list(closes)
-        self.ends: Sequence[int] | None = None
-        """Prefix sums, from 0, of the sizes that were placed, if the policy made them."""
-        self.together_from: int | None = None
-        """From this run on each holds several turns that were taken together: no batch of theirs stays open. None: no run does."""
+        self.ends: Sequence[int] = (0,)
+        """Prefix sums, from 0, of the sizes that were placed."""
+        self.ended = False
+        """The policy does not go on with the partition of the last run: what waits there will not be joined by more soon."""
 
 
 Placement = Runs | PartitionArray

@@ -140,6 +140,7 @@ class KafkaUniformPolicy:
             start = stop
             if turn_is_over(self.produced_bytes, limits, batch_is_full=not room):
                 self._begin_turn(draw())
+        filling.runs.ended = count > 0 and not self.produced_bytes
         return filling.runs
 
     def on_new_batch(self, partition: int, load: TopicLoad) -> None:

@@ -7,11 +7,13 @@ at what time has brought, and sends what can be sent. A hand-over is a set of co
 table. From there on the unit of work is the run, the batch, the request; no code here looks at one record.
 
     Handover      columns, where their results go (`Delivery`), what they hold of buffer.memory
-    Accumulator   a topic's unbound queue, then batches: explicit partition, key, or policy (`partitioning`) -> stretches of rows
-    LateQueue     records that get their partition only when a broker is ready for them (policy `late`)
-    Schedule      which partitions' first batch lingers, backs off, is ready, is parked; by node, so that idle ones cost nothing
+    Accumulator   a topic's unbound hand-overs, then its records by partition: explicit, by key, or by policy (`partitioning`)
+    SpanQueue     records that wait, as rows of hand-overs with prefix sums of their sizes; `cut`, and nothing else, makes batches of them
+    TopicBuffer   a topic's `PartitionQueue`s, and its records that get their partition only when a broker is ready (policy `late`)
+    Schedule      which partitions' records linger, back off, are ready, are parked; by node, so that idle ones cost nothing
     Drain         what goes into the next requests: ready partitions in rotation, one batch each
-    Binder        and batches cut from late queues, for the brokers that can take one
+    Binder        and batches cut from unbound records, for the brokers that can take one
+    Batch         what was cut: encoded once, sent until it is settled (`BatchState`)
     Nodes         of each broker: its `Window` of requests in flight, and whether it answers
     Sender        sends requests, and judges the answers (`verdicts`)
     Identity      producer id and epoch; `PartitionSequences`: what each partition's batches are numbered with
@@ -20,18 +22,18 @@ table. From there on the unit of work is the run, the batch, the request; no cod
     Remainders    copies out what waits of hand-overs that are mostly sent, so that memory follows buffer.memory
     Recorder      counts batches, requests, bytes and times, by Kafka's names (`metric_names`); once for each, never for a record
 
-Binding. A hand-over waits in its topic's unbound queue until metadata is there, which is mostly at once. Then every record with a key or
-an explicit partition is bound, and under the policies of the KIPs every other one too. A batch is a list of stretches
-`order[start:stop]` of column sets; nothing is copied until it is drained, when it is encoded (all batches of one table in a
+Binding. A hand-over waits in its topic's buffer until metadata is there, which is mostly at once. Then every record with a key or
+an explicit partition is bound, and under the policies of the KIPs every other one too: a span of its rows, `order[start:stop]`, waits
+in the partition's queue. Nothing is copied until it is cut to go out with a request, when it is encoded (all batches of one table in a
 request by one kernel call), numbered, and sent.
 
-Gathering. Batches fill up to batch.size, which is what policies count by and what linger.ms waits for. But a request carries one batch
-of a partition, so where full ones wait, a broker that takes five requests of 16 KB in each half second would set the pace. Full
-batches of one partition that were never sent therefore leave as one, up to batch.max.size, to the partition's even part of
-max.request.size, and to half of what a broker found too large (`PartitionQueue.pop`). Nothing is bound otherwise, and nothing waits
-for it; under a light load no two full batches ever wait, and batches are Kafka's. Under `late` the same holds for the batch
-that is cut: an even part of the backlog for each partition. What comes at once and is several turns of `uniform` or `adaptive` for each
-partition is not cut into batches of batch.size first: each partition gets one stretch of rows (`Runs.together_from`).
+Cutting. batch.size is what policies count by and what linger.ms waits for: what waits for a partition is so many whole batches and one
+that is open, or what the policy left there, which does not linger (`PartitionQueue.closed_bytes`). But a request carries one batch
+of a partition, so with 16 KB in each a broker that takes five requests in each half second would set the pace. So a batch is cut of all
+that is due: whole batches' worth, and what is open too once it has lingered; up to batch.max.size, to a part of
+max.request.size, and to half of what a broker found too large. Under a light load no more than one batch waits, and batches are Kafka's.
+Under `late` too: an even part of the backlog for each partition. What comes at once and is several turns of `uniform` or `adaptive`
+for each partition is placed as one run of rows for each.
 
 Late binding. Under `late` records without partition go on waiting, hand-over by hand-over, each with the prefix sum of its sizes. Once
 they hold batch.size, or the first has waited linger.ms, or someone flushes, `partitioning.LatePolicy.portions` says what each broker with

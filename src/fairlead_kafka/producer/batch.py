@@ -1,116 +1,121 @@
-"""`Batch`: records bound for one partition, from the first appended to the last result."""
+"""`Batch`: records cut for one partition, from the request they first go out with to the last result."""
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import TYPE_CHECKING
 
+from fairlead_kafka.base.errors import UsageError
 from fairlead_kafka.base.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
-from fairlead_kafka.producer.handover import Handover, Int64
+from fairlead_kafka.producer.handover import Piece
 from fairlead_kafka.records import Slice
 
 if TYPE_CHECKING:
     from fairlead_kafka.producer.queues import PartitionQueue
 
-Piece = tuple[Handover, int, int, "Int64 | None", int]
-"""Rows `order[start:stop]` of a hand-over's source and what they hold of buffer.memory: (handover, start, stop, order, size_bytes)."""
+
+class BatchState(Enum):
+    """The life of a batch."""
+
+    CUT = "it is about to be sent, or put back"
+    IN_FLIGHT = "a request with it is not answered"
+    ANSWERED = "an answer or a failure came, and is being judged"
+    RETRY = "it waits to be sent again"
+    DONE = "its records are settled"
+    ABANDONED = "its records are settled, and it is still in flight"
 
 
-GROWTH_BYTES = 3
-"""What a record may take in a batch beyond its size by itself: 1 for an offset delta above 8191, 2 for the timestamps of
-batches that were gathered into one, up to 17 minutes apart (`RecordColumns.sizes_bytes`). A batch that still comes out larger is split."""
+class BatchTrigger(Enum):
+    """What can happen to it."""
+
+    SENT = "a request with it goes out"
+    ANSWERED = "that request was answered, or its connection failed"
+    PUT_BACK = "it is to be sent again"
+    SETTLED = "its records are delivered or failed, or in smaller batches"
+
+
+TRANSITIONS: dict[tuple[BatchState, BatchTrigger], BatchState] = {
+    (BatchState.CUT, BatchTrigger.SENT): BatchState.IN_FLIGHT,
+    (BatchState.CUT, BatchTrigger.PUT_BACK): BatchState.RETRY,  # a part of one that was split
+    (BatchState.IN_FLIGHT, BatchTrigger.ANSWERED): BatchState.ANSWERED,
+    (BatchState.IN_FLIGHT, BatchTrigger.SETTLED): BatchState.ABANDONED,
+    (BatchState.ANSWERED, BatchTrigger.SETTLED): BatchState.DONE,
+    (BatchState.ANSWERED, BatchTrigger.PUT_BACK): BatchState.RETRY,
+    (BatchState.RETRY, BatchTrigger.SENT): BatchState.IN_FLIGHT,
+    (BatchState.RETRY, BatchTrigger.SETTLED): BatchState.DONE,
+    (BatchState.ABANDONED, BatchTrigger.ANSWERED): BatchState.DONE,
+}
 
 
 class Batch:
-    """A batch in the making, waiting, in flight or waiting to be sent again.
+    """Records of one partition that are sent together, and again together if need be.
 
-    It is encoded when it is first drained; its bytes then stay as they are, so that a retry repeats them. They change only when
+    It is encoded when it is first sent; its bytes then stay as they are, so that a retry repeats them. They change only when
     its producer state is given anew (`restamp`) or when it is split.
     """
 
     __slots__ = (
-        "attempts",
-        "base_sequence",
-        "bound_early",
-        "buffer",
-        "closed",
-        "count",
-        "created_ns",
-        "deadline_ns",
-        "done",
-        "in_flight",
-        "last_error",
-        "leader_epoch",
-        "maybe_written",
-        "pieces",
-        "producer_epoch",
-        "producer_id",
-        "queue",
-        "retry_at_ns",
-        "serial",
-        "size_bytes",
-        "split_limit_bytes",
-        "turns",
+        "attempts", "base_sequence", "bound_early", "buffer", "count", "created_ns", "last_error", "leader_epoch", "maybe_written",
+        "pieces", "producer_epoch", "producer_id", "queue", "retry_at_ns", "serial", "size_bytes", "split_limit_bytes", "state",
         "uncompressed_bytes",
-    )
+    )  # fmt: skip
 
-    def __init__(self, queue: PartitionQueue, created_ns: int, deadline_ns: int) -> None:
+    def __init__(self, queue: PartitionQueue, pieces: list[Piece], created_ns: int, size_bytes: int, *, bound_early: bool) -> None:
         self.queue = queue
-        self.pieces: list[Piece] = []
-        self.count = 0
-        self.size_bytes = 0
-        """Estimated bytes of the records in the batch (after compression), without the header."""
+        self.pieces = pieces
+        self.count = sum([piece.stop - piece.start for piece in pieces])
         self.created_ns = created_ns
-        """When its first record was handed over: linger.ms and delivery.timeout.ms count from here."""
-        self.deadline_ns = deadline_ns
-        self.closed = False
-        """Takes no more records."""
+        """When its first record was handed over: delivery.timeout.ms counts from here."""
+        self.size_bytes = size_bytes
+        """Estimated bytes of the records in the batch (after compression), without the header."""
+        self.bound_early = bound_early
+        """Bound when handed over, by key, partition or policy; not by `late`, as it was cut."""
+        self.state = BatchState.CUT
         self.buffer: memoryview | None = None
         self.attempts = 0
         self.retry_at_ns = 0
         self.serial = 0
-        """Order of first draining, 0 before; retried batches line up by it."""
+        """Order of first sending, 0 before; retried batches line up by it."""
         self.producer_id = NO_PRODUCER_ID
         self.producer_epoch = NO_PRODUCER_EPOCH
         self.base_sequence = NO_SEQUENCE
         self.leader_epoch = -1
         """The partition's leader epoch when it was last sent."""
-        self.in_flight = False
-        self.done = False
-        """Its records are delivered or failed, whatever may still come from a broker."""
         self.maybe_written = False
         """An attempt ended without a clear answer: a broker may have it, whatever another attempt is told."""
-        self.bound_early = True
-        """Bound when handed over, by key, partition or policy; not by `late`, as it was drained."""
-        self.turns = 1
-        """Batches of batch.size that it counts as where a policy compares queues (`TopicLoad.queued_batches`)."""
         self.split_limit_bytes = 0
         """What batches it was split into may hold at most, 0: it was never split."""
         self.last_error: Exception | None = None
         self.uncompressed_bytes = 0
         """What its buffer would be without compression; 0: not compressed."""
 
-    def add(self, handover: Handover, start: int, stop: int, order: Int64 | None, size_bytes: int, held_bytes: int) -> None:
-        """Append rows; `size_bytes` is what they take in the batch, `held_bytes` what they hold of buffer.memory."""
-        self.pieces.append((handover, start, stop, order, held_bytes))
-        self.count += stop - start
-        self.size_bytes += size_bytes
+    @property
+    def in_flight(self) -> bool:
+        """True if a request with it is not answered."""
+        return self.state is BatchState.IN_FLIGHT or self.state is BatchState.ABANDONED
 
-    def absorb(self, behind: Batch) -> None:
-        """Take over the records of the batch right behind this one; neither was ever sent. That one is settled with this one."""
-        handover, start, stop, order, held_bytes = self.pieces[-1]
-        other, *stretch, other_order, other_bytes = behind.pieces[0]
-        if other is handover and other_order is order and stretch[0] == stop:
-            self.pieces[-1] = (handover, start, stretch[1], order, held_bytes + other_bytes)
-            del behind.pieces[0]
-        self.pieces += behind.pieces
-        self.count += behind.count
-        self.size_bytes += behind.size_bytes
-        self.turns += behind.turns
-        behind.done, behind.pieces = True, []
+    @property
+    def done(self) -> bool:
+        """True if its records are settled, whatever may still come from a broker."""
+        return self.state is BatchState.DONE or self.state is BatchState.ABANDONED
+
+    @property
+    def held_bytes(self) -> int:
+        """What its records hold of buffer.memory."""
+        return sum([piece.held_bytes for piece in self.pieces])
+
+    def fire(self, trigger: BatchTrigger) -> None:
+        """Change state by the table; UsageError if it has no such row."""
+        following = TRANSITIONS.get((self.state, trigger))
+        if following is None:
+            raise UsageError(f"a batch that is {self.state.name} cannot be {trigger.name}")
+        self.state = following
+        if trigger is BatchTrigger.SETTLED:
+            self.pieces, self.buffer = [], None
 
     def slices(self) -> list[Slice]:
         """Its records as `records.encode` takes them."""
-        return [Slice(handover.source, start, stop, order) for handover, start, stop, order, _ in self.pieces]
+        return [Slice(piece.handover.source, piece.start, piece.stop, piece.order) for piece in self.pieces]
 
     def __str__(self) -> str:
         return f"{self.count} record{'' if self.count == 1 else 's'} for {self.queue}"

@@ -7,9 +7,8 @@ from fairlead_kafka.core.connection import NEVER_NS
 from fairlead_kafka.partitioning import BrokerView
 from fairlead_kafka.producer.accumulator import Accumulator
 from fairlead_kafka.producer.identity import Identity
-from fairlead_kafka.producer.late import LateQueue
 from fairlead_kafka.producer.nodes import Nodes, NodeState
-from fairlead_kafka.producer.queues import PartitionQueue, TopicQueue
+from fairlead_kafka.producer.queues import LateQueue, PartitionQueue, TopicBuffer
 from fairlead_kafka.producer.request import Request
 from fairlead_kafka.producer.schedule import Schedule
 from fairlead_kafka.producer.settings import ProducerSettings
@@ -43,7 +42,7 @@ class Binder:
         """Found by the last `bind`: when the time comes of a broker that has room already (`Nodes.wait_ns`), or of what lingers."""
         self._turns: list[LateQueue] = []  # of the last round: they end once its batches are encoded and entered in the account
 
-    def count(self, topic: TopicQueue, now_ns: int) -> None:
+    def count(self, topic: TopicBuffer, now_ns: int) -> None:
         """Which partitions are in the account: those of brokers that respond, if nothing is wrong with the partition itself."""
         late = topic.late
         assert late is not None
@@ -77,10 +76,10 @@ class Binder:
             binding.run()
             if late.size_bytes < waiting_bytes:
                 waiting[name] = waiting.pop(name)  # whoever got something is last from now on
-            if binding.outside and late.stretches:
+            if binding.outside and late.count:
                 self._join(topic, late, binding.outside)
             self._turns.append(late)
-            if not late.stretches:
+            if not late.count:
                 self.accumulator.late_done(topic)
             else:
                 self.next_ns = min(self.next_ns, binding.next_ns)
@@ -91,11 +90,11 @@ class Binder:
             late.policy.end_turns()
         self._turns.clear()
 
-    def _join(self, topic: TopicQueue, late: LateQueue, outside: list[int]) -> None:
+    def _join(self, topic: TopicBuffer, late: LateQueue, outside: list[int]) -> None:
         """Have partitions join the transaction: as many as there are batches left that those in it do not take now, and no more."""
         name, transactions = topic.name, self.transactions
         joining = [partition for partition in late.joining if not transactions.may_send(name, partition)]
-        wanted = late.size_bytes * self.accumulator.ratio(topic) // max(topic.batch_limit_bytes, 1) + 1
+        wanted = late.size_bytes * topic.ratio // max(topic.batch_limit_bytes, 1) + 1
         late.joining = dict.fromkeys((joining + [each for each in outside if each not in late.joining])[: int(wanted)])
         for partition in late.joining:
             transactions.partition_used(name, partition)  # again, if it was for an earlier transaction
@@ -107,7 +106,7 @@ class _Binding:
     def __init__(
         self,
         binder: Binder,
-        topic: TopicQueue,
+        topic: TopicBuffer,
         late: LateQueue,
         takers: dict[int, NodeState],
         requests: dict[int, Request],
@@ -119,23 +118,21 @@ class _Binding:
         """Partitions that could have been bound to, were they part of the transaction."""
         self.next_ns = NEVER_NS
         """When the time comes of a broker that has room already, or of what lingers."""
-        self._ratio = ratio = binder.accumulator.ratio(topic)
+        self._ratio = ratio = topic.ratio
         self._full_bytes = max(int(topic.batch_limit_bytes / ratio), 1)
-        self._limit_bytes = self._full_bytes
+        self._limit_bytes = max(topic.most_bytes(late, max(map(len, topic.led.values()), default=1)), 1)
         """The most that a batch may be cut of, in bytes of records before compression."""
-        if binder.gathers and late.stretches:
-            self._limit_bytes = max(int(topic.portion_bytes() / (ratio * late.growth_ratio)), self._full_bytes)
 
     def run(self) -> None:
         """Bind what can be bound now."""
         late = self._late
-        if not late.stretches or not self._due():
+        if not late.count or not self._due():
             return
         views = self._views()
         left_bytes, portions = late.policy.portions(late.size_bytes, views, self._ratio, self._now_ns)
         lacking_bytes = sum([portion.lacks_bytes for portion in portions])
         for node_id, lacks_bytes, most_bytes in portions:
-            if not late.stretches or not self._due() or left_bytes <= 0:
+            if not late.count or not self._due() or left_bytes <= 0:
                 break
             # What it lacks itself, or what the others do not; some of these may be free and have no partition that can begin a batch.
             size_bytes = min(max(left_bytes - (lacking_bytes - lacks_bytes), lacks_bytes), most_bytes, left_bytes)
@@ -145,7 +142,7 @@ class _Binding:
                 taken_bytes = self._take(node_id, int(size_bytes))
                 left_bytes -= taken_bytes
                 lacking_bytes -= min(taken_bytes, lacks_bytes)
-        if portions and left_bytes <= 0 and late.stretches:
+        if portions and left_bytes <= 0 and late.count:
             late.kept_ns = self._now_ns
 
     def _views(self) -> dict[int, BrokerView]:
@@ -187,7 +184,7 @@ class _Binding:
         late, before_bytes = self._late, self._late.size_bytes
         parts = min(max(most_bytes // self._full_bytes, 1), len(self._topic.led[node_id]))
         part_bytes = min(-(-most_bytes // parts), self._limit_bytes)
-        while late.stretches and node_id in self._takers:
+        while late.count and node_id in self._takers:
             left_bytes = most_bytes - (before_bytes - late.size_bytes)
             if left_bytes < min(late.next_bytes, most_bytes):
                 break
@@ -217,8 +214,7 @@ class _Binding:
             return
         if not self._may_begin(queue):
             return
-        batch = binder.accumulator.late_batch(queue, late.oldest_ns)
-        late.fill(batch, room_bytes, self._ratio)
+        batch = binder.accumulator.cut(queue, late, room_bytes)
         request.add(batch, idempotent=binder.settings.idempotent)
         self._requests[node_id] = request
 
@@ -228,7 +224,7 @@ class _Binding:
         A partition that something went wrong with, and that may therefore take nothing for long, leaves the account meanwhile.
         """
         binder, late, partition, sequences = self._binder, self._late, queue.partition, queue.sequences
-        if (queue.batches and queue.batches[0].serial) or sequences.unresolved or (sequences.rewrite and queue.in_flight):
+        if queue.retries or sequences.unresolved or (sequences.rewrite and queue.in_flight):
             if partition not in late.troubled:
                 late.troubled.add(partition)
                 late.policy.account.leave([partition])

@@ -15,6 +15,9 @@ from fairlead_kafka.producer.schedule import NodeQueues, Schedule
 from fairlead_kafka.producer.settings import ProducerSettings
 from fairlead_kafka.producer.transactions import Transactions
 
+REQUEST_PARTS = 4
+"""Where much waits, so many batches fill a request: fewer and larger ones cost less, but would leave requests half empty."""
+
 
 class Drain:
     """Part of the sender. A round makes at most one request for each broker; rounds go on until one makes none."""
@@ -115,39 +118,47 @@ class Drain:
         would only mean smaller batches. One whose window is used up takes full batches alone.
         """
         idle, full_only = state.in_flight == 0, state.in_flight >= state.window.limit
-        batches, size_bytes = request.batches, request.size_bytes
         limit_bytes = self._settings.max_request_bytes
         again: list[PartitionQueue] = []
-        for left in range(len(node.ready), 0, -1):
+        parts = len(node.ready)
+        for _ in range(parts):
             queue = next(iter(node.ready))
-            if queue in request.queues or (full_only and not queue.batches[0].closed):
+            if queue in request.queues or (full_only and not queue.full):
                 node.ready.move_to_end(queue)
-                continue
-            if not self._may_drain(queue):
+            elif not self._may_drain(queue):
                 self._schedule.park(queue)
-                continue
-            if size_bytes + queue.batches[0].size_bytes + BATCH_OVERHEAD_BYTES > limit_bytes and batches:
+            elif request.batches and request.size_bytes + queue.first_bytes > limit_bytes:
                 break
-            batch = queue.pop((limit_bytes - size_bytes) // left - BATCH_OVERHEAD_BYTES)  # what leaves those to come room
-            size_bytes += batch.size_bytes + BATCH_OVERHEAD_BYTES
-            request.add(batch, idempotent=self._idempotent)
-            node.ready.move_to_end(queue)
-            if len(queue.batches) < 2 or queue.batches[0].retry_at_ns:
-                again.append(queue)  # it may have to linger, or be empty; otherwise it stays ready
+            else:
+                self._take(queue, request, parts, now_ns)
+                node.ready.move_to_end(queue)
+                again.append(queue)
         else:
-            for queue in list(node.waiting) if idle and batches else ():
-                size_bytes += queue.batches[0].size_bytes + BATCH_OVERHEAD_BYTES
-                if size_bytes > limit_bytes:
+            for queue in list(node.waiting) if idle and request.batches else ():
+                if request.size_bytes + queue.first_bytes > limit_bytes:
                     break
                 if queue not in request.queues and self._may_drain(queue):
-                    request.add(queue.pop(), idempotent=self._idempotent)
+                    self._take(queue, request, parts, now_ns)
                     again.append(queue)
         for queue in again:
             self._schedule.place(queue, now_ns)
+
+    def _take(self, queue: PartitionQueue, request: Request, parts: int, now_ns: int) -> None:
+        """The next batch of the partition, one to be sent again as it was; `parts` partitions have something to send."""
+        if queue.retries:
+            batch = queue.next_retry()
+        else:
+            topic = queue.topic
+            room_bytes = self._settings.max_request_bytes - request.size_bytes - BATCH_OVERHEAD_BYTES
+            most_bytes = min(topic.most_bytes(queue.records, min(parts, REQUEST_PARTS)), int(room_bytes / topic.ratio))
+            batch = self._accumulator.cut(queue, queue.records, min(self._schedule.due_bytes(queue, now_ns), most_bytes))
+        request.add(batch, idempotent=self._idempotent)
 
     def _may_drain(self, queue: PartitionQueue) -> bool:
         if queue.in_flight and self._mutes:
             return False
         if not self._transactions.may_send(queue.topic.name, queue.partition):
             return False
-        return not self._idempotent or queue.sequences.may_drain(queue.batches[0], self._identity, queue.in_flight)
+        return not self._idempotent or queue.sequences.may_drain(
+            queue.retries[0] if queue.retries else None, self._identity, queue.in_flight
+        )

@@ -9,9 +9,10 @@ import numpy as np
 from fairlead_kafka.base.ids import NO_SEQUENCE
 from fairlead_kafka.producer.batch import Batch
 from fairlead_kafka.producer.handover import Int64
-from fairlead_kafka.producer.queues import TopicQueue
+from fairlead_kafka.producer.queues import TopicBuffer
 from fairlead_kafka.producer.settings import ProducerSettings
-from fairlead_kafka.records import Compression, RecordColumns, Slice, cut, encode, encode_many
+from fairlead_kafka.producer.spans import Span, SpanQueue, prefix_sums
+from fairlead_kafka.records import Compression, encode, encode_many
 
 _WORSE_STEP = 0.05
 _BETTER_STEP = 0.005
@@ -63,7 +64,7 @@ def _encode_one(batch: Batch, settings: ProducerSettings, wall_ms: int) -> None:
 
 def _encode_group(group: list[Batch], settings: ProducerSettings, wall_ms: int) -> None:
     order, bounds = _stretches(group)
-    records_bytes = sum([piece[4] for batch in group for piece in batch.pieces])
+    records_bytes = sum([batch.held_bytes for batch in group])
     sequences = None
     if group[0].base_sequence != NO_SEQUENCE:
         sequences = np.array([batch.base_sequence for batch in group], np.int64)
@@ -98,7 +99,7 @@ def _stretches(group: list[Batch]) -> tuple[Int64 | None, list[int]]:
     return np.concatenate(rows), [each for pair in zip([0, *ends[:-1]], ends, strict=True) for each in pair]
 
 
-def learn_ratio(topic: TopicQueue, observed: float) -> None:
+def learn_ratio(topic: TopicBuffer, observed: float) -> None:
     """Follow what a batch of the topic compressed to: at once if it was worse than estimated, slowly if it was better."""
     estimated = topic.compression_ratio
     if observed > estimated:
@@ -110,37 +111,26 @@ def learn_ratio(topic: TopicQueue, observed: float) -> None:
 def split(batch: Batch) -> list[Batch]:
     """Smaller batches with the records of one that a broker found too large (KIP-126); at least two if it has two records.
 
-    The first time it is cut at batch.size, or at half of what was gathered if that is more; what is no larger than that, or was
+    The first time it is cut at batch.size, or at half of what it was if that is more; what is no larger than that, or was
     split before, is halved. Sequences are left to the caller. The ratio estimate is set back, since it promised too much.
     """
     topic = batch.queue.topic
     topic.compression_ratio = max(topic.compression_ratio, 1.0)
-    sizes_bytes = sum(piece[4] for piece in batch.pieces)
     topic.gather_limit_bytes = min(topic.gather_limit_bytes, batch.size_bytes // 2)
     limit = max(topic.batch_limit_bytes, topic.gather_limit_bytes)
-    if batch.split_limit_bytes or sizes_bytes <= limit:
-        limit = max(sizes_bytes // 2, 1)
+    if batch.split_limit_bytes or batch.held_bytes <= limit:
+        limit = max(batch.held_bytes // 2, 1)
+    records = SpanQueue()
+    for handover, start, stop, order, _ in batch.pieces:
+        sizes = handover.source.sizes_bytes()
+        rows = np.arange(start, stop, dtype=np.int64) if order is None else order[start:stop]
+        records.append(Span(handover, prefix_sums(sizes[rows]), 0, len(rows), rows))
     parts: list[Batch] = []
     serial = batch.serial
-    for handover, start, stop, order, _ in batch.pieces:
-        room = limit - parts[-1].size_bytes if parts else limit
-        begin = start
-        for number, end in enumerate(cut(Slice(handover.source, start, stop, order), max(room, 0), limit).tolist()):
-            if end == begin:
-                continue
-            if number or not parts:
-                parts.append(Batch(batch.queue, batch.created_ns, batch.deadline_ns))
-            part = parts[-1]
-            size = _size_bytes(handover.source, begin, end, order)
-            part.add(handover, begin, end, order, size, size)
-            begin = end
-    for part in parts:
-        part.closed, part.split_limit_bytes, part.maybe_written = True, limit, batch.maybe_written
-        part.serial, part.bound_early = serial, batch.bound_early
+    while records.count:
+        pieces = records.cut(limit)
+        part = Batch(batch.queue, pieces, batch.created_ns, 0, bound_early=batch.bound_early)
+        part.size_bytes, part.split_limit_bytes, part.maybe_written, part.serial = part.held_bytes, limit, batch.maybe_written, serial
         serial += part.count
+        parts.append(part)
     return parts
-
-
-def _size_bytes(columns: RecordColumns, start: int, stop: int, order: Int64 | None) -> int:
-    sizes = columns.sizes_bytes()
-    return int(np.sum(sizes[start:stop] if order is None else sizes[order[start:stop]]))

@@ -26,6 +26,17 @@ has the base offset (-1: not known) in the partition, each next one 1 more; the 
 """
 
 
+class Piece(NamedTuple):
+    """Rows `order[start:stop]` of a hand-over's source, or rows `start` to `stop` of it, in a batch or about to be."""
+
+    handover: Handover
+    start: int
+    stop: int
+    order: Int64 | None
+    held_bytes: int
+    """What they take before compression, and hold of buffer.memory."""
+
+
 class Delivery(Protocol):
     """Where the results of one hand-over go; its rows are numbered as the user handed them over."""
 

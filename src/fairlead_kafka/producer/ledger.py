@@ -11,8 +11,8 @@ from fairlead_kafka.base.checks import holds, same
 from fairlead_kafka.base.hooks import hook
 from fairlead_kafka.core.effects import Call, Effect, Resolve
 from fairlead_kafka.core.machine import MemoryPool
-from fairlead_kafka.producer.batch import Batch, Piece
-from fairlead_kafka.producer.handover import Calls, Handover, Int64
+from fairlead_kafka.producer.batch import Batch, BatchTrigger
+from fairlead_kafka.producer.handover import Calls, Handover, Int64, Piece
 from fairlead_kafka.producer.metrics import Recorder
 
 
@@ -23,6 +23,9 @@ class Ledger:
         self._memory = memory
         self._recorder = recorder
         self._open: dict[int, Handover] = {}
+        self._newest_ns = 0
+        self.batches: dict[Batch, None] = {}
+        """Every batch that is not settled, in the order in which they were cut."""
         self._serial = 0
         self._flushes: list[tuple[int, Any]] = []
         self._freed_bytes = 0
@@ -40,6 +43,8 @@ class Ledger:
         """A hand-over arrived."""
         self._serial += 1
         handover.serial = self._serial
+        # Threads that hand over at the same time may get here the other way round; who came first expires first.
+        handover.created_ns = self._newest_ns = max(handover.created_ns, self._newest_ns)
         self.records_open += handover.rows
         if handover.rows:
             self._open[handover.serial] = handover
@@ -52,6 +57,22 @@ class Ledger:
     def open_handovers(self) -> Iterable[Handover]:
         """Those of which not every row is settled."""
         return self._open.values()
+
+    def oldest_ns(self) -> int | None:
+        """When the first of those was handed over; None: there are none."""
+        for handover in self._open.values():
+            return handover.created_ns
+        return None
+
+    def watch(self, batch: Batch) -> None:
+        """The batch was cut, and is to be settled."""
+        self.batches[batch] = None
+
+    def split(self, batch: Batch, parts: Iterable[Batch]) -> None:
+        """Its records are in `parts`, which are settled instead."""
+        batch.fire(BatchTrigger.SETTLED)
+        del self.batches[batch]
+        self.batches.update(dict.fromkeys(parts))
 
     def open_by_topic(self) -> dict[str, int]:
         """Records handed over and not settled, by topic."""
@@ -86,7 +107,8 @@ class Ledger:
                 del self._open[handover.serial]
             if offset >= 0:
                 offset += stop - start
-        batch.done, batch.pieces, batch.buffer = True, [], None
+        batch.fire(BatchTrigger.SETTLED)
+        del self.batches[batch]
         self.records_open -= batch.count
         name = batch.queue.topic.name
         if error is None:
@@ -96,20 +118,23 @@ class Ledger:
             self.on_failure(error)
 
     def fail_rows(self, handover: Handover, order: Int64 | None, error: Exception, partition: int = -1) -> None:
-        """Settle rows that never got into a batch: `order` (rows of its columns), or all of the hand-over."""
-        count = handover.columns.count if order is None else len(order)
-        if not count:
-            return
-        sizes = handover.sizes_bytes()
-        size_bytes = int(np.sum(sizes if order is None else sizes[order]))
+        """Settle rows that never got a place to wait: `order` (rows of its columns), or all of the hand-over."""
+        sizes, base = handover.sizes_bytes(), handover.base
         if order is None:
-            freed, call = handover.settle(handover.base, handover.base + count, None, size_bytes, partition, -1, -1, error)
+            piece = Piece(handover, base, base + len(sizes), None, int(np.sum(sizes)))
         else:
-            freed, call = handover.settle(0, count, order + handover.base, size_bytes, partition, -1, -1, error)
-        self.records_open -= count
-        self._recorder.failed(handover.topic, count)
-        self.on_failure(error)
-        self._settled(handover, freed, call)
+            piece = Piece(handover, 0, len(order), order + base, int(np.sum(sizes[order])))
+        self.fail_pieces([piece], error, partition)
+
+    def fail_pieces(self, pieces: Iterable[Piece], error: Exception, partition: int = -1) -> None:
+        """Settle rows that are in no batch."""
+        for handover, start, stop, order, held_bytes in pieces:
+            if stop > start:
+                freed_bytes, call = handover.settle(start, stop, order, held_bytes, partition, -1, -1, error)
+                self.records_open -= stop - start
+                self._recorder.failed(handover.topic, stop - start)
+                self.on_failure(error)
+                self._settled(handover, freed_bytes, call)
 
     def _settled(self, handover: Handover, freed_bytes: int, call: Calls | None) -> None:
         self._freed_bytes += freed_bytes

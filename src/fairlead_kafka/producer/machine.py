@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from functools import partial
 from math import nan
@@ -65,7 +65,7 @@ class ProducerMachine:
         self._transactions = Transactions(self.settings, self._network, self._identity, self._ledger, dice, self._quiet)
         self._ledger.on_failure = self._failed
         self._accumulator = Accumulator(self.settings, self._network.metadata, self._schedule, self._ledger, self._transactions, dice)
-        self._remainders = Remainders(self._ledger, self._accumulator)
+        self._remainders = Remainders(self._ledger, self._schedule)
         self._sender = Sender(
             self.settings,
             self._network,
@@ -140,7 +140,8 @@ class ProducerMachine:
         for node_id, error in self._network.take_refusals():
             self._refused(node_id, error)
         self._keep_identity(now_ns)
-        self._sender.expire(self._accumulator.expire(now_ns, self._network.trouble), now_ns)
+        self._accumulator.expire(now_ns, self._network.trouble)
+        self._sender.expire(now_ns)
         self._keep_transaction(now_ns)
         self._schedule.advance(now_ns, self._hurries())
         self._sender.send_ready(now_ns, wall_ms)
@@ -237,9 +238,13 @@ class ProducerMachine:
         waiting = self._accumulator.why_unplaced(name, self._network.trouble)
         if waiting is not None:
             return waiting
-        of_topic = (batch for batch in self._accumulator.batches() if name is None or batch.queue.topic.name == name)
-        oldest = next(of_topic, None)
-        return self._network.trouble() if oldest is None else self._sender.why_waiting(oldest)
+        for batch in self._ledger.batches:
+            if name in (None, batch.queue.topic.name):
+                return self._sender.why_waiting(batch.queue, batch)
+        for queue in self._schedule.active:
+            if name in (None, queue.topic.name):
+                return self._sender.why_waiting(queue)
+        return self._network.trouble()
 
     def _hurries(self) -> bool:
         """True if nothing should linger."""
@@ -265,16 +270,18 @@ class ProducerMachine:
         What was sent without an answer is sent again until there is one, so that no straggler comes in after the abort.
         """
         self._accumulator.fail_unbound(error)
-        for batch in self._accumulator.batches():
+        self._sender.fail_bound(error)
+        for batch in list(self._ledger.batches):
             unsent = batch.base_sequence == NO_SEQUENCE or batch.queue.sequences.rewrite
             if all_of_them or (unsent and not batch.in_flight):
                 self._give_up(batch, error)
 
     def _refused(self, node_id: int | None, error: AuthenticationFailed) -> None:
         """A broker, or (None) every one that was asked, does not accept this client: waiting longer delivers nothing."""
-        for batch in self._accumulator.batches():
+        for batch in list(self._ledger.batches):
             if node_id is None or batch.queue.node_id == node_id:
                 self._sender.refuse(batch, error)
+        self._sender.fail_bound(error, node_id)
         if node_id is None:
             self._accumulator.fail_unbound(error)
             for _, question in self._questions:
@@ -345,8 +352,9 @@ class ProducerMachine:
         hopeless = response is not None and not policy(response.error_code).retriable
         if hopeless or isinstance(error, UnsupportedVersion):
             identity.fire(IdentityTrigger.GIVEN_UP)
-            for batch in self._accumulator.batches():
+            for batch in list(self._ledger.batches):
                 self._give_up(batch, error)
+            self._sender.fail_bound(error)
             self._accumulator.fail_unbound(error)
             return
         identity.fire(IdentityTrigger.REFUSED)
@@ -369,13 +377,12 @@ class ProducerMachine:
         """Fail every record that is open, and close the connections; records given up by topic."""
         self._stopped = True
         self._transactions.close(UsageError("the producer is closed"))
-        given_up: dict[str, int] = {}
-        for batch in self._accumulator.batches():
-            name = batch.queue.topic.name
-            given_up[name] = given_up.get(name, 0) + batch.count
+        given_up: Counter[str] = Counter()
+        for batch in list(self._ledger.batches):
+            given_up[batch.queue.topic.name] += batch.count
             self._give_up(batch, error)
-        for name, count in self._accumulator.fail_unbound(error).items():
-            given_up[name] = given_up.get(name, 0) + count
+        given_up.update(self._sender.fail_bound(error))
+        given_up.update(self._accumulator.fail_unbound(error))
         for _, question in self._questions:
             self._ledger.resolve(question.completion, error=UsageError("the producer is closed"))
         self._questions = []

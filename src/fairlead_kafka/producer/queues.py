@@ -1,4 +1,4 @@
-"""What waits where: a topic's queue of records without partition, and a queue of batches for each partition that has any."""
+"""What waits where: a topic's records without partition, and for each partition that has any its own, and what is sent again."""
 
 from __future__ import annotations
 
@@ -12,20 +12,28 @@ from fairlead_kafka.base.checks import holds, same
 from fairlead_kafka.base.hooks import hook
 from fairlead_kafka.base.ids import NO_LEADER, NO_SEQUENCE
 from fairlead_kafka.base.limits import BATCH_OVERHEAD_BYTES
+from fairlead_kafka.base.units import NS_PER_S
 from fairlead_kafka.core.metadata import TopicMetadata
 from fairlead_kafka.partitioning import BrokerAvailability, LatePolicy, TopicLoad, UnkeyedPolicy
-from fairlead_kafka.producer.batch import GROWTH_BYTES, Batch
+from fairlead_kafka.producer.batch import Batch, BatchState, BatchTrigger
 from fairlead_kafka.producer.handover import Handover
 from fairlead_kafka.producer.identity import PartitionSequences
-from fairlead_kafka.producer.late import LateQueue
 from fairlead_kafka.producer.settings import ProducerSettings
+from fairlead_kafka.producer.spans import Span, SpanQueue
+from fairlead_kafka.records import Compression
+
+GROWTH_BYTES = 3
+"""What a record may take in a batch beyond its size by itself: 1 for an offset delta above 8191, 2 for the timestamps of
+records that were handed over up to 17 minutes apart (`RecordColumns.sizes_bytes`). A batch that still comes out larger is split."""
+COMPRESSION_MARGIN = 1.05
+"""Batches are cut as if they compressed 5 % worse than estimated (Kafka's `COMPRESSION_RATE_ESTIMATION_FACTOR`)."""
 
 
 class QueueState(Enum):
     """Where a partition's queue is kept; `Schedule.place` decides it anew from the queue whenever something happened to it."""
 
-    IDLE = "no batch waits"
-    WAITING = "the first batch lingers"
+    IDLE = "nothing waits"
+    WAITING = "what waits is no full batch, and lingers"
     BACKING_OFF = "the first batch failed and waits before it is sent again"
     READY = "in its node's rotation"
     PARKED = "must not be drained until a batch in flight is answered"
@@ -33,30 +41,24 @@ class QueueState(Enum):
 
 
 class PartitionQueue:
-    """The batches of one partition that are not in flight, oldest first. Retried ones come first, in the order they were drained."""
+    """What waits for one partition: batches to be sent again, in the order they were first sent in, and then records never sent."""
 
     __slots__ = (
-        "batches",
-        "drained_records",
-        "held_bytes",
-        "held_for",
-        "in_flight",
-        "node_id",
-        "partition",
-        "sequences",
-        "state",
-        "timer_ns",
-        "topic",
-    )
+        "closed_bytes", "held_bytes", "held_for", "in_flight", "node_id", "partition", "records", "retries", "sent_records", "sequences",
+        "state", "timer_ns", "topic",
+    )  # fmt: skip
 
-    def __init__(self, topic: TopicQueue, partition: int) -> None:
+    def __init__(self, topic: TopicBuffer, partition: int) -> None:
         self.topic = topic
         self.partition = partition
-        self.batches: deque[Batch] = deque()
+        self.retries: deque[Batch] = deque()
+        self.records = SpanQueue()
+        self.closed_bytes = 0
+        """Of records before compression: the first so many are whole batches, or were left by the policy; they do not linger."""
         self.in_flight = 0
         """Batches sent and not answered, those that expired meanwhile included."""
-        self.drained_records = 0
-        """Records ever drained: numbers batches in their order (`Batch.serial`), also through splits."""
+        self.sent_records = 0
+        """Records ever sent: numbers batches in their order (`Batch.serial`), also through splits."""
         self.held_bytes = 0
         """What its records hold of buffer.memory, if `Share` has a bound to watch over."""
         self.held_for = NO_LEADER
@@ -68,53 +70,109 @@ class PartitionQueue:
         """When the schedule looks at it next; 0: no timer."""
         self.sequences = PartitionSequences()
 
+    @property
+    def waits(self) -> bool:
+        """True if there is anything to send."""
+        return bool(self.retries) or self.records.count > 0
+
+    @property
+    def full(self) -> bool:
+        """True if something need not linger: a batch to be sent again, as much as a batch takes, or what the policy has left behind."""
+        return bool(self.retries) or self.closed_bytes > 0 or self.batch_bytes >= self.topic.batch_limit_bytes
+
+    @property
+    def batch_bytes(self) -> int:
+        """What the records never sent are estimated to take in batches."""
+        return self._scaled(self.records.size_bytes)
+
+    @property
+    def first_bytes(self) -> int:
+        """What the next batch takes of a request, at least."""
+        if self.retries:
+            return self.retries[0].size_bytes + BATCH_OVERHEAD_BYTES
+        return min(self.batch_bytes, self.topic.batch_limit_bytes) + BATCH_OVERHEAD_BYTES
+
     def room_bytes(self) -> int:
-        """Record bytes that the open batch still takes; 0 if none is open."""
-        if not self.batches or self.batches[-1].closed:
-            return 0
-        return max(self.topic.batch_limit_bytes - self.batches[-1].size_bytes, 0)
+        """Record bytes, as estimated in a batch, by which what waits falls short of whole batches; 0: none is open."""
+        limit = self.topic.batch_limit_bytes
+        return -self._scaled(self.records.size_bytes - self.closed_bytes) % limit if limit else 0
+
+    def close(self) -> None:
+        """What waits will not be joined by more soon, and does not linger."""
+        self.closed_bytes = self.records.size_bytes
+        self.changed()
+
+    def append(self, span: Span) -> None:
+        """Records were bound to the partition."""
+        self.records.append(span)
+        self.changed()
+
+    def cut(self, records: SpanQueue, room_bytes: int) -> Batch:
+        """A batch of `records`, the partition's or unbound ones: as many as fit, before compression, and one at least."""
+        created_ns, bound_early = records.oldest_ns, records is self.records
+        pieces = records.cut(room_bytes)
+        held_bytes = sum([piece.held_bytes for piece in pieces])
+        if bound_early:
+            self.taken(held_bytes)
+        return Batch(self, pieces, created_ns, max(self._scaled(held_bytes), 1), bound_early=bound_early)
+
+    def taken(self, size_bytes: int) -> None:
+        """The first so many bytes of the records never sent are no longer there."""
+        self.closed_bytes = max(self.closed_bytes - size_bytes, 0)
+        self.changed()
 
     @hook("producer: a batch goes back into its queue")
     def put_back(self, batch: Batch) -> None:
-        """A batch that was drained waits again: before all that was drained after it, and before what never was."""
-        batches = self.batches
+        """A batch waits again: before all that was first sent after it."""
+        batch.fire(BatchTrigger.PUT_BACK)
+        retries = self.retries
         position = 0
-        while position < len(batches) and 0 < batches[position].serial < batch.serial:
+        while position < len(retries) and retries[position].serial < batch.serial:
             position += 1
-        batches.insert(position, batch)
-        self.topic.queued_batches[self.partition] += batch.turns
+        retries.insert(position, batch)
+        self.changed()
 
-    def pop(self, limit_bytes: int = 0) -> Batch:
-        """The first batch leaves the queue; with it, in it, the full ones behind it that fit `limit_bytes` and were not sent either."""
-        batches = self.batches
-        batch = batches.popleft()
-        batch.closed = True
-        if not batch.serial:
-            limit_bytes = min(limit_bytes, self.topic.gather_limit_bytes)
-            while batches and batches[0].closed:
-                behind = batches[0]
-                if batch.size_bytes + behind.size_bytes + GROWTH_BYTES * (batch.count + behind.count) > limit_bytes:
-                    break
-                batch.absorb(batches.popleft())
-        self.topic.queued_batches[self.partition] -= batch.turns
+    def next_retry(self) -> Batch:
+        """The first batch that was to be sent again leaves the queue."""
+        batch = self.retries.popleft()
+        self.changed()
         return batch
 
     def remove(self, batch: Batch) -> None:
-        """A waiting batch leaves the queue, wherever it is."""
-        self.batches.remove(batch)
-        self.topic.queued_batches[self.partition] -= batch.turns
+        """A batch that was to be sent again leaves the queue."""
+        self.retries.remove(batch)
+        self.changed()
+
+    def count_batches(self) -> int:
+        """What waits, in batches of batch.size."""
+        limit = self.topic.batch_limit_bytes
+        if not limit:
+            return self.records.count + len(self.retries)
+        closed, opened = self._scaled(self.closed_bytes), self._scaled(self.records.size_bytes - self.closed_bytes)
+        return -(-closed // limit) - (-opened // limit) + len(self.retries)
+
+    def _scaled(self, size_bytes: int) -> int:
+        return int(size_bytes * self.topic.ratio) if self.topic.compressed else size_bytes
+
+    def changed(self) -> None:
+        """Something came or went: keep the count of what waits, for policies (`TopicLoad.queued_batches`)."""
+        self.topic.queued_batches[self.partition] = self.count_batches()
 
     def check(self, unsettled: Sequence[Batch]) -> None:
         """`unsettled`: the batches of this partition that are neither delivered nor failed. CheckFailed if something differs."""
-        same(f"{self}: turns queued", self.topic.queued_batches[self.partition], sum(batch.turns for batch in self.batches))
-        same(f"{self}: batches that wait", set(self.batches), {batch for batch in unsettled if not batch.in_flight})
+        queued = self.topic.queued_batches[self.partition]
+        if not self.topic.compressed:  # else they are what was estimated when something was last put here, or taken
+            same(f"{self}: batches queued", queued, self.count_batches())
+        self.records.check(str(self))
+        holds(f"{self}: {self.closed_bytes} bytes closed", 0 <= self.closed_bytes <= self.records.size_bytes)
+        same(f"{self}: batches to be sent again", set(self.retries), {batch for batch in unsettled if not batch.in_flight})
+        holds(f"{self}: a batch waits in another state", all(batch.state is BatchState.RETRY for batch in self.retries))
         under_way = sum(batch.in_flight for batch in unsettled)
         holds(f"{self}: {self.in_flight} batches in flight, {under_way} of them not settled", self.in_flight >= under_way)
-        serials = [batch.serial for batch in self.batches if batch.serial]
+        serials = [batch.serial for batch in self.retries]
         holds(f"{self}: what is sent again is out of order: {serials}", serials == sorted(serials))
-        holds(f"{self}: a new batch before one that is sent again", all(batch.serial for batch in [*self.batches][: len(serials)]))
         for batch in unsettled:
-            same(f"records of {batch}", batch.count, sum(stop - start for _, start, stop, _, _ in batch.pieces))
+            same(f"records of {batch}", batch.count, sum(piece.stop - piece.start for piece in batch.pieces))
         numbered = [batch for batch in unsettled if batch.base_sequence != NO_SEQUENCE]
         self.sequences.check(str(self), numbered)
 
@@ -122,12 +180,30 @@ class PartitionQueue:
         return f"{self.topic.name}-{self.partition}"
 
 
+class LateQueue(SpanQueue):
+    """A topic's records that have no partition yet, under a policy that binds them when a broker is ready."""
+
+    __slots__ = ("counted", "joining", "kept_ns", "policy", "troubled")
+
+    def __init__(self, policy: LatePolicy) -> None:
+        super().__init__()
+        self.policy = policy
+        self.counted: dict[int, bool] = {}
+        """By broker: whether its partitions were in the account at the last look."""
+        self.joining: dict[int, None] = {}
+        """Partitions that are to become part of the open transaction, so that they can be bound to."""
+        self.kept_ns = -NS_PER_S * 3600
+        """When all was taken the last time that was not kept for busy brokers; linger.ms counts from then for what is open later."""
+        self.troubled: set[int] = set()
+        """Partitions that are out of the account for reasons of their own."""
+
+
 class _Unready:
     """The partitions led by brokers that took no data for too long, as a container."""
 
     __slots__ = ("_availability", "_topic")
 
-    def __init__(self, topic: TopicQueue, availability: BrokerAvailability) -> None:
+    def __init__(self, topic: TopicBuffer, availability: BrokerAvailability) -> None:
         self._topic = topic
         self._availability = availability
 
@@ -138,25 +214,12 @@ class _Unready:
         return self._availability.is_unready(self._topic.leaders[partition])
 
 
-class TopicQueue:
-    """One topic. Partitions cost nothing until they have records: their queues are made on first use."""
+class TopicBuffer:
+    """One topic's records that wait. Partitions cost nothing until they have records: their queues are made on first use."""
 
     __slots__ = (
-        "batch_limit_bytes",
-        "compression_ratio",
-        "gather_limit_bytes",
-        "late",
-        "leaders",
-        "led",
-        "load",
-        "max_request_bytes",
-        "metadata",
-        "metadata_version",
-        "name",
-        "policy",
-        "queued_batches",
-        "queues",
-        "unbound",
+        "batch_limit_bytes", "compressed", "compression_ratio", "filling", "gather_limit_bytes", "late", "leaders", "led", "load",
+        "max_request_bytes", "metadata", "metadata_version", "name", "policy", "queued_batches", "queues", "unbound",
     )  # fmt: skip
 
     def __init__(
@@ -172,11 +235,13 @@ class TopicQueue:
         self.batch_limit_bytes = settings.batch_limit_bytes
         """Record bytes of one batch, without its header."""
         self.gather_limit_bytes = settings.gather_limit_bytes
-        """Record bytes of a batch gathered from several that waited; less once a broker found one too large."""
+        """The same where more than that waits; less once a broker found a batch too large."""
         self.unbound: deque[Handover] = deque()
         """Hand-overs that wait for metadata, each with its time of arrival."""
         self.late = LateQueue(policy) if isinstance(policy, LatePolicy) else None
         """Records that wait for a broker, under a policy that binds at drain time."""
+        self.filling = -1
+        """The partition that the policy gave records to last, and may go on with; -1: none."""
         self.led: dict[int, list[int]] = {}
         """The partitions that each broker leads."""
         self.queues: list[PartitionQueue | None] = []
@@ -185,9 +250,15 @@ class TopicQueue:
         self.leaders: list[int] = []
         self.metadata: TopicMetadata | None = None
         self.metadata_version = -1
+        self.compressed = settings.compression is not Compression.none
         self.compression_ratio = 1.0
         """Estimated compressed size of a batch as a share of its uncompressed size (Kafka's `CompressionRatioEstimator`)."""
         self.load = TopicLoad(1, (), self.queued_batches, _Unready(self, availability), self.room_bytes)
+
+    @property
+    def ratio(self) -> float:
+        """What a batch is estimated to be compressed to, as a share, with a margin; 1 without compression."""
+        return self.compression_ratio * COMPRESSION_MARGIN if self.compressed else 1.0
 
     def refresh(self, metadata: TopicMetadata, version: int) -> None:
         """Follow the metadata: the number of partitions and their leaders."""
@@ -207,15 +278,20 @@ class TopicQueue:
         for partition in self.load.available:
             self.led.setdefault(self.leaders[partition], []).append(partition)
         if self.late is not None:
-            self.late.arrange(self.led, count)
+            self.late.policy.arrange(self.led, count)
+            self.late.counted.clear()
 
-    def portion_bytes(self, parts: int | None = None) -> int:
-        """Record bytes that a batch is gathered of at most: batch.max.size, and a portion of max.request.size.
+    def most_bytes(self, records: SpanQueue, parts: int) -> int:
+        """How much of `records` one batch may take, before compression, if `parts` of one size are to find room in a request.
 
-        That is an even one of all partitions that a broker leads, or of so many if these are more.
+        At most batch.max.size, at least batch.size. What many records take in one batch beyond their sizes is allowed for.
         """
-        led = max(map(len, self.led.values()), default=1)
-        return min(self.gather_limit_bytes, self.max_request_bytes // (led if parts is None else min(led, parts)) - BATCH_OVERHEAD_BYTES)
+        limit = self.batch_limit_bytes
+        gathered = min(self.gather_limit_bytes, self.max_request_bytes // max(parts, 1) - BATCH_OVERHEAD_BYTES)
+        if gathered > limit and records.size_bytes * self.ratio > limit:
+            first = records.spans[0]
+            limit = max(int(gathered / (1 + GROWTH_BYTES * (first.stop - first.start) / first.size_bytes)), limit)
+        return int(limit / self.ratio) if self.compressed else limit
 
     def queue(self, partition: int) -> PartitionQueue:
         """The queue of `partition`, made if it has none."""
@@ -231,9 +307,9 @@ class TopicQueue:
 
     def quiet(self) -> bool:
         """True if nothing of it waits or is under way."""
-        if self.unbound or (self.late is not None and self.late.stretches):
+        if self.unbound or (self.late is not None and self.late.count):
             return False
-        return all(not queue.batches and not queue.in_flight and queue.sequences.settled for queue in self.used())
+        return all(not queue.waits and not queue.in_flight and queue.sequences.settled for queue in self.used())
 
     def used(self) -> Sequence[PartitionQueue]:
         """The queues made so far."""

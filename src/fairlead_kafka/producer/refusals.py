@@ -14,7 +14,8 @@ from fairlead_kafka.base.codes import ErrorCode, policy
 from fairlead_kafka.base.errors import BatchRefused, BrokerError, RecordTooLarge
 from fairlead_kafka.base.limits import BATCH_OVERHEAD_BYTES
 from fairlead_kafka.base.rights import broker_error
-from fairlead_kafka.producer.batch import Batch, Piece
+from fairlead_kafka.producer.batch import Batch
+from fairlead_kafka.producer.handover import Piece
 
 
 def refusal(batch: Batch, code: int, entry: Any) -> Exception:
@@ -56,7 +57,7 @@ def refused_pieces(batch: Batch, code: int, entry: Any) -> list[tuple[Piece, Exc
         bounds = [mark for mark in marks if first <= mark <= first + stop - start]
         for begin, end in pairwise(bounds):
             held = held_bytes if end == bounds[-1] else 0  # what the piece holds comes back with its last row
-            piece = (handover, start + begin - first, start + end - first, order, held)
+            piece = Piece(handover, start + begin - first, start + end - first, order, held)
             cut.append((piece, errors.get(begin, others)))
         first += stop - start
     return cut

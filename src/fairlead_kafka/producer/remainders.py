@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
+from functools import partial
 
 import numpy as np
 
-from fairlead_kafka.producer.accumulator import Accumulator
 from fairlead_kafka.producer.batch import Batch
-from fairlead_kafka.producer.handover import Handover, Int64
+from fairlead_kafka.producer.handover import Handover, Int64, Piece
 from fairlead_kafka.producer.ledger import Ledger
+from fairlead_kafka.producer.schedule import Schedule
+from fairlead_kafka.producer.spans import Span
 from fairlead_kafka.records import gather
 
 LOOK_BYTES = 1 << 22
@@ -25,9 +27,9 @@ class Remainders:
     average. The pieces of a table are left alone: they share its columns, which are the caller's.
     """
 
-    def __init__(self, ledger: Ledger, accumulator: Accumulator) -> None:
+    def __init__(self, ledger: Ledger, schedule: Schedule) -> None:
         self._ledger = ledger
-        self._accumulator = accumulator
+        self._schedule = schedule
         self._taken_bytes = 0
 
     def taken(self, handovers: Iterable[Handover]) -> None:
@@ -37,26 +39,35 @@ class Remainders:
             self._taken_bytes = 0
             sparse = {handover for handover in self._ledger.open_handovers() if handover.sparse}
             if sum(handover.source_bytes for handover in sparse) >= LOOK_BYTES:
-                copy_out(sparse, self._accumulator.batches())
+                copy_out(sparse, self._ledger.batches, [span for queue in self._schedule.active for span in queue.records.spans])
 
 
-def copy_out(handovers: set[Handover], batches: Sequence[Batch]) -> None:
-    """Copy out what waits of these hand-overs, all of it in `batches`; those with records elsewhere are left as they are."""
-    places: dict[Handover, list[tuple[Batch, int]]] = {}
+def copy_out(handovers: set[Handover], batches: Iterable[Batch], spans: Iterable[Span]) -> None:
+    """Copy out what waits of these hand-overs, all of it in `batches` and `spans`; those with records elsewhere are left as they are."""
+    places: dict[Handover, list[tuple[Int64, Callable[[int], None]]]] = {}
     for batch in batches:
         for number, piece in enumerate(batch.pieces):
-            if piece[0] in handovers:
-                places.setdefault(piece[0], []).append((batch, number))
+            if piece.handover in handovers:
+                places.setdefault(piece.handover, []).append((_rows(piece), partial(_move, batch, number)))
+    for span in spans:
+        if span.handover in handovers:
+            places.setdefault(span.handover, []).append((_rows(span.piece(span.stop)), span.move))
     for handover, found in places.items():
-        rows = [_rows(*batch.pieces[number][1:4]) for batch, number in found]
-        if sum(map(len, rows)) != handover.rows:
+        if sum([len(rows) for rows, _ in found]) != handover.rows:
             continue
-        handover.move(gather(handover.source, np.concatenate(rows)), np.concatenate(rows))
-        start = 0
-        for (batch, number), own in zip(found, rows, strict=True):
-            batch.pieces[number] = (handover, start, start + len(own), None, batch.pieces[number][4])
-            start += len(own)
+        together = np.concatenate([rows for rows, _ in found])
+        handover.move(gather(handover.source, together), together)
+        first_row = 0
+        for rows, move in found:
+            move(first_row)
+            first_row += len(rows)
 
 
-def _rows(start: int, stop: int, order: Int64 | None) -> Int64:
+def _rows(piece: Piece) -> Int64:
+    _, start, stop, order, _ = piece
     return np.arange(start, stop, dtype=np.int64) if order is None else order[start:stop]
+
+
+def _move(batch: Batch, number: int, first_row: int) -> None:
+    handover, start, stop, _, held_bytes = batch.pieces[number]
+    batch.pieces[number] = Piece(handover, first_row, first_row + stop - start, None, held_bytes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairlead_kafka.base.limits import BATCH_OVERHEAD_BYTES
-from fairlead_kafka.producer.batch import Batch
+from fairlead_kafka.producer.batch import Batch, BatchTrigger
 from fairlead_kafka.producer.queues import PartitionQueue
 
 
@@ -23,13 +23,13 @@ class Request:
         """The batch goes out with this request; from now on it has its sequence."""
         queue = batch.queue
         if not batch.serial:
-            batch.serial = queue.drained_records + 1
-            queue.drained_records += batch.count
+            batch.serial = queue.sent_records + 1
+            queue.sent_records += batch.count
             self.fresh.append(batch)
             if idempotent:
                 queue.sequences.number(batch)
         batch.attempts += 1
-        batch.in_flight = True
+        batch.fire(BatchTrigger.SENT)
         queue.in_flight += 1
         metadata = queue.topic.metadata
         assert metadata is not None, "a queue with a leader has metadata"

@@ -24,11 +24,11 @@ class NodeQueues:
         self.ready: OrderedDict[PartitionQueue, None] = OrderedDict()
         """In rotation: drained from the front, put back at the end, so that no partition starves another."""
         self.waiting: dict[PartitionQueue, None] = {}
-        """Those whose first batch lingers."""
+        """Those that linger."""
 
 
 class Schedule:
-    """Keeps every queue that has a batch in the one structure that its state calls for (`QueueState`)."""
+    """Keeps every queue that has something to send in the one structure that its state calls for (`QueueState`)."""
 
     def __init__(self, linger_ns: int) -> None:
         self._linger_ns = linger_ns
@@ -37,14 +37,14 @@ class Schedule:
         self.nodes: dict[int, NodeQueues] = {}
         self.leaderless: dict[PartitionQueue, None] = {}
         self.active: dict[PartitionQueue, None] = {}
-        """Every queue with a batch that is waiting, in whatever state but IDLE."""
+        """Every queue with something that waits, in whatever state but IDLE."""
         self.hurry = False
         """Nothing lingers: flushing, closing, or someone waits for memory."""
 
     def place(self, queue: PartitionQueue, now_ns: int) -> None:
         """Something happened to `queue`: decide anew where it belongs."""
         self._leave(queue)
-        if not queue.batches:
+        if not queue.waits:
             self.active.pop(queue, None)
             return
         self.active[queue] = None
@@ -53,28 +53,36 @@ class Schedule:
             queue.state = QueueState.LEADERLESS
             self.leaderless[queue] = None
             return
-        first = queue.batches[0]
-        if first.retry_at_ns > now_ns:
+        if queue.retries and queue.retries[0].retry_at_ns > now_ns:
             queue.state = QueueState.BACKING_OFF
-            self._remind(queue, first.retry_at_ns)
+            self._remind(queue, queue.retries[0].retry_at_ns)
             return
         node = self.nodes.get(node_id)
         if node is None:
             node = self.nodes[node_id] = NodeQueues()
-        due_ns = first.created_ns + self._linger_ns
-        if first.closed or self.hurry or due_ns <= now_ns or len(queue.batches) > 1:
+        if queue.full or not self.lingers(queue, now_ns):
             queue.state = QueueState.READY
             node.ready[queue] = None
         else:
             queue.state = QueueState.WAITING
             node.waiting[queue] = None
-            self._remind(queue, due_ns)
+            self._remind(queue, queue.records.oldest_ns + self._linger_ns)
 
     def grew(self, queue: PartitionQueue, now_ns: int) -> None:
         """Records were appended: only a queue that was idle, or lingering, can change its place by that."""
         state = queue.state
-        if state is QueueState.IDLE or (state is QueueState.WAITING and (len(queue.batches) > 1 or queue.batches[0].closed)):
+        if state is QueueState.IDLE or (state is QueueState.WAITING and queue.full):
             self.place(queue, now_ns)
+
+    def lingers(self, queue: PartitionQueue, now_ns: int) -> bool:
+        """True if those of its records never sent that fill no batch are to wait for more."""
+        return not (self.hurry or queue.records.oldest_ns + self._linger_ns <= now_ns)
+
+    def due_bytes(self, queue: PartitionQueue, now_ns: int) -> int:
+        """How much of its records never sent may leave, before compression: what fills batches if the others linger, but something."""
+        topic, size_bytes = queue.topic, queue.records.size_bytes
+        full_bytes = max(queue.closed_bytes, size_bytes - int(queue.batch_bytes % max(topic.batch_limit_bytes, 1) / topic.ratio))
+        return full_bytes if full_bytes > 0 and self.lingers(queue, now_ns) else size_bytes
 
     def park(self, queue: PartitionQueue) -> None:
         """Leave the queue alone until `place` is called for it."""
@@ -102,8 +110,8 @@ class Schedule:
             if queue.state is QueueState.PARKED:
                 continue
             metadata = queue.topic.metadata
-            first = queue.batches[0]
-            if first.retry_at_ns > now_ns and metadata is not None and queue.partition < len(metadata.partitions):
+            first = queue.retries[0] if queue.retries else None
+            if first is not None and first.retry_at_ns > now_ns and metadata is not None and queue.partition < len(metadata.partitions):
                 epoch = metadata.partitions[queue.partition].leader_epoch
                 if epoch > first.leader_epoch >= 0:
                     first.retry_at_ns = 0  # KIP-951: a new leader need not be spared
@@ -117,8 +125,8 @@ class Schedule:
         return self._timers[0][0] if self._timers else None
 
     def check(self, queues: Iterable[PartitionQueue]) -> None:
-        """Of all `queues`, each one with a batch is in the one structure that its state calls for; CheckFailed if not."""
-        with_batches = {queue for queue in queues if queue.batches}
+        """Of all `queues`, each one with something to send is in the one structure that its state calls for; CheckFailed if not."""
+        with_batches = {queue for queue in queues if queue.waits}
         same("queues with something to send", {str(each) for each in self.active}, {str(each) for each in with_batches})
         timers = {(queue, at_ns) for at_ns, _, queue in self._timers}
         kept: Counter[tuple[PartitionQueue, QueueState]] = Counter((queue, QueueState.LEADERLESS) for queue in self.leaderless)

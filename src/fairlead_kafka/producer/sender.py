@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,13 +12,15 @@ from fairlead_kafka.base.hooks import hook
 from fairlead_kafka.base.ids import NO_SEQUENCE, Node
 from fairlead_kafka.base.units import ns_to_ms
 from fairlead_kafka.core.backoff import Backoff
+from fairlead_kafka.core.connection import NEVER_NS
 from fairlead_kafka.core.machine import Dice
 from fairlead_kafka.core.metadata import NO_TOPIC_ID
 from fairlead_kafka.core.network import Network
 from fairlead_kafka.producer.accumulator import Accumulator
-from fairlead_kafka.producer.batch import Batch, Piece
+from fairlead_kafka.producer.batch import Batch, BatchTrigger
 from fairlead_kafka.producer.drain import Drain
 from fairlead_kafka.producer.encoding import encode_drained, split
+from fairlead_kafka.producer.handover import Piece
 from fairlead_kafka.producer.identity import Identity, IdentityState
 from fairlead_kafka.producer.ledger import Ledger
 from fairlead_kafka.producer.metrics import Recorder
@@ -143,7 +146,7 @@ class Sender:
             if acknowledged:
                 nodes.answered(node_id, depth, now_ns - sent_ns, size_bytes, now_ns, failed=response is None)
             for batch in batches:
-                batch.in_flight = False
+                batch.fire(BatchTrigger.ANSWERED)
                 batch.queue.in_flight -= 1
             if error is not None:
                 self._recorder.whole.requests_failed += 1
@@ -230,7 +233,8 @@ class Sender:
         self._looked_at(batch.queue)
 
     def _may_retry(self, batch: Batch) -> bool:
-        return not batch.done and batch.attempts <= self._settings.retries and self._now_ns < batch.deadline_ns
+        expires_ns = batch.created_ns + self._settings.delivery_timeout_ns
+        return not batch.done and batch.attempts <= self._settings.retries and self._now_ns < expires_ns
 
     def _retry(self, batch: Batch) -> None:
         batch.retry_at_ns = self._now_ns + self._backoff.wait_ns(batch.attempts - 1, self._dice)
@@ -243,8 +247,7 @@ class Sender:
             batch.queue.sequences.replace(batch, parts)
         for part in parts:
             batch.queue.put_back(part)
-            self._accumulator.watch(part)
-        batch.done, batch.pieces, batch.buffer = True, [], None
+        self._ledger.split(batch, parts)
         self._recorder.whole.batches_split += 1
 
     def fail(self, batch: Batch, error: Exception, *, maybe_written: bool, refused: Sequence[tuple[Piece, Exception]] = ()) -> None:
@@ -258,18 +261,39 @@ class Sender:
                 queue.sequences.start_again(self._identity)
         self._ledger.finish(batch, -1, -1, error, refused)
 
-    def expire(self, batches: Sequence[Batch], now_ns: int) -> None:
-        """Fail batches that are past delivery.timeout.ms, wherever they are."""
-        for batch in batches:
-            queue = batch.queue
-            where = self.why_waiting(batch)
+    def expire(self, now_ns: int) -> None:
+        """Fail records that are past delivery.timeout.ms, wherever they are."""
+        than_ns = now_ns - self._settings.delivery_timeout_ns
+        oldest_ns = self._ledger.oldest_ns()
+        if oldest_ns is None or oldest_ns > than_ns:
+            return
+        for batch in [batch for batch in self._ledger.batches if batch.created_ns <= than_ns]:
+            error = self._expired(str(batch), batch.created_ns, self.why_waiting(batch.queue, batch))
             if not batch.in_flight:
-                queue.remove(batch)
-            age_ms = ns_to_ms(now_ns - batch.created_ns)
-            limit_ms = self._settings.delivery_timeout_ms
-            error = TimedOut(f"{batch} were not delivered within delivery.timeout.ms={limit_ms} ({age_ms:.0f} ms): {where}")
+                batch.queue.remove(batch)
             self.fail(batch, error, maybe_written=batch.attempts > 0)  # attempts with a clear answer are counted too, to be safe
-            self._looked_at(queue)
+            self._looked_at(batch.queue)
+        for queue in list(self._schedule.active):
+            pieces = queue.records.take_older(than_ns)
+            if pieces:
+                count = sum([piece.stop - piece.start for piece in pieces])
+                text = f"{count} record{'' if count == 1 else 's'} for {queue}"
+                error = self._expired(text, pieces[0].handover.created_ns, self.why_waiting(queue))
+                self._accumulator.fail_unsent(queue, pieces, error, now_ns)
+
+    def _expired(self, what: str, created_ns: int, why: str) -> TimedOut:
+        limit = f"delivery.timeout.ms={self._settings.delivery_timeout_ms}"
+        return TimedOut(f"{what} were not delivered within {limit} ({ns_to_ms(self._now_ns - created_ns):.0f} ms): {why}")
+
+    def fail_bound(self, error: Exception, node_id: int | None = None) -> dict[str, int]:
+        """Fail the records that have a partition (None: of any broker's) and are in no batch yet; how many they were, by topic."""
+        failed: Counter[str] = Counter()
+        for queue in list(self._schedule.active):
+            pieces = queue.records.take_older(NEVER_NS) if node_id in (None, queue.node_id) else []
+            if pieces:
+                failed[queue.topic.name] += sum([piece.stop - piece.start for piece in pieces])
+                self._accumulator.fail_unsent(queue, pieces, error, self._now_ns)
+        return failed
 
     def refuse(self, batch: Batch, error: Exception) -> None:
         """Fail a batch that its broker will not take, for it does not accept this client."""
@@ -278,12 +302,11 @@ class Sender:
             self.fail(batch, error, maybe_written=batch.attempts > 0)
             self._looked_at(batch.queue)
 
-    def why_waiting(self, batch: Batch) -> str:
-        """Why a batch is not delivered yet."""
-        if batch.in_flight:
+    def why_waiting(self, queue: PartitionQueue, batch: Batch | None = None) -> str:
+        """Why a batch of the queue, or (None) what is in none yet, is not delivered."""
+        if batch is not None and batch.in_flight:
             return f"a request for them is still unanswered ({self._network.trouble()})"
-        queue = batch.queue
-        if batch.last_error is not None:
+        if batch is not None and batch.last_error is not None:
             return "last problem: " + str(batch.last_error).replace(f"{batch}: ", "")
         if queue.node_id < 0:
             return "the partition has no leader"
@@ -300,5 +323,5 @@ class Sender:
     def _looked_at(self, queue: PartitionQueue) -> None:
         """After anything happened to a batch of the queue: resolve its sequences if that is possible now, and schedule it."""
         queue.sequences.resolve(self._identity, queue.in_flight)
-        if queue.batches or queue in self._schedule.active:
+        if queue.waits or queue in self._schedule.active:
             self._schedule.place(queue, self._now_ns)

@@ -26,7 +26,7 @@ class ProducerSettings:
     batch_limit_bytes: int
     """Record bytes in one batch: batch.size less the header; 0: one record per batch."""
     gather_limit_bytes: int
-    """Record bytes in a batch gathered from several: batch.max.size less the header; 0: none is."""
+    """The same where more than batch.size waits: batch.max.size less the header; 0: no batch is larger."""
     linger_ns: int
     max_block_ns: int
     max_block_ms: int

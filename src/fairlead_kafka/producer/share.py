@@ -12,7 +12,7 @@ from fairlead_kafka.base.errors import BufferExhausted
 from fairlead_kafka.base.ids import NO_LEADER
 from fairlead_kafka.producer.batch import Batch
 from fairlead_kafka.producer.handover import Int32, Int64
-from fairlead_kafka.producer.queues import PartitionQueue, TopicQueue
+from fairlead_kafka.producer.queues import PartitionQueue, TopicBuffer
 
 
 class Share:
@@ -42,16 +42,16 @@ class Share:
     def settled(self, batch: Batch) -> None:
         """The batch's records are delivered or failed; to be called while it still has its pieces."""
         if self.limit_bytes is not None and batch.bound_early:
-            self.bound(batch.queue, -sum(piece[4] for piece in batch.pieces))
+            self.bound(batch.queue, -batch.held_bytes)
 
-    def leaders_changed(self, topics: Iterable[TopicQueue]) -> None:
+    def leaders_changed(self, topics: Iterable[TopicBuffer]) -> None:
         """Partitions may have moved, and with them what is bound to them."""
         if self.limit_bytes is not None:
             for topic in topics:
                 for queue in topic.used():
                     self._follow(queue)
 
-    def refused(self, topic: TopicQueue, partitions: Int32, rows: Int64 | None, sizes: Int64) -> list[tuple[Int64, BufferExhausted]]:
+    def refused(self, topic: TopicBuffer, partitions: Int32, rows: Int64 | None, sizes: Int64) -> list[tuple[Int64, BufferExhausted]]:
         """Rows that find no room in the share of their partition's leader, with the error for them.
 
         `partitions` int32[n] and `sizes` int64[n] are of all rows; `rows` are those to be bound, None: all. Once a row is too much,
@@ -79,7 +79,7 @@ class Share:
                 self._held[leader] = self._held.get(leader, 0) + queue.held_bytes
             queue.held_for = leader
 
-    def check(self, topics: Iterable[TopicQueue], batches: Iterable[Batch]) -> None:
+    def check(self, topics: Iterable[TopicBuffer], batches: Iterable[Batch]) -> None:
         """What is held is what the `batches` hold that are not settled; CheckFailed if not."""
         if self.limit_bytes is None:
             same("bytes held by broker", self._held, {})
@@ -87,10 +87,10 @@ class Share:
         by_queue: Counter[PartitionQueue] = Counter()
         for batch in batches:
             if batch.bound_early:
-                by_queue[batch.queue] += sum(piece[4] for piece in batch.pieces)
+                by_queue[batch.queue] += batch.held_bytes
         by_node: Counter[int] = Counter()
         for queue in (queue for topic in topics for queue in topic.used()):
-            same(f"bytes held by {queue}", queue.held_bytes, by_queue[queue])
+            same(f"bytes held by {queue}", queue.held_bytes, by_queue[queue] + queue.records.size_bytes)
             by_node[queue.held_for] += queue.held_bytes
         same("bytes held by broker", +Counter(self._held), +by_node)
 
@@ -98,7 +98,7 @@ class Share:
         """True if any other broker had records bound to it so far."""
         return any(other not in (node_id, NO_LEADER) for other in self._held)
 
-    def _error(self, topic: TopicQueue, node_id: int) -> BufferExhausted:
+    def _error(self, topic: TopicBuffer, node_id: int) -> BufferExhausted:
         who = "partitions without a leader" if node_id == NO_LEADER else f"broker {node_id}"
         held = self.held_bytes(node_id)
         return BufferExhausted(
