@@ -40,10 +40,11 @@ they hold batch.size, or the first has waited linger.ms, or someone flushes, `pa
 room in its window may take: all that need not be kept for those that are busy, and lack it. It takes a batch for each of its partitions
 that are furthest behind, of one size, until its request is full. A batch is cut by binary search, from the end of one hand-over and the
 beginning of the next if need be, and goes to its broker in the same step: nothing is ever bound and unsent, so there is nothing to bind
-again. What was sent and failed is repeated to the same partition, for it may have been written. Unkeyed records never join a keyed
-batch that waits, and pass those that wait for linger.ms; nothing is promised about the order of keyed and unkeyed records. The account
-counts bytes as they are sent, compressed and with headers. In a transaction a partition has to join first: as many join as there are
-batches that those in it do not take. Bound batches and unbound records come first in every other round; topics take turns.
+again. What was sent and failed is repeated to the same partition, for it may have been written. What keys have bound to that partition
+goes in the same batch, before them, for a request carries one batch of a partition; nothing is promised about the order of keyed and
+unkeyed records. The account counts bytes as they are sent, compressed and with headers. In a transaction a partition has to join first:
+as many join as there are batches that those in it do not take. Unbound records come first in a request, and leave half of it where bound
+ones are ready; topics take turns.
 
 For whom records are kept. A broker that does not answer must not count: one whose connection
 failed or cannot be made, that left requests unanswered for too long, or whose last answer took too long, leaves the account; so

@@ -372,9 +372,9 @@ class Accumulator:
             self._ledger.fail_rows(handover, rows[explicit[rows] == partition], error, partition)
         return np.where(bad, np.int32(0), explicit), np.flatnonzero(~bad)
 
-    def cut(self, queue: PartitionQueue, records: SpanQueue, room_bytes: int) -> Batch:
-        """A batch of `records` for the queue's partition, about to be sent: as many as fit, before compression, and one at least."""
-        batch = queue.cut(records, room_bytes)
+    def cut(self, queue: PartitionQueue, room_bytes: int, unbound: SpanQueue | None = None, unbound_bytes: int = 0) -> Batch:
+        """A batch that is about to be sent, see `PartitionQueue.cut`."""
+        batch = queue.cut(room_bytes, unbound, unbound_bytes)
         self._ledger.watch(batch)
         return batch
 

@@ -55,12 +55,12 @@ class Batch:
     """
 
     __slots__ = (
-        "attempts", "base_sequence", "bound_early", "buffer", "count", "created_ns", "last_error", "leader_epoch", "maybe_written",
+        "attempts", "base_sequence", "bound_bytes", "buffer", "count", "created_ns", "last_error", "leader_epoch", "maybe_written",
         "pieces", "producer_epoch", "producer_id", "queue", "retry_at_ns", "serial", "size_bytes", "split_limit_bytes", "state",
         "uncompressed_bytes",
     )  # fmt: skip
 
-    def __init__(self, queue: PartitionQueue, pieces: list[Piece], created_ns: int, size_bytes: int, *, bound_early: bool) -> None:
+    def __init__(self, queue: PartitionQueue, pieces: list[Piece], created_ns: int, size_bytes: int, *, bound_bytes: int) -> None:
         self.queue = queue
         self.pieces = pieces
         self.count = sum([piece.stop - piece.start for piece in pieces])
@@ -68,8 +68,9 @@ class Batch:
         """When its first record was handed over: delivery.timeout.ms counts from here."""
         self.size_bytes = size_bytes
         """Estimated bytes of the records in the batch (after compression), without the header."""
-        self.bound_early = bound_early
-        """Bound when handed over, by key, partition or policy; not by `late`, as it was cut."""
+        self.bound_bytes = bound_bytes
+        """What the records hold of buffer.memory that were bound when handed over, by key, partition or policy. They come first; those
+        that `late` bound, as the batch was cut, come after them."""
         self.state = BatchState.CUT
         self.buffer: memoryview | None = None
         self.attempts = 0

@@ -84,6 +84,11 @@ class Binder:
             else:
                 self.next_ns = min(self.next_ns, binding.next_ns)
 
+    def request_bytes(self, node_id: int) -> int:
+        """What unbound records may take of a request: half of it if bound ones are ready for that broker."""
+        node = self.schedule.nodes.get(node_id)
+        return self.settings.max_request_bytes // (2 if node is not None and node.ready else 1)
+
     def end_turns(self) -> None:
         """The last round's batches are encoded and entered in the account."""
         for late in self._turns:
@@ -147,11 +152,11 @@ class _Binding:
 
     def _views(self) -> dict[int, BrokerView]:
         """What is known of the brokers of the topic."""
-        binder, most_bytes = self._binder, int(self._binder.settings.max_request_bytes / self._ratio)
+        binder, most_bytes = self._binder, self._binder.settings.max_request_bytes
         views = {}
         for node_id, partitions in self._topic.led.items():
             wait_ns = binder.nodes.wait_ns(node_id, self._now_ns)
-            takes_bytes = min(TAKEN_AHEAD * self._limit_bytes * len(partitions), most_bytes)
+            takes_bytes = min(TAKEN_AHEAD * self._limit_bytes * len(partitions), int(most_bytes / self._ratio))
             views[node_id] = BrokerView(wait_ns, takes_bytes, self._is_free(node_id, self._late.size_bytes, wait_ns))
             if wait_ns and node_id in self._takers:
                 self.next_ns = min(self.next_ns, self._now_ns + wait_ns)
@@ -195,7 +200,11 @@ class _Binding:
         return before_bytes - late.size_bytes
 
     def _bind(self, partition: int, room_bytes: int) -> None:
-        """The partition's turn: a batch of at most so many bytes of records, or of one record, if it may have one."""
+        """The partition's turn: a batch of at most so many bytes of unbound records, or of one, if it may have one.
+
+        What is bound to it already goes with them, up to half of what a batch may take or what they leave of it: a request carries one
+        batch of a partition, so by itself it would have to wait for the next one.
+        """
         binder, late, topic = self._binder, self._late, self._topic
         queue, node_id = topic.queue(partition), topic.leaders[partition]
         request = self._requests.get(node_id)
@@ -203,10 +212,10 @@ class _Binding:
             request = Request()
         elif queue in request.queues:
             return
-        elif (
-            request.size_bytes + int(min(late.size_bytes, room_bytes) * self._ratio) + BATCH_OVERHEAD_BYTES
-            > binder.settings.max_request_bytes
-        ):
+        bound_bytes = min(queue.records.size_bytes, max(self._limit_bytes - room_bytes, self._limit_bytes // 2))
+        room_bytes = max(min(late.size_bytes, room_bytes, self._limit_bytes - bound_bytes), 1)
+        size_bytes = request.size_bytes + int((bound_bytes + room_bytes) * self._ratio) + BATCH_OVERHEAD_BYTES
+        if request.batches and size_bytes > binder.request_bytes(node_id):
             self._takers.pop(node_id, None)
             return
         if binder.transactions.transactional and not binder.transactions.may_send(topic.name, partition):
@@ -214,9 +223,11 @@ class _Binding:
             return
         if not self._may_begin(queue):
             return
-        batch = binder.accumulator.cut(queue, late, room_bytes)
+        batch = binder.accumulator.cut(queue, bound_bytes, late, room_bytes)
         request.add(batch, idempotent=binder.settings.idempotent)
         self._requests[node_id] = request
+        if batch.bound_bytes:
+            binder.schedule.place(queue, self._now_ns)
 
     def _may_begin(self, queue: PartitionQueue) -> bool:
         """May a new batch of this partition go out now, before the keyed ones that wait there, but not before what is sent again?

@@ -41,7 +41,6 @@ class Drain:
         self._nodes = nodes
         self._idempotent = settings.idempotent
         self._mutes = settings.keeps_order_by_muting
-        self._late_first = True
         self._binder = Binder(settings, accumulator, schedule, identity, transactions, nodes)
         self.next_ns: int | None = None
         """When unbound records have to be looked at again, if nothing happens before."""
@@ -64,14 +63,10 @@ class Drain:
                 self._binder.count(topic, now_ns)
 
     def round(self, now_ns: int) -> dict[int, Request]:
-        """One request for each broker that can take one and has something to take.
-
-        Bound batches and unbound records are first in every other round, so that neither fills all requests.
-        """
+        """One request for each broker that can take one and has something to take: unbound records first, then bound ones."""
         requests: dict[int, Request] = {}
         self._binder.end_turns()
-        late_first = self._late_first
-        if late_first and self._accumulator.late:
+        if self._accumulator.late:
             self._binder.bind(requests, now_ns)
         for node_id, node in self._schedule.nodes.items():
             if node.ready and self._nodes.can_take(node_id, full=True):
@@ -79,19 +74,16 @@ class Drain:
                 self._take_ready(node, request, self._nodes.state(node_id), now_ns)
                 if request.batches:
                     requests[node_id] = request
-        if not late_first and self._accumulator.late:
-            self._binder.bind(requests, now_ns)
-        if requests:  # most steps end with a round that makes none, and would put the same kind first every time
-            self._late_first = not late_first
         return requests
 
     def enter(self, request: Request) -> None:
         """The request's batches were encoded: what they take goes into the accounts of policies that bind late."""
         for batch in request.fresh:
             late = batch.queue.topic.late
-            if late is not None and (self._settings.skew_includes_keyed or not batch.bound_early):
+            if late is not None and (self._settings.skew_includes_keyed or batch.bound_bytes < batch.held_bytes):
                 assert batch.buffer is not None
-                late.policy.placed(batch.queue.partition, len(batch.buffer))
+                keyed = 0.0 if self._settings.skew_includes_keyed else batch.bound_bytes / batch.held_bytes
+                late.policy.placed(batch.queue.partition, int(len(batch.buffer) * (1 - keyed)))
 
     def plan(self, now_ns: int) -> None:
         """After the rounds: when what still waits unbound has lingered, or a broker that is waited for has been silent for too long."""
@@ -151,7 +143,7 @@ class Drain:
             topic = queue.topic
             room_bytes = self._settings.max_request_bytes - request.size_bytes - BATCH_OVERHEAD_BYTES
             most_bytes = min(topic.most_bytes(queue.records, min(parts, REQUEST_PARTS)), int(room_bytes / topic.ratio))
-            batch = self._accumulator.cut(queue, queue.records, min(self._schedule.due_bytes(queue, now_ns), most_bytes))
+            batch = self._accumulator.cut(queue, min(self._schedule.due_bytes(queue, now_ns), most_bytes))
         request.add(batch, idempotent=self._idempotent)
 
     def _may_drain(self, queue: PartitionQueue) -> bool:

@@ -126,10 +126,12 @@ def split(batch: Batch) -> list[Batch]:
         rows = np.arange(start, stop, dtype=np.int64) if order is None else order[start:stop]
         records.append(Span(handover, prefix_sums(sizes[rows]), 0, len(rows), rows))
     parts: list[Batch] = []
-    serial = batch.serial
+    serial, bound_bytes = batch.serial, batch.bound_bytes
     while records.count:
         pieces = records.cut(limit)
-        part = Batch(batch.queue, pieces, batch.created_ns, 0, bound_early=batch.bound_early)
+        part = Batch(batch.queue, pieces, batch.created_ns, 0, bound_bytes=0)
+        part.bound_bytes = min(part.held_bytes, bound_bytes)
+        bound_bytes -= part.bound_bytes
         part.size_bytes, part.split_limit_bytes, part.maybe_written, part.serial = part.held_bytes, limit, batch.maybe_written, serial
         serial += part.count
         parts.append(part)

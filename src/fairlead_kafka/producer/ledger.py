@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from fairlead_kafka.base.checks import holds, same
-from fairlead_kafka.base.hooks import hook
 from fairlead_kafka.core.effects import Call, Effect, Resolve
 from fairlead_kafka.core.machine import MemoryPool
 from fairlead_kafka.producer.batch import Batch, BatchTrigger
@@ -81,7 +80,6 @@ class Ledger:
             counts[handover.topic] = counts.get(handover.topic, 0) + handover.rows
         return counts
 
-    @hook("producer: a batch is settled")
     def finish(
         self, batch: Batch, base_offset: int, log_append_ms: int, error: Exception | None, refused: Sequence[tuple[Piece, Exception]] = ()
     ) -> None:

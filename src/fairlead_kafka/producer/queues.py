@@ -107,14 +107,22 @@ class PartitionQueue:
         self.records.append(span)
         self.changed()
 
-    def cut(self, records: SpanQueue, room_bytes: int) -> Batch:
-        """A batch of `records`, the partition's or unbound ones: as many as fit, before compression, and one at least."""
-        created_ns, bound_early = records.oldest_ns, records is self.records
-        pieces = records.cut(room_bytes)
+    def cut(self, room_bytes: int, unbound: SpanQueue | None = None, unbound_bytes: int = 0) -> Batch:
+        """A batch of the partition's records that fit `room_bytes`, before compression, then of unbound ones that fit `unbound_bytes`.
+
+        One record of each at least, if there are any to be taken.
+        """
+        sources = [(self.records, room_bytes)] if room_bytes > 0 or unbound is None else []
+        sources += [] if unbound is None else [(unbound, unbound_bytes)]
+        created_ns = min([records.oldest_ns for records, _ in sources])
+        pieces, bound_bytes = [], 0
+        for records, most_bytes in sources:
+            pieces += records.cut(most_bytes)
+            if records is self.records:
+                bound_bytes = sum([piece.held_bytes for piece in pieces])
+                self.taken(bound_bytes)
         held_bytes = sum([piece.held_bytes for piece in pieces])
-        if bound_early:
-            self.taken(held_bytes)
-        return Batch(self, pieces, created_ns, max(self._scaled(held_bytes), 1), bound_early=bound_early)
+        return Batch(self, pieces, created_ns, max(self._scaled(held_bytes), 1), bound_bytes=bound_bytes)
 
     def taken(self, size_bytes: int) -> None:
         """The first so many bytes of the records never sent are no longer there."""

@@ -40,9 +40,8 @@ class Share:
             self._held[queue.held_for] = self._held.get(queue.held_for, 0) + size_bytes
 
     def settled(self, batch: Batch) -> None:
-        """The batch's records are delivered or failed; to be called while it still has its pieces."""
-        if self.limit_bytes is not None and batch.bound_early:
-            self.bound(batch.queue, -batch.held_bytes)
+        """The batch's records are delivered or failed."""
+        self.bound(batch.queue, -batch.bound_bytes)
 
     def leaders_changed(self, topics: Iterable[TopicBuffer]) -> None:
         """Partitions may have moved, and with them what is bound to them."""
@@ -86,8 +85,7 @@ class Share:
             return
         by_queue: Counter[PartitionQueue] = Counter()
         for batch in batches:
-            if batch.bound_early:
-                by_queue[batch.queue] += batch.held_bytes
+            by_queue[batch.queue] += batch.bound_bytes
         by_node: Counter[int] = Counter()
         for queue in (queue for topic in topics for queue in topic.used()):
             same(f"bytes held by {queue}", queue.held_bytes, by_queue[queue] + queue.records.size_bytes)

@@ -59,18 +59,19 @@ def _acknowledging_what_was_lost(lost: Any) -> Any:
     return planted
 
 
-def _retrying_last(put_back: Any) -> Any:
+def _retrying_last_first(put_back: Any) -> Any:
     def planted(queue: Any, batch: Any) -> None:
         put_back(queue, batch)
-        queue.batches.remove(batch)
-        queue.batches.append(batch)
+        queue.retries.remove(batch)
+        queue.retries.appendleft(batch)
 
     return planted
 
 
-def _acknowledging_what_expired(finish: Any) -> Any:
-    def planted(ledger: Any, batch: Any, base_offset: int, log_append_ms: int, error: Exception | None, *more: Any) -> None:
-        finish(ledger, batch, base_offset, log_append_ms, None if isinstance(error, TimedOut) else error, *more)
+def _acknowledging_what_expired(settle: Any) -> Any:
+    def planted(handover: Any, *arguments: Any) -> Any:
+        *others, error = arguments
+        return settle(handover, *others, None if isinstance(error, TimedOut) else error)
 
     return planted
 
@@ -78,7 +79,7 @@ def _acknowledging_what_expired(finish: Any) -> Any:
 def _losing_what_moved(refused: Any) -> Any:
     def planted(sender: Any, batch: Any, entry: Any) -> None:
         if entry.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
-            batch.done = True
+            sender._ledger.split(batch, [])
         else:
             refused(sender, batch, entry)
 
@@ -205,8 +206,8 @@ def _failing_together(finish: Any) -> Any:
 CANARIES = (
     Canary("retry renumbers sequences", "producer", "producer: a batch goes back into its queue", _renumbering),
     Canary("ack without an answer", "producer", "producer: a request was lost", _acknowledging_what_was_lost),
-    Canary("retry goes behind later batches", "producer", "producer: a batch goes back into its queue", _retrying_last),
-    Canary("expired batch acked", "producer", "producer: a batch is settled", _acknowledging_what_expired),
+    Canary("retry goes before earlier batches", "producer", "producer: a batch goes back into its queue", _retrying_last_first),
+    Canary("expired batch acked", "producer", "producer: a hand-over gives memory back", _acknowledging_what_expired),
     Canary("lost hand-over on leader move", "producer", "producer: a broker refused a batch", _losing_what_moved),
     Canary("memory of failed records never comes back", "producer", "producer: a hand-over gives memory back", _keeping_memory),
     Canary("a gap in the sequences is never closed", "producer", "producer: sequences start again", _never_starting_again),
