@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from fairlead_kafka.base.limits import BATCH_OVERHEAD_BYTES
 from fairlead_kafka.core.connection import NEVER_NS
 from fairlead_kafka.partitioning import BrokerView
@@ -17,6 +19,19 @@ from fairlead_kafka.producer.transactions import Transactions
 TAKEN_AHEAD = 2
 """A broker takes a batch for each of its partitions, and may have so many for each kept: the one after it goes out as soon as that one is
 answered, or right behind it if both are full (`Window.full_limit`). With one it idles in between, and stays behind near its limit."""
+
+
+class Shared(NamedTuple):
+    """What a batch takes of either kind of records."""
+
+    bound_bytes: int
+    unbound_bytes: int
+
+
+def shared(limit_bytes: int, bound_bytes: int, unbound_bytes: int) -> Shared:
+    """How a batch of at most `limit_bytes` is shared by records bound already and unbound ones: half each, or what the others leave."""
+    bound = min(bound_bytes, max(limit_bytes - unbound_bytes, limit_bytes // 2))
+    return Shared(bound, min(unbound_bytes, limit_bytes - bound))
 
 
 class Binder:
@@ -212,8 +227,14 @@ class _Binding:
             request = Request()
         elif queue in request.queues:
             return
-        bound_bytes = min(queue.records.size_bytes, max(self._limit_bytes - room_bytes, self._limit_bytes // 2))
-        room_bytes = max(min(late.size_bytes, room_bytes, self._limit_bytes - bound_bytes), 1)
+        room_bytes = max(min(late.size_bytes, room_bytes), late.next_bytes)
+        bound_bytes = 0
+        if queue.records.count:
+            together = shared(self._limit_bytes, queue.records.size_bytes, room_bytes)
+            if queue.records.next_bytes <= together.bound_bytes and late.next_bytes <= together.unbound_bytes:
+                bound_bytes, room_bytes = together
+            elif queue.records.oldest_ns <= late.oldest_ns:
+                return  # too large to share a batch: what came first goes first
         size_bytes = request.size_bytes + int((bound_bytes + room_bytes) * self._ratio) + BATCH_OVERHEAD_BYTES
         if request.batches and size_bytes > binder.request_bytes(node_id):
             self._takers.pop(node_id, None)

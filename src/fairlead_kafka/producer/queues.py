@@ -90,7 +90,8 @@ class PartitionQueue:
         """What the next batch takes of a request, at least."""
         if self.retries:
             return self.retries[0].size_bytes + BATCH_OVERHEAD_BYTES
-        return min(self.batch_bytes, self.topic.batch_limit_bytes) + BATCH_OVERHEAD_BYTES
+        least_bytes = self._scaled(self.records.next_bytes)
+        return max(min(self.batch_bytes, self.topic.batch_limit_bytes), least_bytes) + BATCH_OVERHEAD_BYTES
 
     def room_bytes(self) -> int:
         """Record bytes, as estimated in a batch, by which what waits falls short of whole batches; 0: none is open."""
