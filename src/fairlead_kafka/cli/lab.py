@@ -10,7 +10,7 @@ from fairlead_kafka.base.errors import ConfigError
 from fairlead_kafka.cli.lab_cluster import kip578, replication
 from fairlead_kafka.cli.lab_exactly_once import exactly_once
 from fairlead_kafka.cli.lab_killstorm import killstorm
-from fairlead_kafka.cli.lab_latency import kip480, kip794
+from fairlead_kafka.cli.lab_latency import kip480, kip794, scenarios
 from fairlead_kafka.cli.lab_options import JsonFile, Peers, PlotFile, Profile, Target, chosen, chosen_all, chosen_profile, run_experiment
 from fairlead_kafka.cli.lab_soak import soak
 from fairlead_kafka.cli.lab_spark import bounded, spark
@@ -210,6 +210,7 @@ app.command(name="exactly-once")(exactly_once)
 app.command()(killstorm)
 app.command()(kip480)
 app.command()(kip794)
+app.command()(scenarios)
 app.command()(kip578)
 app.command()(replication)
 app.command()(soak)

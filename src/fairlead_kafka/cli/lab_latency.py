@@ -1,4 +1,4 @@
-"""`fairlead lab kip480` and `fairlead lab kip794`: the two KIPs' tables of latencies."""
+"""`fairlead lab kip480`, `kip794` and `scenarios`: tables of latencies by policy."""
 
 from __future__ import annotations
 
@@ -119,6 +119,37 @@ def kip480(
         partitions=numbers("--partitions", partitions, 1),
         rates=numbers("--rate", rate, 1),
         records=records,
+        seed=seed,
+    )
+
+
+def scenarios(
+    profile: Profile = "quick",
+    policy: Annotated[str, typer.Option(help="Our policies, separated by commas, or all.")] = "default,late",
+    scenario: Annotated[
+        list[str] | None, typer.Option(help="Those whose name has this in it, as: keyed, stalls, middle; may be repeated; default: all.")
+    ] = None,
+    seed: Seed = 1,
+    json_file: JsonFile = None,
+    plot_file: PlotFile = None,
+) -> None:
+    """Policies under loads and faults unlike KIP-794's.
+
+    Keys, stalls, bursts, brokers that change, rates beyond a broker's limit; in virtual time. Profile full: the mean of four seeds.
+    """
+    from fairlead_kafka.lab.kip794_cases import POLICIES
+    from fairlead_kafka.lab.scenarios import SCENARIOS
+
+    wanted = [name for name in SCENARIOS if any(part in name for part in scenario or [""])]
+    if not wanted:
+        raise ConfigError(f"--scenario {', '.join(scenario or [])}: no scenario has this in its name; there are: {'; '.join(SCENARIOS)}")
+    run_experiment(
+        "scenarios",
+        json_file,
+        plot_file,
+        profile=chosen_profile(profile),
+        policies=chosen_all("--policy", None if policy == "all" else policy, tuple(POLICIES)),
+        scenarios=wanted,
         seed=seed,
     )
 

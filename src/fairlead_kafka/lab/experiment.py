@@ -78,6 +78,11 @@ EXPERIMENTS: Mapping[str, Experiment] = {
             "fairlead_kafka.lab.kip794",
         ),
         Experiment(
+            "scenarios",
+            "Latency and evenness in virtual time with keys, stalls, bursts, changing brokers and too high rates.",
+            "fairlead_kafka.lab.scenarios",
+        ),
+        Experiment(
             "kip578",
             "What 10 to 30,000 partitions cost: throughput, creation, deletion, restart, as in KIP-578.",
             "fairlead_kafka.lab.kip578",

@@ -7,17 +7,19 @@ is no noise, and a seed gives the same figures on every run; what a busy machine
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing import get_context
+from operator import attrgetter
 from os import cpu_count
 from random import Random
 from typing import Any
 
 from fairlead_kafka.base.errors import ConfigError, TimedOut
-from fairlead_kafka.base.units import ms_to_ns
+from fairlead_kafka.base.units import ms_to_ns, ns_to_ms
 from fairlead_kafka.lab.held import Held, by_broker
 from fairlead_kafka.lab.paced import split_figures
 from fairlead_kafka.lab.pacing import Journal, Load
@@ -41,11 +43,35 @@ _READY_MS = 100.0
 """What connecting and learning the metadata takes at most."""
 
 
+DEAD, STARTED = "dead", "started"
+"""What `BrokerEvent` has beside the model broker's faults."""
+KEYS = 3_000
+"""Different keys among keyed records."""
+
+
+@dataclass(frozen=True)
+class BrokerEvent:
+    """What befalls a broker `at_ms` after a load's start: it answers `delay_ms` late (serial, latency), or is dead or started."""
+
+    at_ms: float
+    broker: int
+    kind: str
+    delay_ms: float = 0.0
+
+
+@dataclass(frozen=True)
+class Stall:
+    """This share of all Produce requests takes `duration_ms` longer, on any broker: a collector of garbage, a page that is written."""
+
+    share: float
+    duration_ms: float
+
+
 @dataclass(frozen=True)
 class VirtualTask:
     """One virtual run: `config` of our producer, and broker 0 with a fault (one of `faulty_targets.FAULTS`) of `delay_ms`.
 
-    Records go to `topics` topics in turn, of `partitions` each.
+    Records go to `topics` topics in turn, of `partitions` each; `keyed_share` of them have keys. `events` by time, on any broker.
     """
 
     load: Load
@@ -56,6 +82,9 @@ class VirtualTask:
     delay_ms: float = 0.0
     seed: int = 1
     topics: int = 1
+    keyed_share: float = 0.0
+    events: Sequence[BrokerEvent] = ()
+    stall: Stall | None = None
 
 
 class _Work:
@@ -83,6 +112,8 @@ class _Loaded:
             self.cluster.create_topic(topic, task.partitions)
         for broker in self.cluster.brokers:
             broker.takes(BROKER_REQUEST_MS, BROKER_BATCH_MS)
+            if task.stall is not None:
+                broker.stalls(task.stall.share, task.stall.duration_ms, Random(f"stalls {task.seed} {broker.node_id}"))
         if task.fault == "dead":
             self._bury(task)
         elif task.fault != "none":
@@ -92,6 +123,11 @@ class _Loaded:
         self.application.handle.work_ns = _Work(self.application.machine)
         self.journal = Journal(task.load, self.host.now_ns)
         self._value = value_of(task.load.record_size)
+        self._keyed_share = task.keyed_share
+        self._keys = [b"key-%d" % number for number in range(KEYS)]
+        self._keys_rng = Random(f"keys {task.seed}")
+        self._events = deque(sorted(task.events, key=attrgetter("at_ms")))
+        self._started_ms = 0.0
 
     def _bury(self, task: VirtualTask) -> None:
         """Broker 0 is dead and its partitions, which have no other replica, are led by nobody."""
@@ -103,9 +139,11 @@ class _Loaded:
     def run(self) -> None:
         """Hand everything over, and wait for it as long as the load allows."""
         self.host.advance(_READY_MS)
+        self._started_ms = ns_to_ms(self.host.now_ns())
+        self._advance(0)
         for pause_s, numbers in self._load.turns(self.host.now_ns):
             if pause_s:
-                self.host.advance(pause_s * 1000)
+                self._advance(pause_s * 1000)
                 continue
             for number in numbers:
                 self.journal.sent(number)
@@ -120,10 +158,30 @@ class _Loaded:
 
     def _hand_over(self, topic: str, count: int) -> None:
         """As many records, once there is room for them. Which are which does not matter: those of one turn are sent at one time."""
-        while self.application.hand_over(topic, [self._value] * count) is None:
+        keys = self._some_keys(count) if self._keyed_share else None
+        while self.application.hand_over(topic, [self._value] * count, keys) is None:
             self.application.account.wanted = True
-            self.host.advance(1)
+            self._advance(1)
         self.application.account.wanted = False
+
+    def _some_keys(self, count: int) -> list[bytes | None]:
+        rng = self._keys_rng
+        return [rng.choice(self._keys) if rng.random() < self._keyed_share else None for _ in range(count)]
+
+    def _advance(self, duration_ms: float) -> None:
+        """Let time pass, and the events happen that are due in it."""
+        until_ms = ns_to_ms(self.host.now_ns()) + duration_ms
+        while self._events and self._started_ms + self._events[0].at_ms <= until_ms:
+            event = self._events.popleft()
+            self.host.advance(max(self._started_ms + event.at_ms - ns_to_ms(self.host.now_ns()), 0))
+            broker = self.cluster.broker(event.broker)
+            if event.kind == DEAD:
+                broker.kill()
+            elif event.kind == STARTED:
+                broker.start()
+            else:
+                broker.slow(event.delay_ms, event.kind)
+        self.host.advance(max(until_ms - ns_to_ms(self.host.now_ns()), 0))
 
     def _flush(self) -> None:
         completion = Completion()

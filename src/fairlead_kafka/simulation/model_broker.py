@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import count
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 from fairlead_kafka.base.codes import ErrorCode
@@ -76,6 +77,8 @@ class ModelBroker:
         """As after SIGSTOP: nothing is served, nothing is closed, the network goes on taking what comes."""
         self.request_ns = self.batch_ns = 0
         """What a Produce request takes to serve, and each batch in it more; one request of a connection after another."""
+        self.stall_share, self.stall_ns, self.stall_rng = 0.0, 0, Random()
+        """So many of them take so much longer, by this generator."""
         self.delay_ns = 0
         """How much later its answers come, as `fault` has it."""
         self.fault = SERIAL
@@ -200,6 +203,8 @@ class ModelBroker:
         service_ns = self.request_ns + (self.delay_ns if self.fault == SERIAL else 0)
         if self.batch_ns:
             service_ns += self.batch_ns * sum(len(topic.partition_data) for topic in message.topic_data)
+        if self.stall_share and self.stall_rng.random() < self.stall_share:
+            service_ns += self.stall_ns
         return service_ns
 
     def _served(self, connection: _Connection, request: Request) -> None:

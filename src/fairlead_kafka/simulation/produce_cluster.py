@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from random import Random
 
 from fairlead_kafka.base.errors import ConfigError, UsageError
 from fairlead_kafka.base.units import ms_to_ns
@@ -163,6 +164,10 @@ class BrokerHandle:
         A connection is served one request after another, as by Kafka.
         """
         self.machine.request_ns, self.machine.batch_ns = ms_to_ns(request_ms), ms_to_ns(batch_ms)
+
+    def stalls(self, share: float, duration_ms: float, rng: Random) -> None:
+        """From now on this share of all Produce requests takes `duration_ms` more to serve, drawn from `rng`; share 0: none."""
+        self.machine.stall_share, self.machine.stall_ns, self.machine.stall_rng = share, ms_to_ns(duration_ms), rng
 
     def slow(self, service_time_ms: float = 0.0, fault: str = SERIAL) -> None:
         """From now on each Produce request takes `service_time_ms` more; 0: it is healed.
