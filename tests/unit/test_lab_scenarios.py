@@ -1,4 +1,4 @@
-"""Policies under other loads and faults: what befalls brokers in virtual time, and the shape of the rows."""
+"""Policies under other loads and faults: what happens to brokers in virtual time, and the shape of the rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fairlead_kafka.lab import scenarios
 from fairlead_kafka.lab.experiment import EXPERIMENTS
 from fairlead_kafka.lab.kip794_cases import POLICIES
 from fairlead_kafka.lab.paced import load_of
-from fairlead_kafka.lab.scenarios import SCENARIOS, unevenness_share
+from fairlead_kafka.lab.scenarios import SCENARIOS, skew_share
 from fairlead_kafka.lab.virtual_load import DEAD, STARTED, BrokerEvent, Stall, VirtualTask, virtual_load
 from tests.unit.test_lab_kips import shares, silent
 
@@ -29,7 +29,7 @@ def healthy() -> dict[str, Any]:
     return measured()
 
 
-def test_an_event_befalls_its_broker_when_it_is_due(healthy: dict[str, Any]) -> None:
+def test_an_event_happens_to_its_broker_when_it_is_due(healthy: dict[str, Any]) -> None:
     late = measured(events=[BrokerEvent(900, 1, "serial", 30)])
     assert healthy["max_ms"] < 10
     assert late["max_ms"] > 30
@@ -64,14 +64,14 @@ def test_a_row_for_each_scenario_and_policy(tmp_path: Path) -> None:
     rows = scenarios.run(silent, scenarios=names, policies=["adaptive", "late"])
     assert [(row["scenario"], row["policy"]) for row in rows] == [(name, policy) for name in names for policy in ("adaptive", "late")]
     assert all(row["failed"] == 0 and row["avg_ms"] < row["p99_ms"] and row["seeds"] == 1 for row in rows)
-    assert all(0 <= row["unevenness_share"] < 2 for row in rows)
+    assert all(0 <= row["skew_share"] < 2 for row in rows)
     EXPERIMENTS["scenarios"].plot(rows, tmp_path / "rows.svg")
     assert (tmp_path / "rows.svg").stat().st_size > 1_000
 
 
-def test_unevenness_is_what_the_largest_has_above_the_mean() -> None:
-    assert unevenness_share({"bytes_broker_0": 120, "bytes_broker_1": 80, "bytes_broker_2": 100}) == pytest.approx(0.2)
-    assert unevenness_share({"bytes_broker_0": 0, "bytes_broker_1": 0}) == 0
+def test_skew_is_what_the_largest_has_above_the_mean() -> None:
+    assert skew_share({"bytes_broker_0": 120, "bytes_broker_1": 80, "bytes_broker_2": 100}) == pytest.approx(0.2)
+    assert skew_share({"bytes_broker_0": 0, "bytes_broker_1": 0}) == 0
 
 
 def test_every_scenario_makes_tasks_that_a_producer_takes() -> None:

@@ -27,7 +27,7 @@ _SERIAL, _LATENCY = "serial", "latency"
 
 @dataclass(frozen=True)
 class Scenario:
-    """A load of `seconds` at `rate` records a second, and what befalls the brokers, `events` by the load's time."""
+    """A load of `seconds` at `rate` records a second, and what happens to the brokers, `events` by the load's time."""
 
     rate: int
     seconds: float = 4.0
@@ -83,9 +83,9 @@ def run(
     scenarios: Sequence[str] = tuple(SCENARIOS),
     seed: int = 1,
 ) -> list[Row]:
-    """Rows {scenario, policy, seeds, offered_per_s, records_per_s, avg_ms, p99_ms, unevenness_share, failed, requests}.
+    """Rows {scenario, policy, seeds, offered_per_s, records_per_s, avg_ms, p99_ms, skew_share, failed, requests}.
 
-    Latencies and rates are means over the seeds from `seed` on; `failed` is their sum. `unevenness_share`: what the broker of most bytes
+    Latencies and rates are means over the seeds from `seed` on; `failed` is their sum. `skew_share`: what the broker of most bytes
     has above the mean of all brokers' bytes, as a share of that mean; a partition's bytes are those of the broker that leads it in the end.
     """
     seeds = range(seed, seed + SEEDS[profile])
@@ -108,13 +108,13 @@ def _mean(runs: Sequence[Row]) -> Row:
     means = {key: round(mean(run[key] for run in runs), 2) for key in ("records_per_s", "avg_ms", "p99_ms")}
     return {
         **means,
-        "unevenness_share": round(mean(unevenness_share(run) for run in runs), 4),
+        "skew_share": round(mean(skew_share(run) for run in runs), 4),
         "failed": sum(run["failed"] for run in runs),
         "requests": round(mean(run["requests"] for run in runs)),
     }
 
 
-def unevenness_share(row: Row) -> float:
+def skew_share(row: Row) -> float:
     """How much the broker that has most bytes has above the mean, as a share of the mean; 0 if there are none."""
     sizes = [int(size) for key, size in row.items() if key.startswith("bytes_broker_")]
     average = mean(sizes)

@@ -51,7 +51,7 @@ KEYS = 3_000
 
 @dataclass(frozen=True)
 class BrokerEvent:
-    """What befalls a broker `at_ms` after a load's start: it answers `delay_ms` late (serial, latency), or is dead or started."""
+    """What happens to a broker `at_ms` after a load's start: it answers `delay_ms` late (serial, latency), or is dead or started."""
 
     at_ms: float
     broker: int

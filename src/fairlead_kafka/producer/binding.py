@@ -251,7 +251,7 @@ class _Binding:
             binder.schedule.place(queue, self._now_ns)
 
     def _may_begin(self, queue: PartitionQueue) -> bool:
-        """May a new batch of this partition go out now, before the keyed ones that wait there, but not before what is sent again?
+        """May a new batch of this partition go out now? What is to be sent again goes first.
 
         A partition that something went wrong with, and that may therefore take nothing for long, leaves the account meanwhile.
         """
