@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fairlead_kafka.base.units import NS_PER_MS, NS_PER_S
 from fairlead_kafka.partitioning import Account, BrokerView, LatePolicy, kept_bytes, levelled, make_policy
-from fairlead_kafka.partitioning.late import OWED_SPAN_S, SKEW_RATIO
+from fairlead_kafka.partitioning.tuning import OWED_SPAN_S, SKEW_RATIO
 
 EACH = {0: [0], 1: [1], 2: [2]}
 """Three brokers with a partition each."""

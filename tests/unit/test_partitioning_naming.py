@@ -1,4 +1,4 @@
-"""partitioner.class: names, Kafka's class names, callables, dotted paths, and the brokers' availability account."""
+"""partitioner.class: names, Kafka's class names, callables and dotted paths."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import pytest
 from fairlead_kafka.base.errors import ConfigError
 from fairlead_kafka.partitioning import (
     POLICY_NAMES,
-    BrokerAvailability,
     Partitioner,
     deprecation,
     make_policy,
@@ -111,53 +110,6 @@ def test_a_resolved_partitioner_makes_a_policy_per_topic() -> None:
     first, second = (make_policy(resolved, batch_size_bytes=16384, dice=Random(1)) for _ in range(2))
     assert first is not second
     assert first.name == "adaptive"
-
-
-def test_a_broker_is_unready_once_it_took_nothing_for_longer_than_the_timeout() -> None:
-    account = BrokerAvailability(timeout_ns=100)
-    account.observe(1, can_take=False, now_ns=1000)
-    account.observe(1, can_take=False, now_ns=1100)
-    account.observe(2, can_take=True, now_ns=1100)
-    assert not account.is_unready(1)
-    account.observe(1, can_take=False, now_ns=1101)
-    assert account.is_unready(1)
-    assert account.unready() == [1]
-
-
-def test_a_broker_that_takes_data_is_ready_at_once_and_starts_afresh() -> None:
-    account = BrokerAvailability(timeout_ns=100)
-    account.observe(1, can_take=False, now_ns=0)
-    account.observe(1, can_take=False, now_ns=500)
-    account.observe(1, can_take=True, now_ns=501)
-    assert account.unready() == []
-    account.observe(1, can_take=False, now_ns=560)
-    account.observe(1, can_take=False, now_ns=650)
-    assert not account.is_unready(1)
-
-
-def test_time_before_anything_was_ready_does_not_count() -> None:
-    account = BrokerAvailability(timeout_ns=100)
-    account.observe(1, can_take=True, now_ns=0)
-    account.observe(1, can_take=False, now_ns=10_000)
-    assert not account.is_unready(1)
-
-
-def test_a_timeout_of_zero_switches_the_account_off() -> None:
-    account = BrokerAvailability(timeout_ns=0)
-    account.observe(1, can_take=False, now_ns=0)
-    account.observe(1, can_take=False, now_ns=10_000)
-    assert not account.is_unready(1)
-    assert account.unready() == []
-
-
-def test_a_forgotten_broker_starts_afresh() -> None:
-    account = BrokerAvailability(timeout_ns=100)
-    account.observe(1, can_take=False, now_ns=0)
-    account.observe(1, can_take=False, now_ns=500)
-    account.forget(1)
-    account.forget(2)
-    account.observe(1, can_take=False, now_ns=550)
-    assert not account.is_unready(1)
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,8 @@ from fairlead_kafka.partitioning import (
     turn_is_over,
     turn_limits,
 )
-from fairlead_kafka.partitioning.uniform import MANY, draw_by_queues
+from fairlead_kafka.partitioning.tuning import WEIGH_AS_ARRAYS
+from fairlead_kafka.partitioning.uniform import draw_by_queues
 
 KIB_16 = 16_384
 
@@ -184,9 +185,9 @@ def test_many_candidates_are_drawn_as_few_are(left_out: int, monkeypatch: pytest
     dice = Random(left_out)
     queued = array("q", [dice.choice((0, 0, 1, 5)) for _ in range(300)])
     candidates = sorted(dice.sample(range(300), 300 - left_out))
-    assert len(candidates) >= MANY
+    assert len(candidates) >= WEIGH_AS_ARRAYS
     many = draw_by_queues(candidates, queued, Random(7))
-    monkeypatch.setattr("fairlead_kafka.partitioning.uniform.MANY", 301)
+    monkeypatch.setattr("fairlead_kafka.partitioning.uniform.WEIGH_AS_ARRAYS", 301)
     few = draw_by_queues(candidates, queued, Random(7))
     drawn = [many() for _ in range(200)]
     assert drawn == [few() for _ in range(200)]

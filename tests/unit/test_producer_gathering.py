@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from fairlead_kafka.producer.queues import GROWTH_BYTES
+from fairlead_kafka.producer.tuning import GROWTH_BYTES
 from tests.support.producer_brokers import FakeCluster
 from tests.support.producer_rig import Rig
 

@@ -9,7 +9,8 @@ from itertools import count
 import pytest
 
 from fairlead_kafka.base.units import ms_to_ns
-from fairlead_kafka.producer.window import ALONE_WAIT, PROBE_ANSWERS, Window
+from fairlead_kafka.producer.tuning import ALONE_WAIT, PROBE_ANSWERS
+from fairlead_kafka.producer.window import Window
 
 KIB_16 = 16_384
 

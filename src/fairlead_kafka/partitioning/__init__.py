@@ -18,7 +18,7 @@ to it. It knows six ways:
 - `uniform` (KIP-794 as it was meant): the same turns, but the next one goes to the partition that had least, and so what a turn
   took too much is paid back, whatever is slow;
 - `adaptive` (KIP-794, the default): as Kafka's uniform, but drawn by the queues, shortest first, passing over brokers that took
-  nothing for `partitioner.availability.timeout.ms` (`BrokerAvailability` keeps that account);
+  nothing for `partitioner.availability.timeout.ms` (`TopicLoad.unready`: the producer keeps that account);
 - `late` (ours): no partition until a broker is ready to take a batch, then that of its partitions which is furthest behind.
 
 All but the last bind a record to its partition when it is handed over (`binds_at == "append"`). `LatePolicy` binds at drain time
@@ -41,7 +41,6 @@ reference implementation in NumPy.
 
 from fairlead_kafka.partitioning.account import Account
 from fairlead_kafka.partitioning.assignment import assign_partitions, place_unkeyed
-from fairlead_kafka.partitioning.availability import BrokerAvailability
 from fairlead_kafka.partitioning.custom import CustomPartitioner, OpenBatches, is_per_record, new_batch_hook, per_record
 from fairlead_kafka.partitioning.grouping import counting_sort
 from fairlead_kafka.partitioning.hashing import keyed_partition, keyed_partitions, murmur2, murmur2_column
@@ -64,7 +63,6 @@ __all__ = [
     "POLICY_NAMES",
     "Account",
     "AdaptivePolicy",
-    "BrokerAvailability",
     "BrokerView",
     "CustomPartitioner",
     "KafkaUniformPolicy",

@@ -7,19 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from fairlead_kafka.base.checks import holds
-from fairlead_kafka.base.units import NS_PER_MS, NS_PER_S
+from fairlead_kafka.base.units import NS_PER_S
 from fairlead_kafka.core.machine import Dice
 from fairlead_kafka.partitioning.account import Account
 from fairlead_kafka.partitioning.load import TopicLoad
-
-RATE_SPAN_NS, RATE_LEAST_NS, RATE_SAMPLE_NS = NS_PER_S, 200 * NS_PER_MS, 25 * NS_PER_MS
-"""Records are expected to come as they came in the last so many ns; at the beginning as if it had taken so long, for a burst is not
-followed by others. What is expected and does not come is what a broker will not find. It is sampled so often."""
-OWED_SPAN_S = 10
-"""What a broker could not take is made up for, but no more than its even part of what all took in so many seconds."""
-SKEW_RATIO = 0.01
-"""By default a broker may be behind by so much of that: evenness of 1 % within ten seconds. Where much is sent, a broker that stalls for
-some ms then holds nobody up. It is behind by that once and not again and again, so over a long run it is nothing."""
+from fairlead_kafka.partitioning.tuning import OWED_SPAN_S, RATE_LEAST_NS, RATE_SAMPLE_NS, RATE_SPAN_NS, SKEW_RATIO
 
 
 class BrokerView(NamedTuple):

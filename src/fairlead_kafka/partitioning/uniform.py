@@ -14,6 +14,7 @@ from fairlead_kafka.core.machine import Dice
 from fairlead_kafka.partitioning.account import Account
 from fairlead_kafka.partitioning.filling import Filling
 from fairlead_kafka.partitioning.load import Runs, SizeArray, TopicLoad, candidates
+from fairlead_kafka.partitioning.tuning import TOGETHER_TURNS, WEIGH_AS_ARRAYS
 
 T = TypeVar("T")
 
@@ -51,17 +52,9 @@ def cumulative_weights(queued_batches: Sequence[int]) -> list[int]:
     return list(accumulate(most - queued for queued in queued_batches))
 
 
-MANY = 100
-"""From so many candidates on they are weighed as arrays: that costs some 10 microseconds, and grows a hundred times more slowly."""
-
-
-TOGETHER_TURNS = 2
-"""From so many turns for each partition on, what is handed over at once is given out as one stretch for each."""
-
-
 def draw_by_queues(candidates: Sequence[int], queued_batches: Sequence[int], dice: Dice) -> Callable[[], int]:
     """What draws of `candidates` as `draw_weighted` does, by the queues that they have now; `queued_batches` is by partition."""
-    if len(candidates) < MANY:
+    if len(candidates) < WEIGH_AS_ARRAYS:
         cumulative = cumulative_weights([queued_batches[partition] for partition in candidates])
         return lambda: draw_weighted(candidates, cumulative, dice)
     queued = np.array(queued_batches, np.int64)

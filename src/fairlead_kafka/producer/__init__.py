@@ -50,7 +50,7 @@ For whom records are kept. A broker that does not answer must not count: one who
 failed or cannot be made, that left requests unanswered for too long, or whose last answer took too long, leaves the account; so
 does a partition with a batch that has to be repeated. They get batches as others do while they can take any (a silent broker
 cannot), and count again, put level, when the broker answers in time. Too long is partitioner.availability.timeout.ms; if that is 0,
-`nodes.SILENCE_NS`, or ten times what the quickest broker takes if that is more.
+`tuning.SILENCE_NS`, or ten times what the quickest broker takes if that is more.
 
 The window. Requests beyond what a broker serves at once wait where nothing can join them any more. `Window` finds that number from the
 latency of the answers, between 1 and max.in.flight.requests.per.connection.

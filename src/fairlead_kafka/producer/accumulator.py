@@ -4,38 +4,26 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from itertools import pairwise
-
-import numpy as np
 
 from fairlead_kafka.base.checks import same
 from fairlead_kafka.base.codes import policy
-from fairlead_kafka.base.errors import FairleadError, InvalidRecord, TimedOut
+from fairlead_kafka.base.errors import TimedOut
 from fairlead_kafka.base.rights import broker_error
 from fairlead_kafka.core.connection import NEVER_NS
 from fairlead_kafka.core.machine import Dice
 from fairlead_kafka.core.metadata import Metadata, TopicMetadata
-from fairlead_kafka.partitioning import (
-    BrokerAvailability,
-    LatePolicy,
-    OpenBatches,
-    Placement,
-    Runs,
-    assign_partitions,
-    counting_sort,
-    expand,
-    make_policy,
-    place_unkeyed,
-)
+from fairlead_kafka.partitioning import make_policy
 from fairlead_kafka.producer.batch import Batch
-from fairlead_kafka.producer.handover import Handover, Int32, Int64, Piece
+from fairlead_kafka.producer.handover import Handover, Piece
 from fairlead_kafka.producer.identity import Identity
 from fairlead_kafka.producer.ledger import Ledger
-from fairlead_kafka.producer.queues import LateQueue, PartitionQueue, TopicBuffer
+from fairlead_kafka.producer.nodes import Nodes
+from fairlead_kafka.producer.placing import Placer
+from fairlead_kafka.producer.queues import PartitionQueue, TopicBuffer
 from fairlead_kafka.producer.schedule import Schedule
 from fairlead_kafka.producer.settings import ProducerSettings
 from fairlead_kafka.producer.share import Share
-from fairlead_kafka.producer.spans import Span, SpanQueue, prefix_sums
+from fairlead_kafka.producer.spans import Span, SpanQueue
 from fairlead_kafka.producer.transactions import Transactions
 
 
@@ -49,6 +37,7 @@ class Accumulator:
         schedule: Schedule,
         ledger: Ledger,
         transactions: Transactions,
+        nodes: Nodes,
         dice: Dice,
     ) -> None:
         self._settings = settings
@@ -60,7 +49,8 @@ class Accumulator:
         self.share = Share(settings.share_bytes, settings.buffer_memory_bytes)
         if settings.share_bytes is not None:
             ledger.on_settled = self.share.settled
-        self.availability = BrokerAvailability(settings.availability_timeout_ns)
+        self._nodes = nodes
+        self._placer = Placer(settings, self.share)
         self.topics: dict[str, TopicBuffer] = {}
         self._waiting: dict[str, TopicBuffer] = {}  # topics with unbound hand-overs
         self.late: dict[str, TopicBuffer] = {}
@@ -78,7 +68,7 @@ class Accumulator:
                 skew_bytes=settings.skew_bytes,
                 together=settings.gather_limit_bytes > settings.batch_limit_bytes,
             )
-            topic = TopicBuffer(handover.topic, made, self.availability, settings)
+            topic = TopicBuffer(handover.topic, made, self._nodes, settings)
             self.topics[handover.topic] = topic
         self._metadata.want(topic.name, now_ns)
         topic.unbound.append(handover)
@@ -242,59 +232,21 @@ class Accumulator:
         return self._metadata.version == handover.metadata_version
 
     def _place(self, topic: TopicBuffer, handover: Handover, now_ns: int) -> None:
-        explicit, kept = self._checked(topic, handover)
-        sizes = handover.sizes_bytes()
-        scaled = np.maximum((sizes * topic.ratio).astype(np.int64), 1) if topic.compressed else sizes
-        try:
-            assigned, placement = self._partitions(topic, handover, explicit, scaled)
-        except Exception as error:  # a custom partitioner may raise anything; its records fail, the producer goes on
-            if not isinstance(error, FairleadError):
-                count = handover.columns.count
-                error = InvalidRecord(f"the partitioner failed for {count} records of topic {topic.name!r}: {error!r}")
-            self._ledger.fail_rows(handover, kept, error)
-            return
-        if topic.late is not None:
-            kept = self._keep_late(topic, topic.late, handover, assigned, kept)
-        if placement is None:
-            return
-        if isinstance(placement, Runs) and self.share.limit_bytes is not None:
-            placement = expand(placement, handover.columns.count)
-        if isinstance(placement, Runs):
-            self._bind_runs(topic, handover, placement, sizes if scaled is not sizes else None, now_ns)
-        else:
-            kept = self._within_share(topic, handover, placement, kept, sizes)
-            self._bind_groups(topic, handover, placement, kept, assigned, now_ns)
-
-    def _partitions(
-        self, topic: TopicBuffer, handover: Handover, explicit: Int32 | None, scaled: Int64
-    ) -> tuple[Int32 | None, Placement | None]:
-        """The partitions that were asked for or follow from keys, and those with the policy's choice; None: it is made later."""
-        custom = self._settings.partitioner.custom
-        assigned = assign_partitions(
-            handover.columns,
-            explicit,
-            topic.load.partition_count,
-            topic=topic.name,
-            ignore_keys=self._settings.partitioner.ignore_keys,
-            custom=custom,
-            batches=OpenBatches(scaled, topic.room_bytes, topic.batch_limit_bytes) if custom is not None else None,
-        )
-        if isinstance(topic.policy, LatePolicy):
-            return assigned, assigned
-        return assigned, place_unkeyed(assigned, scaled, topic.policy, topic.load)
-
-    def _bind_runs(self, topic: TopicBuffer, handover: Handover, runs: Runs, sizes: Int64 | None, now_ns: int) -> None:
-        """Runs of consecutive records go to their partitions; `sizes` are theirs, None: those that the policy has summed up.
-
-        What a run leaves behind as the policy goes elsewhere does not linger.
-        """
-        ends = runs.ends if sizes is None else prefix_sums(sizes)
-        start = 0
-        for partition, stop in runs:
-            self._move_on(topic, partition, now_ns)
-            self._append(topic.queue(partition), Span(handover, ends, start, stop), now_ns)
-            start = stop
-        if runs.ended:
+        """Each record goes to its partition, waits for a broker, or fails."""
+        refused, unbound, bound, turns = self._placer.place(topic, handover)
+        for rows, error, partition in refused:
+            self._ledger.fail_rows(handover, rows, error, partition)
+        if unbound is not None and topic.late is not None:
+            topic.late.append(unbound)
+            self.late[topic.name] = topic
+        for partition, span, by_policy in bound:
+            if turns is not None:
+                self._move_on(topic, partition, now_ns)
+            before = topic.queued_batches[partition]
+            self._append(topic.queue(partition), span, now_ns)
+            if not by_policy and topic.queued_batches[partition] > before:
+                topic.policy.on_new_batch(partition, topic.load)
+        if turns is not None and turns.ended:
             self._move_on(topic, -1, now_ns)
 
     def _move_on(self, topic: TopicBuffer, partition: int, now_ns: int) -> None:
@@ -305,72 +257,11 @@ class Accumulator:
             self._schedule.grew(queue, now_ns)
         topic.filling = partition
 
-    def _bind_groups(
-        self, topic: TopicBuffer, handover: Handover, placement: Int32, kept: Int64 | None, assigned: Int32 | None, now_ns: int
-    ) -> None:
-        """Records go to their partitions one partition after the other, each partition's in their order of arrival."""
-        order, bounds = counting_sort(placement if kept is None else placement[kept], topic.load.partition_count)
-        if kept is not None:
-            order = kept[order]
-        if not len(order):
-            return
-        ends = prefix_sums(handover.sizes_bytes()[order])
-        rows = order + handover.base if handover.base else order
-        partitions = np.flatnonzero(np.diff(bounds))
-        positions = bounds[np.append(partitions, partitions[-1] + 1)].tolist()
-        for (start, stop), partition in zip(pairwise(positions), partitions.tolist(), strict=True):
-            queue = topic.queue(partition)
-            before = topic.queued_batches[partition]
-            self._append(queue, Span(handover, ends, start, stop, rows), now_ns)
-            if topic.queued_batches[partition] > before and assigned is not None and assigned[order[start]] >= 0:
-                topic.policy.on_new_batch(partition, topic.load)
-
     def _append(self, queue: PartitionQueue, span: Span, now_ns: int) -> None:
         self.share.bound(queue, span.size_bytes)
         queue.append(span)
         self._transactions.partition_used(queue.topic.name, queue.partition)
         self._schedule.grew(queue, now_ns)
-
-    def _keep_late(
-        self, topic: TopicBuffer, late: LateQueue, handover: Handover, assigned: Int32 | None, kept: Int64 | None
-    ) -> Int64 | None:
-        """Records without a partition wait for a broker; the rows of the others (None: all), which are bound now."""
-        bound = None
-        unkeyed = None if assigned is None else assigned < 0
-        if unkeyed is None or unkeyed.any():
-            sizes = handover.sizes_bytes()
-            if unkeyed is None:
-                span = Span(handover, prefix_sums(sizes), 0, len(sizes))
-            else:
-                rows = np.flatnonzero(unkeyed)
-                span = Span(handover, prefix_sums(sizes[rows]), 0, len(rows), rows + handover.base)
-                bound = np.flatnonzero(~unkeyed) if kept is None else kept[~unkeyed[kept]]
-            if span.stop:
-                late.append(span)
-                self.late[topic.name] = topic
-        return bound if bound is not None else kept
-
-    def _within_share(self, topic: TopicBuffer, handover: Handover, partitions: Int32, kept: Int64 | None, sizes: Int64) -> Int64 | None:
-        """Fail the rows for which there is no room in their broker's share of buffer.memory; the others (None: all)."""
-        for rows, error in self.share.refused(topic, partitions, kept, sizes):
-            kept = np.setdiff1d(np.arange(len(partitions), dtype=np.int64) if kept is None else kept, rows, assume_unique=True)
-            self._ledger.fail_rows(handover, rows, error)
-        return kept
-
-    def _checked(self, topic: TopicBuffer, handover: Handover) -> tuple[Int32 | None, Int64 | None]:
-        """The explicit partitions, and the rows whose partition exists (None: all). The others are failed here, alone."""
-        explicit = handover.partitions
-        if explicit is None or not len(explicit):
-            return None, None
-        bad = (explicit < -1) | (explicit >= topic.load.partition_count)
-        if not bad.any():
-            return explicit, None
-        rows = np.flatnonzero(bad)
-        for partition in np.unique(explicit[rows]).tolist():
-            there = f"partitions 0 to {topic.load.partition_count - 1}"
-            error = InvalidRecord(f"topic {topic.name!r} has {there}, not {partition}; send to one of those, or to None")
-            self._ledger.fail_rows(handover, rows[explicit[rows] == partition], error, partition)
-        return np.where(bad, np.int32(0), explicit), np.flatnonzero(~bad)
 
     def cut(self, queue: PartitionQueue, room_bytes: int, unbound: SpanQueue | None = None, unbound_bytes: int = 0) -> Batch:
         """A batch that is about to be sent, see `PartitionQueue.cut`."""

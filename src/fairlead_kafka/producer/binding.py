@@ -15,10 +15,7 @@ from fairlead_kafka.producer.request import Request
 from fairlead_kafka.producer.schedule import Schedule
 from fairlead_kafka.producer.settings import ProducerSettings
 from fairlead_kafka.producer.transactions import Transactions
-
-TAKEN_AHEAD = 2
-"""A broker takes a batch for each of its partitions, and may have so many for each kept: the one after it goes out as soon as that one is
-answered, or right behind it if both are full (`Window.full_limit`). With one it idles in between, and stays behind near its limit."""
+from fairlead_kafka.producer.tuning import TAKEN_AHEAD
 
 
 class Shared(NamedTuple):

@@ -14,9 +14,7 @@ from fairlead_kafka.producer.request import Request
 from fairlead_kafka.producer.schedule import NodeQueues, Schedule
 from fairlead_kafka.producer.settings import ProducerSettings
 from fairlead_kafka.producer.transactions import Transactions
-
-REQUEST_PARTS = 4
-"""Where much waits, so many batches fill a request: fewer and larger ones cost less, but would leave requests half empty."""
+from fairlead_kafka.producer.tuning import REQUEST_PARTS
 
 
 class Drain:
@@ -47,15 +45,13 @@ class Drain:
 
     def look(self, now_ns: int) -> None:
         """Before the rounds of a step: which brokers are there, and connecting to those that are not."""
-        network, availability, nodes = self._network, self._accumulator.availability, self._nodes
-        for node_id in availability.unready():
-            availability.observe(node_id, can_take=nodes.can_take(node_id), now_ns=now_ns)
+        network, nodes = self._network, self._nodes
+        for node_id in tuple(nodes.unready):
+            nodes.look(node_id, now_ns)
         for node_id, node in self._schedule.nodes.items():
             if not node.ready:
                 continue
-            can_take = nodes.can_take(node_id)
-            availability.observe(node_id, can_take=can_take, now_ns=now_ns)
-            if not can_take and not network.blocked(node_id):
+            if not nodes.look(node_id, now_ns) and not network.blocked(node_id):
                 network.connect(node_id)
         if self._accumulator.late:
             nodes.plan()

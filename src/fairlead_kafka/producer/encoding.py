@@ -12,11 +12,8 @@ from fairlead_kafka.producer.handover import Int64
 from fairlead_kafka.producer.queues import TopicBuffer
 from fairlead_kafka.producer.settings import ProducerSettings
 from fairlead_kafka.producer.spans import Span, SpanQueue, prefix_sums
+from fairlead_kafka.producer.tuning import RATIO_DOWN, RATIO_UP
 from fairlead_kafka.records import Compression, encode, encode_many
-
-_WORSE_STEP = 0.05
-_BETTER_STEP = 0.005
-"""How fast the estimate of the compression ratio follows (Kafka's `CompressionRatioEstimator`): up at once, down slowly."""
 
 
 def encode_drained(batches: Sequence[Batch], settings: ProducerSettings, wall_ms: int) -> None:
@@ -103,9 +100,9 @@ def learn_ratio(topic: TopicBuffer, observed: float) -> None:
     """Follow what a batch of the topic compressed to: at once if it was worse than estimated, slowly if it was better."""
     estimated = topic.compression_ratio
     if observed > estimated:
-        topic.compression_ratio = max(estimated + _WORSE_STEP, observed)
+        topic.compression_ratio = max(estimated + RATIO_UP, observed)
     elif observed < estimated:
-        topic.compression_ratio = max(estimated - _BETTER_STEP, observed)
+        topic.compression_ratio = max(estimated - RATIO_DOWN, observed)
 
 
 def split(batch: Batch) -> list[Batch]:

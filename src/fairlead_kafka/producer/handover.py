@@ -138,18 +138,12 @@ class Intake(Protocol):
     def take(self, coming_back: bool) -> Sequence[Handover]:
         """All that was handed over since the last take, in order.
 
-        With `coming_back`, and if anything was taken, the machine will look again within `POLL_INTERVAL_NS` without being woken:
+        With `coming_back`, and if anything was taken, the machine will look again within `tuning.POLL_INTERVAL_NS` without being woken:
         a stream of small sends then costs a step per interval, not one per record.
         """
 
     def close(self, error: Exception) -> None:
         """The machine has ended: refuse what comes from now on."""
-
-
-POLL_INTERVAL_NS = 1_000_000
-"""How soon the machine looks again by itself. Longer was measured, and a stream of single sends was slower for it."""
-STREAM_RECORDS = 64
-"""So many in one look are a stream, which is not to wake the machine; a few now and then do, and wait for no look."""
 
 
 class Wake(NamedTuple):

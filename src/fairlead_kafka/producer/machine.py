@@ -22,8 +22,6 @@ from fairlead_kafka.core.network import AwaitConnection, Network
 from fairlead_kafka.producer.accumulator import Accumulator
 from fairlead_kafka.producer.batch import Batch
 from fairlead_kafka.producer.handover import (
-    POLL_INTERVAL_NS,
-    STREAM_RECORDS,
     Flush,
     Intake,
     PartitionsFor,
@@ -36,12 +34,14 @@ from fairlead_kafka.producer.identity import Identity, IdentityState, IdentityTr
 from fairlead_kafka.producer.ledger import Ledger
 from fairlead_kafka.producer.meters import Sampling
 from fairlead_kafka.producer.metrics import Metrics, ProducerMeter, Recorder
+from fairlead_kafka.producer.nodes import Nodes
 from fairlead_kafka.producer.remainders import Remainders
 from fairlead_kafka.producer.schedule import Schedule
 from fairlead_kafka.producer.sender import Sender
 from fairlead_kafka.producer.settings import producer_settings
 from fairlead_kafka.producer.transaction_states import TransactionState
 from fairlead_kafka.producer.transactions import Transactions
+from fairlead_kafka.producer.tuning import POLL_INTERVAL_NS, STREAM_RECORDS
 from fairlead_kafka.wire import ApiKey, Message
 
 _TRANSACTION_TIMEOUT_MS = 2**31 - 1
@@ -64,7 +64,10 @@ class ProducerMachine:
         self._identity = Identity(self.settings.idempotent, self.settings.transactional_id is not None)
         self._transactions = Transactions(self.settings, self._network, self._identity, self._ledger, dice, self._quiet)
         self._ledger.on_failure = self._failed
-        self._accumulator = Accumulator(self.settings, self._network.metadata, self._schedule, self._ledger, self._transactions, dice)
+        self._nodes = Nodes(self.settings, self._network)
+        self._accumulator = Accumulator(
+            self.settings, self._network.metadata, self._schedule, self._ledger, self._transactions, self._nodes, dice
+        )
         self._remainders = Remainders(self._ledger, self._schedule)
         self._sender = Sender(
             self.settings,
@@ -74,6 +77,7 @@ class ProducerMachine:
             self._ledger,
             self._identity,
             self._transactions,
+            self._nodes,
             self.recorder,
             dice,
         )
@@ -108,7 +112,7 @@ class ProducerMachine:
         }
 
         def of_node(node_id: int) -> dict[str, float]:
-            return {"requests-in-flight": nodes.get(node_id, 0), "request-window": self._sender.nodes.limit(node_id)}
+            return {"requests-in-flight": nodes.get(node_id, 0), "request-window": self._nodes.limit(node_id)}
 
         return self.recorder.read(now_ns, face, {**own, **gauges}, of_node)
 
@@ -183,7 +187,7 @@ class ProducerMachine:
         if not self._stopped:
             self._ledger.check()
             self._accumulator.check(self._ledger.open_handovers())
-            self._sender.nodes.check()
+            self._nodes.check()
             self._transactions.check()
 
     # Inside

@@ -5,25 +5,18 @@ from __future__ import annotations
 from collections import deque
 
 from fairlead_kafka.base.checks import holds, same
-from fairlead_kafka.base.units import NS_PER_MS
 from fairlead_kafka.core.network import Network
 from fairlead_kafka.producer.settings import ProducerSettings
+from fairlead_kafka.producer.tuning import SILENCE_LATENCIES, SILENCE_NS, SMOOTHING
 from fairlead_kafka.producer.window import Window
-
-SILENCE_NS = 250 * NS_PER_MS
-"""With partitioner.availability.timeout.ms=0: a broker that lets us wait longer than this is not waited for under `late`..."""
-SILENCE_LATENCIES = 10
-"""...unless all are slow: then than so many times what the quickest broker last took. Far beyond any service time of a broker that
-works, KIP-794's 20 ms included, and short enough that a broker at 500 ms does not set the pace of the others."""
-
-SMOOTHING = 8
-"""One of so many parts of the average is the last answer."""
 
 
 class NodeState:
     """One broker."""
 
-    __slots__ = ("average_ns", "connecting_ns", "heard_ns", "in_flight", "latency_ns", "lost", "pressed", "sent_ns", "window")
+    __slots__ = (
+        "average_ns", "connecting_ns", "heard_ns", "held_up_ns", "in_flight", "latency_ns", "lost", "pressed", "sent_ns", "window",
+    )  # fmt: skip
 
     def __init__(self, window: Window) -> None:
         self.window = window
@@ -43,6 +36,8 @@ class NodeState:
         """Its connection failed, and there is no new one."""
         self.connecting_ns = 0
         """Since when it has been connected to for records that wait, or is throttled with nothing under way; 0: it is not."""
+        self.held_up_ns: int | None = None
+        """Since when batches were ready for it and it took none (`Nodes.look`); None: it takes them."""
 
 
 class Nodes:
@@ -52,6 +47,8 @@ class Nodes:
         self._settings = settings
         self._network = network
         self._states: dict[int, NodeState] = {}
+        self.unready: set[int] = set()
+        """Brokers that took nothing for longer than partitioner.availability.timeout.ms, by `look`; none if that is 0."""
         self._patience_ns = settings.availability_timeout_ns or SILENCE_NS
         self._quickest_ns = 0
         self._answered = False  # one, since the last `plan`
@@ -81,9 +78,30 @@ class Nodes:
                 return False
         return self._network.ready(node_id)
 
+    def look(self, node_id: int, now_ns: int) -> bool:
+        """`can_take`, and what that says of its being unready; for each broker that a batch is ready for, or that is unready.
+
+        Kafka's `RecordAccumulator.updateNodeLatencyStats` and its readyTimeMs - drainTimeMs > timeout. But there an idle partition of a
+        broker that takes nothing is still chosen, and what it thereby gets shows that the broker is back. Here it is passed over.
+        """
+        state, can_take = self.state(node_id), self.can_take(node_id)
+        if can_take:
+            self._took(node_id, state)
+        elif self._settings.availability_timeout_ns:
+            if state.held_up_ns is None:
+                state.held_up_ns = now_ns
+            if now_ns - state.held_up_ns > self._settings.availability_timeout_ns:
+                self.unready.add(node_id)
+        return can_take
+
+    def _took(self, node_id: int, state: NodeState) -> None:
+        state.held_up_ns = None
+        self.unready.discard(node_id)
+
     def sent(self, node_id: int, now_ns: int) -> int:
         """A request was sent; how many are in flight with it."""
         state = self.state(node_id)
+        self._took(node_id, state)
         if not state.in_flight:
             state.heard_ns = now_ns
         state.in_flight += 1

@@ -14,19 +14,15 @@ from fairlead_kafka.base.ids import NO_LEADER, NO_SEQUENCE
 from fairlead_kafka.base.limits import BATCH_OVERHEAD_BYTES
 from fairlead_kafka.base.units import NS_PER_S
 from fairlead_kafka.core.metadata import TopicMetadata
-from fairlead_kafka.partitioning import BrokerAvailability, LatePolicy, TopicLoad, UnkeyedPolicy
+from fairlead_kafka.partitioning import LatePolicy, TopicLoad, UnkeyedPolicy
 from fairlead_kafka.producer.batch import Batch, BatchState, BatchTrigger
 from fairlead_kafka.producer.handover import Handover
 from fairlead_kafka.producer.identity import PartitionSequences
+from fairlead_kafka.producer.nodes import Nodes
 from fairlead_kafka.producer.settings import ProducerSettings
 from fairlead_kafka.producer.spans import Span, SpanQueue
+from fairlead_kafka.producer.tuning import COMPRESSION_MARGIN, GROWTH_BYTES
 from fairlead_kafka.records import Compression
-
-GROWTH_BYTES = 3
-"""What a record may take in a batch beyond its size by itself: 1 for an offset delta above 8191, 2 for the timestamps of
-records that were handed over up to 17 minutes apart (`RecordColumns.sizes_bytes`). A batch that still comes out larger is split."""
-COMPRESSION_MARGIN = 1.05
-"""Batches are cut as if they compressed 5 % worse than estimated (Kafka's `COMPRESSION_RATE_ESTIMATION_FACTOR`)."""
 
 
 class QueueState(Enum):
@@ -210,17 +206,17 @@ class LateQueue(SpanQueue):
 class _Unready:
     """The partitions led by brokers that took no data for too long, as a container."""
 
-    __slots__ = ("_availability", "_topic")
+    __slots__ = ("_nodes", "_topic")
 
-    def __init__(self, topic: TopicBuffer, availability: BrokerAvailability) -> None:
+    def __init__(self, topic: TopicBuffer, nodes: Nodes) -> None:
         self._topic = topic
-        self._availability = availability
+        self._nodes = nodes
 
     def __bool__(self) -> bool:
-        return bool(self._availability.unready())
+        return bool(self._nodes.unready)
 
     def __contains__(self, partition: Any) -> bool:
-        return self._availability.is_unready(self._topic.leaders[partition])
+        return self._topic.leaders[partition] in self._nodes.unready
 
 
 class TopicBuffer:
@@ -235,7 +231,7 @@ class TopicBuffer:
         self,
         name: str,
         policy: UnkeyedPolicy | LatePolicy,
-        availability: BrokerAvailability,
+        nodes: Nodes,
         settings: ProducerSettings,
     ) -> None:
         self.name = name
@@ -262,7 +258,7 @@ class TopicBuffer:
         self.compressed = settings.compression is not Compression.none
         self.compression_ratio = 1.0
         """Estimated compressed size of a batch as a share of its uncompressed size (Kafka's `CompressionRatioEstimator`)."""
-        self.load = TopicLoad(1, (), self.queued_batches, _Unready(self, availability), self.room_bytes)
+        self.load = TopicLoad(1, (), self.queued_batches, _Unready(self, nodes), self.room_bytes)
 
     @property
     def ratio(self) -> float:

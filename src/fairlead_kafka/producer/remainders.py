@@ -12,10 +12,8 @@ from fairlead_kafka.producer.handover import Handover, Int64, Piece
 from fairlead_kafka.producer.ledger import Ledger
 from fairlead_kafka.producer.schedule import Schedule
 from fairlead_kafka.producer.spans import Span
+from fairlead_kafka.producer.tuning import LOOK_BYTES
 from fairlead_kafka.records import gather
-
-LOOK_BYTES = 1 << 22
-"""Hand-overs are looked through each time so much was taken in, and nothing is done for less."""
 
 
 class Remainders:

@@ -56,6 +56,7 @@ class Sender:
         ledger: Ledger,
         identity: Identity,
         transactions: Transactions,
+        nodes: Nodes,
         recorder: Recorder,
         dice: Dice,
     ) -> None:
@@ -71,8 +72,8 @@ class Sender:
         self._backoff = Backoff(settings.retry_backoff_ms, settings.retry_backoff_max_ms)
         self._now_ns = 0
         self._idempotent = settings.idempotent
-        self.nodes = Nodes(settings, network)
-        self._drain = Drain(settings, network, accumulator, schedule, identity, transactions, self.nodes)
+        self._nodes = nodes
+        self._drain = Drain(settings, network, accumulator, schedule, identity, transactions, nodes)
 
     def tick(self, now_ns: int) -> None:
         """The time of this step, for answers that come in during it."""
@@ -136,7 +137,7 @@ class Sender:
     def _answered(
         self, node_id: int, batches: list[Batch], topics: dict[str, tuple[Message, dict[int, Batch]]]
     ) -> Callable[[Message | None, Exception | None], None]:
-        sent_ns, nodes = self._now_ns, self.nodes
+        sent_ns, nodes = self._now_ns, self._nodes
         acknowledged = self._settings.acks != 0
         depth = nodes.sent(node_id, sent_ns) if acknowledged else 0
         size_bytes = sum([batch.size_bytes for batch in batches])

@@ -5,24 +5,17 @@ from __future__ import annotations
 from collections import deque
 
 from fairlead_kafka.base.checks import holds
-from fairlead_kafka.base.units import NS_PER_MS
-
-DELAY_NS = 4 * NS_PER_MS
-"""So long may a request wait behind others at the broker. Less would let a fast broker idle while the producer makes its next request."""
-DELAY_NS_PER_BYTE = 20
-"""And so much longer for each byte of its own: a large request takes longer anyway (50 MB/s)."""
-SHORT_NS = 4 * NS_PER_MS
-"""A request alone that takes less went a short way. A second small one beside it would save its records less than it costs all of us:
-both are work for client and broker, and batches half as large."""
-ALONE_SAMPLES = 5
-CROWDED_SAMPLES = 3
-PROBE_ANSWERS = 32
-"""Answers between probes, at first; each that fails doubles it."""
-PROBE_WAIT_MOST = 64
-ALONE_WAIT = 8
-"""While fewer than `ALONE_SAMPLES` requests were sent alone since it was connected to: answers in a row after which the next one is."""
-LONGER = 4
-"""A request alone that takes so many times what any before it took went a longer way, or to a slower broker: what was learnt is old."""
+from fairlead_kafka.producer.tuning import (
+    ALONE_SAMPLES,
+    ALONE_WAIT,
+    CROWDED_SAMPLES,
+    DELAY_NS,
+    DELAY_NS_PER_BYTE,
+    LONGER,
+    PROBE_ANSWERS,
+    PROBE_WAIT_MOST,
+    SHORT_NS,
+)
 
 
 class Window:
