@@ -215,8 +215,7 @@ _KEYS = (
         "partitioner.class",
         _T.ANY,
         None,
-        "What places records without partition: null for Kafka's built-in logic, a policy (round_robin, sticky, uniform, uniform.kafka, "
-        "adaptive, late), "
+        "What places records without partition: null for Kafka's built-in logic, a policy of ours by its name (docs/partitioning.md), "
         "one of Kafka's class names, a callable or its dotted path.",
         _PRODUCER,
         nullable=True,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 from fairlead_kafka.base.errors import ConfigError
 from fairlead_kafka.base.nearest import nearest
@@ -17,8 +17,30 @@ from fairlead_kafka.partitioning.round_robin import RoundRobinPolicy
 from fairlead_kafka.partitioning.sticky import StickyPolicy
 from fairlead_kafka.partitioning.uniform import AdaptivePolicy, KafkaUniformPolicy, UniformPolicy
 
-POLICY_NAMES = ("round_robin", "sticky", "uniform", "uniform.kafka", "adaptive", "late")
-"""The policies by the names that `partitioner.class` takes."""
+
+class PolicySettings(NamedTuple):
+    """What a policy of one topic is made of."""
+
+    batch_size_bytes: int
+    """`batch.size`, the header included."""
+    skew_bytes: int | None
+    """`partitioner.max.skew.bytes`; None: by traffic."""
+    together: bool
+    """Turns that come at once may be put together."""
+    dice: Dice
+
+
+_MAKERS: Mapping[str, Callable[[PolicySettings], UnkeyedPolicy | LatePolicy]] = {
+    "round_robin": lambda its: RoundRobinPolicy(),
+    "sticky": lambda its: StickyPolicy(batch_size_bytes=its.batch_size_bytes, dice=its.dice),
+    "uniform": lambda its: UniformPolicy(batch_size_bytes=its.batch_size_bytes, dice=its.dice, together=its.together),
+    "uniform.kafka": lambda its: KafkaUniformPolicy(batch_size_bytes=its.batch_size_bytes, dice=its.dice),
+    "adaptive": lambda its: AdaptivePolicy(batch_size_bytes=its.batch_size_bytes, dice=its.dice, together=its.together),
+    "late": lambda its: LatePolicy(batch_size_bytes=its.batch_size_bytes, skew_bytes=its.skew_bytes, dice=its.dice),
+}
+"""How each policy is made, by the name that `partitioner.class` takes: the one place where a policy is entered."""
+POLICY_NAMES = tuple(_MAKERS)
+"""The policies by these names."""
 _KAFKA_PACKAGE = "org.apache.kafka.clients.producer."
 _KAFKA_CLASSES = {
     f"{_KAFKA_PACKAGE}RoundRobinPartitioner": ("round_robin", True),
@@ -104,15 +126,7 @@ def make_policy(
     """
     skew = None if skew_bytes < 0 else skew_bytes
     resolved = partitioner if isinstance(partitioner, Partitioner) else resolve_partitioner(partitioner, adaptive=adaptive)
-    makers: dict[str, Callable[[], UnkeyedPolicy | LatePolicy]] = {
-        "round_robin": RoundRobinPolicy,
-        "sticky": lambda: StickyPolicy(batch_size_bytes=batch_size_bytes, dice=dice),
-        "uniform": lambda: UniformPolicy(batch_size_bytes=batch_size_bytes, dice=dice, together=together),
-        "uniform.kafka": lambda: KafkaUniformPolicy(batch_size_bytes=batch_size_bytes, dice=dice),
-        "adaptive": lambda: AdaptivePolicy(batch_size_bytes=batch_size_bytes, dice=dice, together=together),
-        "late": lambda: LatePolicy(batch_size_bytes=batch_size_bytes, skew_bytes=skew, dice=dice),
-    }
-    return makers[resolved.policy_name]()
+    return _MAKERS[resolved.policy_name](PolicySettings(batch_size_bytes, skew, together, dice))
 
 
 def deprecation(partitioner: Any) -> str | None:

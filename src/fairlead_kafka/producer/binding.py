@@ -185,13 +185,13 @@ class _Binding:
         """True if something may leave: a full batch, or records that have lingered."""
         if self._late.size_bytes >= self._full_bytes or self._binder.schedule.hurry:
             return True
-        return self._late.oldest_ns + self._binder.settings.linger_ns <= self._now_ns
+        return self._late.oldest_ns + self._topic.linger_ns <= self._now_ns
 
     def _lingers(self, size_bytes: float) -> bool:
         """True if what is open waits for more: what waits longer was kept for others, so its age says nothing of what came since."""
         if size_bytes >= self._full_bytes or self._binder.schedule.hurry:
             return False
-        until_ns = self._late.kept_ns + self._binder.settings.linger_ns
+        until_ns = self._late.kept_ns + self._topic.linger_ns
         if until_ns > self._now_ns:
             self.next_ns = min(self.next_ns, until_ns)
         return until_ns > self._now_ns

@@ -86,7 +86,7 @@ class Drain:
         dues: list[int] = []
         blocked = False
         for topic in self._accumulator.late.values():
-            due_ns = topic.late.oldest_ns + self._settings.linger_ns if topic.late is not None else 0
+            due_ns = topic.late.oldest_ns + topic.linger_ns if topic.late is not None else 0
             if due_ns > now_ns and not self._schedule.hurry:
                 dues.append(due_ns)
             blocked = blocked or due_ns <= now_ns or self._schedule.hurry

@@ -60,7 +60,7 @@ class ProducerMachine:
         self.recorder = Recorder(Sampling(ms_to_ns(settings["metrics.sample.window.ms"]), settings["metrics.num.samples"]))
         self._network = Network(settings, dice, max_in_flight=self.settings.max_in_flight, traffic=self.recorder)
         self._ledger = Ledger(memory, self.recorder)
-        self._schedule = Schedule(self.settings.linger_ns)
+        self._schedule = Schedule()
         self._identity = Identity(self.settings.idempotent, self.settings.transactional_id is not None)
         self._transactions = Transactions(self.settings, self._network, self._identity, self._ledger, dice, self._quiet)
         self._ledger.on_failure = self._failed

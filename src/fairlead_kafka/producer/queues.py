@@ -223,8 +223,8 @@ class TopicBuffer:
     """One topic's records that wait. Partitions cost nothing until they have records: their queues are made on first use."""
 
     __slots__ = (
-        "batch_limit_bytes", "compressed", "compression_ratio", "filling", "gather_limit_bytes", "late", "leaders", "led", "load",
-        "max_request_bytes", "metadata", "metadata_version", "name", "policy", "queued_batches", "queues", "unbound",
+        "batch_limit_bytes", "compressed", "compression_ratio", "filling", "gather_limit_bytes", "late", "leaders", "led",
+        "linger_ns", "load", "max_request_bytes", "metadata", "metadata_version", "name", "policy", "queued_batches", "queues", "unbound",
     )  # fmt: skip
 
     def __init__(
@@ -239,6 +239,8 @@ class TopicBuffer:
         self.max_request_bytes = settings.max_request_bytes
         self.batch_limit_bytes = settings.batch_limit_bytes
         """Record bytes of one batch, without its header."""
+        self.linger_ns = settings.linger_ns
+        """How long what fills no batch waits for more."""
         self.gather_limit_bytes = settings.gather_limit_bytes
         """The same where more than that waits; less once a broker found a batch too large."""
         self.unbound: deque[Handover] = deque()

@@ -30,8 +30,7 @@ class NodeQueues:
 class Schedule:
     """Keeps every queue that has something to send in the one structure that its state calls for (`QueueState`)."""
 
-    def __init__(self, linger_ns: int) -> None:
-        self._linger_ns = linger_ns
+    def __init__(self) -> None:
         self._timers: list[tuple[int, int, PartitionQueue]] = []
         self._counter = count()
         self.nodes: dict[int, NodeQueues] = {}
@@ -66,7 +65,7 @@ class Schedule:
         else:
             queue.state = QueueState.WAITING
             node.waiting[queue] = None
-            self._remind(queue, queue.records.oldest_ns + self._linger_ns)
+            self._remind(queue, queue.records.oldest_ns + queue.topic.linger_ns)
 
     def grew(self, queue: PartitionQueue, now_ns: int) -> None:
         """Records were appended: only a queue that was idle, or lingering, can change its place by that."""
@@ -76,7 +75,7 @@ class Schedule:
 
     def lingers(self, queue: PartitionQueue, now_ns: int) -> bool:
         """True if those of its records never sent that fill no batch are to wait for more."""
-        return not (self.hurry or queue.records.oldest_ns + self._linger_ns <= now_ns)
+        return not (self.hurry or queue.records.oldest_ns + queue.topic.linger_ns <= now_ns)
 
     def due_bytes(self, queue: PartitionQueue, now_ns: int) -> int:
         """How much of its records never sent may leave, before compression: what fills batches if the others linger, but something."""

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any
 
+from fairlead_kafka.partitioning import POLICY_NAMES
 from fairlead_kafka.simulation.workload import STYLES, Sending
 
-POLICIES = ("round_robin", "sticky", "uniform", "adaptive", "late", "late")
+POLICIES = (*POLICY_NAMES, "late")
+"""Every policy, and the one that has most to do in the engine twice."""
 LATE = ("late",)
 """Policies that bind unkeyed records when a broker is ready for them."""
 
