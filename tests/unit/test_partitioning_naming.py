@@ -35,7 +35,7 @@ class NotCallable:
 
 @pytest.mark.parametrize("built_in", [None, "", "null", " "])
 def test_null_is_kafkas_built_in_logic(built_in: str | None) -> None:
-    assert resolve_partitioner(built_in) == Partitioner("adaptive", ignore_keys=False)
+    assert resolve_partitioner(built_in) == Partitioner("late", ignore_keys=False)
     assert resolve_partitioner(built_in, adaptive=False, ignore_keys=True) == Partitioner("uniform", ignore_keys=True)
 
 
@@ -65,7 +65,7 @@ def test_kafkas_deprecated_classes_behave_as_they_always_did_and_say_what_to_do_
 
 
 def test_a_callable_is_a_custom_partitioner_beside_the_built_in_policy() -> None:
-    assert resolve_partitioner(to_zero) == Partitioner("adaptive", ignore_keys=False, custom=to_zero)
+    assert resolve_partitioner(to_zero) == Partitioner("late", ignore_keys=False, custom=to_zero)
     assert resolve_partitioner(to_zero, adaptive=False, ignore_keys=True) == Partitioner("uniform", ignore_keys=True, custom=to_zero)
     assert make_policy(to_zero, batch_size_bytes=16384, dice=Random(1), adaptive=False).name == "uniform"
 
@@ -109,7 +109,7 @@ def test_a_resolved_partitioner_makes_a_policy_per_topic() -> None:
     resolved = resolve_partitioner(None)
     first, second = (make_policy(resolved, batch_size_bytes=16384, dice=Random(1)) for _ in range(2))
     assert first is not second
-    assert first.name == "adaptive"
+    assert first.name == "late"
 
 
 @pytest.mark.parametrize(

@@ -39,8 +39,11 @@ def warnings(config: dict[str, Any]) -> tuple[str, ...]:
             "is deprecated .KIP-794. and behaves as it always did: remove it, and set",
         ),
         ({"partitioner.class": f"{KAFKA}internals.DefaultPartitioner"}, "is deprecated .KIP-794. and behaves as it always did: remove it"),
-        ({"partitioner.max.skew.bytes": 1}, "partitioner.max.skew.bytes has no effect with the policy adaptive"),
-        ({"partitioner.skew.include.keyed": True}, "partitioner.skew.include.keyed has no effect"),
+        (
+            {"partitioner.max.skew.bytes": 1, "partitioner.class": "adaptive"},
+            "partitioner.max.skew.bytes has no effect with the policy adaptive",
+        ),
+        ({"partitioner.skew.include.keyed": True, "partitioner.class": "uniform"}, "partitioner.skew.include.keyed has no effect"),
         ({"batch.size": 0, "linger.ms": 10}, "linger.ms=10 only delays records with batch.size=0"),
         ({"compression.zstd.level": 5}, "compression.zstd.level has no effect with compression.type=none"),
         (
@@ -76,6 +79,6 @@ def test_configs_that_work_together_are_not(config: dict[str, Any]) -> None:
 
 def test_the_face_logs_them(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "fairlead_kafka.producer"):
-        Rig(monkeypatch).producer(partitioner_max_skew_bytes=5)
+        Rig(monkeypatch).producer(partitioner_class="uniform", partitioner_max_skew_bytes=5)
     assert [record.name for record in caplog.records] == ["fairlead_kafka.producer"]
     assert "partitioner.max.skew.bytes has no effect" in caplog.text

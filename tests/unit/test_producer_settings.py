@@ -19,7 +19,7 @@ def test_defaults_are_kafkas() -> None:
     made = settings()
     assert (made.acks, made.idempotent, made.max_in_flight, made.delivery_timeout_ms) == (-1, True, 5, 120_000)
     assert (made.batch_size_bytes, made.batch_limit_bytes) == (16_384, 16_384 - 61)
-    assert made.partitioner.policy_name == "adaptive"
+    assert made.partitioner.policy_name == "late"
 
 
 @pytest.mark.parametrize("conflict", [{"acks": 1}, {"acks": "0"}, {"retries": 0}, {"max_in_flight_requests_per_connection": 6}])

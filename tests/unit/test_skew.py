@@ -204,7 +204,7 @@ def test_cases_are_every_policy_then_sizes_and_lingers_one_at_a_time() -> None:
         Case("keyed", 200, 5),
         Case("keyed", 100, 0),
     ]
-    assert {case.policy for case in questions.cases(False)} == {"uniform", "adaptive"}, "without keys nothing is keyed"
+    assert {case.policy for case in questions.cases(False)} == {"uniform", "late"}, "without keys nothing is keyed"
 
 
 # Shown

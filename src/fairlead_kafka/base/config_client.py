@@ -215,13 +215,18 @@ _KEYS = (
         "partitioner.class",
         _T.ANY,
         None,
-        "What places records without partition: null for Kafka's built-in logic, a policy of ours by its name (docs/partitioning.md), "
-        "one of Kafka's class names, a callable or its dotted path.",
+        "What places records without partition: null for the default (`late`, or `uniform` without "
+        "partitioner.adaptive.partitioning.enable), "
+        "a policy's name (docs/partitioning.md), one of Kafka's class names, a callable or its dotted path.",
         _PRODUCER,
         nullable=True,
     ),
     ConfigKey(
-        "partitioner.adaptive.partitioning.enable", _T.BOOLEAN, True, "Lean away from brokers that are slow to take batches.", _PRODUCER
+        "partitioner.adaptive.partitioning.enable",
+        _T.BOOLEAN,
+        True,
+        "With partitioner.class=null: go by how quickly brokers take batches; false: `uniform`.",
+        _PRODUCER,
     ),
     ConfigKey(
         "partitioner.availability.timeout.ms",

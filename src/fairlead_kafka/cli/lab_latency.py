@@ -24,7 +24,7 @@ from fairlead_kafka.cli.terminal import numbers, settings
 AllClocks = Annotated[
     str, typer.Option(help="real (sockets), virtual (simulated time, ours alone, the same figures for a seed), or both, compared.")
 ]
-Policies = Annotated[str | None, typer.Option(help="Our policies, separated by commas; default: all.")]
+Policies = Annotated[str | None, typer.Option(help="Our policies, separated by commas, `default` among them; by default all of them.")]
 Records = Annotated[int | None, typer.Option(min=100, help="Measured records of a row, after the warm-up; default: by profile.")]
 Seed = Annotated[int, typer.Option(help="Of what is left to chance in virtual time.")]
 
@@ -60,7 +60,6 @@ def kip794(
     And how evenly they are spread.
     """
     from fairlead_kafka.lab.faulty_targets import FAULTS
-    from fairlead_kafka.lab.kip794_cases import POLICIES
     from fairlead_kafka.lab.targets import TARGETS
 
     run_experiment(
@@ -71,7 +70,7 @@ def kip794(
         clock=chosen("--clock", clock, (*CLOCKS, "both")),
         targets=chosen_all("--target", target, TARGETS),
         peers=_systems(peers, policy),
-        policies=chosen_all("--policy", policy, tuple(POLICIES)),
+        policies=_policies(policy),
         faults=chosen_all("--fault", fault, FAULTS),
         brokers=brokers,
         partitions=partitions,
@@ -125,7 +124,7 @@ def kip480(
 
 def scenarios(
     profile: Profile = "quick",
-    policy: Annotated[str, typer.Option(help="Our policies, separated by commas, or all.")] = "default,late",
+    policy: Annotated[str, typer.Option(help="Our policies, separated by commas, or all.")] = "adaptive.coalesced,late",
     scenario: Annotated[
         list[str] | None, typer.Option(help="Those whose name has this in it, as: keyed, stalls, middle; may be repeated; default: all.")
     ] = None,
@@ -137,7 +136,6 @@ def scenarios(
 
     Keys, stalls, bursts, brokers that change, rates beyond a broker's limit; in virtual time. Profile full: the mean of four seeds.
     """
-    from fairlead_kafka.lab.kip794_cases import POLICIES
     from fairlead_kafka.lab.scenarios import SCENARIOS
 
     wanted = [name for name in SCENARIOS if any(part in name for part in scenario or [""])]
@@ -148,10 +146,17 @@ def scenarios(
         json_file,
         plot_file,
         profile=chosen_profile(profile),
-        policies=chosen_all("--policy", None if policy == "all" else policy, tuple(POLICIES)),
+        policies=_policies(None if policy == "all" else policy),
         scenarios=wanted,
         seed=seed,
     )
+
+
+def _policies(policy: str | None) -> list[str]:
+    """Those that are asked for, or all; `default` is one of them by another name, for who asks for it."""
+    from fairlead_kafka.lab.kip794_cases import DEFAULT, POLICIES
+
+    return list(chosen_all("--policy", policy, tuple(POLICIES) if policy is None else (*POLICIES, *DEFAULT)))
 
 
 def _systems(peers: str | None, policy: str | None) -> list[str]:

@@ -55,7 +55,7 @@ class System(NamedTuple):
 SYSTEMS: dict[str, System] = {
     "fairlead": System(None, "fairlead", {}),
     "fairlead.share": System(None, "fairlead", {"buffer.memory.per.broker.ratio": 0.5}),
-    "fairlead.late": System(None, "fairlead", {"partitioner.class": "late"}, ("unkeyed",)),
+    "fairlead.adaptive": System(None, "fairlead", {"partitioner.class": "adaptive"}, ("unkeyed",)),
     "confluent-kafka": System("confluent_kafka", "confluent-kafka", {}),
     "confluent-kafka.idempotent": System("confluent_kafka", "confluent-kafka", {"enable.idempotence": True}),
     "java": System(None, "java", {}),

@@ -21,11 +21,13 @@ POLICIES: Mapping[str, Mapping[str, Any]] = {
     "uniform.kafka": {"partitioner.class": "uniform.kafka", **AS_KAFKA},
     "adaptive": {"partitioner.class": "adaptive", **AS_KAFKA},
     "adaptive.timeout": {"partitioner.class": "adaptive", "partitioner.availability.timeout.ms": 5, **AS_KAFKA},
-    "default": {},
+    "adaptive.coalesced": {"partitioner.class": "adaptive"},
     "late": {"partitioner.class": "late"},
     "late.any": {"partitioner.class": "late", "partitioner.max.skew.bytes": UNBOUNDED},
 }
-"""Our policies by the names that rows give them, each a config; `default` is adaptive, and gathers what waits."""
+"""Our policies by the names that rows give them, each a config; `adaptive.coalesced` has larger batches where more waits, as `late` has."""
+DEFAULT: Mapping[str, Mapping[str, Any]] = {"default": {}}
+"""What a producer does that is told nothing: `late`, measured by this name only if asked for."""
 PEER_POLICIES: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "java": {
         "adaptive": {},
@@ -70,7 +72,7 @@ def cases(
     for series, per_s in SERIES.items() if rate is None else ((rate, rate),):
         for linger_ms in lingers_ms:
             for system in systems:
-                ours = {name: {**POLICIES[name], **properties} for name in policies}
+                ours = {name: {**{**POLICIES, **DEFAULT}[name], **properties} for name in policies}
                 for policy, config in ours.items() if system == "fairlead" else PEER_POLICIES[system].items():
                     count = records or round(seconds * per_s)
                     found.append(Case(system, policy, {**config, "linger.ms": linger_ms}, series, per_s, count, linger_ms))

@@ -13,14 +13,14 @@ from statistics import mean
 from typing import Any
 
 from fairlead_kafka.lab.experiment import AS_KAFKA, Row, Status
-from fairlead_kafka.lab.kip794_cases import POLICIES, RECORD_SIZE
+from fairlead_kafka.lab.kip794_cases import DEFAULT, POLICIES, RECORD_SIZE
 from fairlead_kafka.lab.paced import load_of
 from fairlead_kafka.lab.plotting import Bars, figure
 from fairlead_kafka.lab.virtual_load import DEAD, STARTED, BrokerEvent, Stall, VirtualTask, virtual_loads
 
 SEEDS: Mapping[str, int] = {"quick": 1, "full": 4}
 """Runs of which a row is the mean."""
-DEFAULT_POLICIES = ("default", "late")
+DEFAULT_POLICIES = ("adaptive.coalesced", "late")
 WARMUP_S = 1.0
 _SERIAL, _LATENCY = "serial", "latency"
 
@@ -43,7 +43,7 @@ class Scenario:
     def task(self, policy: str, seed: int) -> VirtualTask:
         """One run of it."""
         load = load_of(round(self.rate * self.seconds), self.rate, self.record_size, WARMUP_S, period_ms=self.period_ms)
-        config = {**POLICIES[policy], "linger.ms": 0, **self.config}
+        config = {**{**POLICIES, **DEFAULT}[policy], "linger.ms": 0, **self.config}
         return VirtualTask(
             load, config, self.brokers, self.partitions, seed=seed, keyed_share=self.keyed_share, events=self.events, stall=self.stall
         )

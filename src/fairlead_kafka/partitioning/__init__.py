@@ -17,9 +17,9 @@ to it. It knows six ways:
 - `uniform.kafka` (KIP-794 as Kafka has it): one partition until `batch.size` bytes went there, then one drawn evenly;
 - `uniform` (KIP-794 as it was meant): the same turns, but the next one goes to the partition that had least, and so what a turn
   took too much is paid back, whatever is slow;
-- `adaptive` (KIP-794, the default): as Kafka's uniform, but drawn by the queues, shortest first, passing over brokers that took
+- `adaptive` (KIP-794, Kafka's default): as Kafka's uniform, but drawn by the queues, shortest first, passing over brokers that took
   nothing for `partitioner.availability.timeout.ms` (`TopicLoad.unready`: the producer keeps that account);
-- `late` (ours): no partition until a broker is ready to take a batch, then that of its partitions which is furthest behind.
+- `late` (ours, the default): no partition until a broker is ready to take a batch, then that of its partitions which is furthest behind.
 
 All but the last bind a record to its partition when it is handed over (`binds_at == "append"`). `LatePolicy` binds at drain time
 and has another interface: it is asked for portions, not for placements.

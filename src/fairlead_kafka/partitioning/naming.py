@@ -41,6 +41,8 @@ _MAKERS: Mapping[str, Callable[[PolicySettings], UnkeyedPolicy | LatePolicy]] = 
 """How each policy is made, by the name that `partitioner.class` takes: the one place where a policy is entered."""
 POLICY_NAMES = tuple(_MAKERS)
 """The policies by these names."""
+DEFAULT_POLICY = "late"
+"""What Kafka's built-in logic is here: even, as its uniform partitioner means to be, and quicker than its adaptive one."""
 _KAFKA_PACKAGE = "org.apache.kafka.clients.producer."
 _KAFKA_CLASSES = {
     f"{_KAFKA_PACKAGE}RoundRobinPartitioner": ("round_robin", True),
@@ -81,7 +83,7 @@ class Partitioner:
 def resolve_partitioner(partitioner: str | CustomPartitioner | None, *, adaptive: bool = True, ignore_keys: bool = False) -> Partitioner:
     """Resolve `partitioner.class`, given `partitioner.adaptive.partitioning.enable` and `partitioner.ignore.keys`.
 
-    None, "null" and "": Kafka's built-in logic, `adaptive` or else `uniform`. A policy's name: that policy, whatever
+    None, "null" and "": the default, `late`, or `uniform` if not `adaptive`. A policy's name: that policy, whatever
     `adaptive` says. Kafka's RoundRobinPartitioner and UniformStickyPartitioner by full name: `round_robin` and `sticky` with keys
     ignored; its DefaultPartitioner: `sticky`. The last two are deprecated and behave as they always did (KIP-794;
     `deprecation`). A callable, or the dotted path of one (of a class: it is called without arguments): a custom partitioner;
@@ -90,7 +92,7 @@ def resolve_partitioner(partitioner: str | CustomPartitioner | None, *, adaptive
     Raises ConfigError for an unknown name, naming the nearest known one, for a path that cannot be imported, and for
     what is not callable.
     """
-    built_in = "adaptive" if adaptive else "uniform"
+    built_in = DEFAULT_POLICY if adaptive else "uniform"
     if partitioner is None or (isinstance(partitioner, str) and partitioner.strip() in _BUILT_IN):
         return Partitioner(built_in, ignore_keys)
     if not isinstance(partitioner, str):
@@ -172,5 +174,5 @@ def _unknown(name: str) -> ConfigError:
     hint = nearest(name, known, cutoff=0.0)
     return ConfigError(
         f"{_CONFIG_KEY}: no partitioner is named {name!r}; did you mean {hint!r}? Known are {', '.join(known)}, "
-        "null for Kafka's built-in logic, a callable, and the dotted path of a callable"
+        "null for the default, a callable, and the dotted path of a callable"
     )

@@ -34,7 +34,7 @@ POLICIES: Mapping[str, Mapping[str, Any]] = {
         for name in ("round_robin", "sticky", "uniform", "adaptive", "late")
     },
 }
-"""`keyed`: by key where there is one, else Kafka's default (adaptive). The others place every record as if it had no key."""
+"""`keyed`: by key where there is one, else by the default (late). The others place every record as if it had no key."""
 HAND_OVER_MAX_BYTES = 1 << 20
 """At once, or a single record: a caller's loop gets no further between two looks of the machine, and buffer.memory has room for it."""
 BUFFER_MEMORY_BYTES = 32 << 20

@@ -42,7 +42,7 @@ class Questions:
         """Every policy at the first batch size and linger; the others with the policy that the topic's producers have by default."""
         size, linger_ms = self.batch_sizes[0], self.lingers_ms[0]
         policies = [name for name in self.policies if keyed or name != "keyed"]
-        usual = "keyed" if keyed else "adaptive"
+        usual = "keyed" if keyed else "late"
         found = [Case(name, size, linger_ms) for name in policies]
         found += [Case(usual, other, linger_ms) for other in self.batch_sizes]
         found += [Case(usual, size, other_ms) for other_ms in self.lingers_ms]
