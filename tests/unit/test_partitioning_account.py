@@ -302,7 +302,7 @@ def test_those_that_stay_in_account_stay_even_whoever_leaves_and_comes_back(todo
         assert policy.account.least_bytes() == min(counted, default=None)
         for broker, partitions in led.items():
             those = [policy.account.placed_bytes[each] for each in partitions if each not in away]
-            assert (policy.account.bytes_of(broker), policy.account.counted_in(broker)) == (sum(those), len(those))
+            assert policy.account.counted_of(broker) == (sum(those), len(those))
 
 
 def test_what_a_broker_has_in_account_is_told_by_its_partitions_of_now_and_after_others_were_lifted() -> None:
@@ -310,17 +310,11 @@ def test_what_a_broker_has_in_account_is_told_by_its_partitions_of_now_and_after
     for partition, size_bytes in enumerate((900, 300, 400)):
         policy.placed(partition, size_bytes)
     account = policy.account
-    assert (account.bytes_of(0), account.bytes_of(1), account.counted_in(1), account.bytes_of(5), account.counted_in(5)) == (
-        900,
-        700,
-        2,
-        0,
-        0,
-    )
+    assert [account.counted_of(broker) for broker in (0, 1, 5)] == [(900, 1), (700, 2), (0, 0)]
     account.lift(350)
-    assert account.bytes_of(1) == 350 + 400
+    assert account.counted_of(1) == (350 + 400, 2)
     policy.arrange({0: [0, 2], 1: [1]}, 3)
-    assert (account.bytes_of(0), account.bytes_of(1), account.counted) == (1300, 350, 3)
+    assert (account.counted_of(0), account.counted_of(1), account.counted) == ((1300, 2), (350, 1), 3)
 
 
 def test_turns_follow_the_bytes_not_their_number() -> None:

@@ -69,13 +69,9 @@ class Account:
         """What they have together."""
         return sum([size_bytes for size_bytes, _ in self._sums.values()])
 
-    def counted_in(self, group: int) -> int:
-        """The partitions of this group that are not away."""
-        return self._sums[group][1] if group in self._sums else 0
-
-    def bytes_of(self, group: int) -> int:
-        """What they have together."""
-        return self._sums[group][0] if group in self._sums else 0
+    def counted_of(self, group: int) -> tuple[int, int]:
+        """Of the partitions of this group that are not away: the bytes that they have together, and how many they are."""
+        return self._sums.get(group, (0, 0))
 
     def average_bytes(self, group: int) -> float:
         """What each of them has on average; of a group that is away, what the one furthest behind has."""

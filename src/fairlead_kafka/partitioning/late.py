@@ -126,28 +126,31 @@ class LatePolicy:
         brokers lack is kept for them; the rest is for the free ones, and so is, if that is more, what they lack themselves: they are
         first. Dice decide the order among those that are near each other.
         """
-        account, rate = self.account, self._rate(now_ns)
+        account, rate, recent_bytes = self.account, self._rate(now_ns), self._recent_bytes()
+        standings = {broker: account.counted_of(broker) for broker in brokers}
         counted = max(account.counted, 1)
-        placed_bytes = sum([account.bytes_of(broker) for broker in brokers])
+        all_bytes = sum([size_bytes for size_bytes, _ in standings.values()]) + waiting_bytes * ratio
         busy: list[tuple[int, float]] = []
-        lacking: dict[int, float] = {}
+        lacking: dict[int, tuple[float, float]] = {}  # what it lacks, and what it may be behind by
         for broker, (wait_ns, takes_bytes, free) in brokers.items():
-            share = account.counted_in(broker) / counted
-            coming_bytes = 0.0 if free else rate * wait_ns
-            even_bytes = share * (placed_bytes + (waiting_bytes + coming_bytes) * ratio)
-            lacks_bytes = min((even_bytes - account.bytes_of(broker) - self._skew_bytes(share)) / ratio, takes_bytes)
+            size_bytes, count = standings[broker]
+            share = count / counted
+            coming_bytes = 0.0 if free else rate * wait_ns * ratio
+            skew_bytes = self._skew_bytes(share, recent_bytes)
+            lacks_bytes = min((share * (all_bytes + coming_bytes) - size_bytes - skew_bytes) / ratio, takes_bytes)
             if free:
-                lacking[broker] = max(lacks_bytes, 0.0)
+                lacking[broker] = max(lacks_bytes, 0.0), skew_bytes
             elif lacks_bytes > 0:
                 busy.append((wait_ns, lacks_bytes))
-        open_bytes = min(max(waiting_bytes - kept_bytes(busy, rate), sum(lacking.values())), waiting_bytes)
+        own_bytes = sum([lacks_bytes for lacks_bytes, _ in lacking.values()])
+        open_bytes = min(max(waiting_bytes - kept_bytes(busy, rate), own_bytes), waiting_bytes)
         if open_bytes <= 0 or not lacking:
             return 0, []
-        levels = [(account.average_bytes(broker), account.counted_in(broker) or 1) for broker in lacking]
+        levels = [(account.average_bytes(broker), standings[broker][1] or 1) for broker in lacking]
         found = []
-        for (broker, lacks_bytes), (level, count), part in zip(lacking.items(), levels, levelled(levels, open_bytes * ratio), strict=True):
-            most_bytes = (part + self._skew_bytes(count / counted)) / ratio
-            found.append((level + self._dice.random() * (self._near_bytes + 1), Portion(broker, lacks_bytes, most_bytes)))
+        for (broker, lacked), (level, _), part in zip(lacking.items(), levels, levelled(levels, open_bytes * ratio), strict=True):
+            luck = self._dice.random() * (self._near_bytes + 1)
+            found.append((level + luck, Portion(broker, lacked[0], (part + lacked[1]) / ratio)))
         return int(open_bytes) or 1, [portion for _, portion in sorted(found)]
 
     def next_turn(self, broker: int) -> int:
@@ -186,9 +189,9 @@ class LatePolicy:
         """What was placed in the last OWED_SPAN_S."""
         return self._placed_bytes - self._placed[0][1] if self._placed else 0
 
-    def _skew_bytes(self, share: float) -> float:
-        """By how much a broker may be behind whose even part is that."""
-        return max(self._batch_bytes, SKEW_RATIO * share * self._recent_bytes()) if self.skew_bytes is None else self.skew_bytes
+    def _skew_bytes(self, share: float, recent_bytes: int) -> float:
+        """By how much a broker may be behind whose even part is `share`."""
+        return max(self._batch_bytes, SKEW_RATIO * share * recent_bytes) if self.skew_bytes is None else self.skew_bytes
 
     def _forget_old(self) -> None:
         """Nobody is owed more than its even part of what was placed in the last OWED_SPAN_S."""
