@@ -131,7 +131,7 @@ def test_close_under_load_settles_every_record(servers: str) -> None:
 
 
 def test_polls_cancelled_at_any_moment_lose_nothing(servers: str) -> None:
-    dice, count = random.Random(7), 3_000
+    rng, count = random.Random(7), 3_000
     with fairlead_kafka.Producer({"bootstrap.servers": servers, "batch.size": 500}) as producer:
         producer.send_table("polls", pa.table({"value": [b"v"] * count})).result(PATIENCE_S)
 
@@ -146,11 +146,11 @@ def test_polls_cancelled_at_any_moment_lose_nothing(servers: str) -> None:
         async with fairlead_kafka.AsyncConsumer(config) as consumer:
             await consumer.assign([TopicPartition("polls", 0)])
             while len(offsets) < count:
-                wants_table = dice.random() < 0.5
+                wants_table = rng.random() < 0.5
                 poll = asyncio.ensure_future(consumer.poll_table(PATIENCE_S) if wants_table else consumer.poll(PATIENCE_S))
-                for _ in range(dice.randrange(4)):
+                for _ in range(rng.randrange(4)):
                     await asyncio.sleep(0)
-                if dice.random() < 0.5:
+                if rng.random() < 0.5:
                     poll.cancel()
                 try:
                     found = await poll

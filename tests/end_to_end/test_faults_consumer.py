@@ -63,16 +63,16 @@ class Tracker:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_seeks_pauses_and_assignments_at_any_moment_skip_and_repeat_nothing(servers: str, seed: int) -> None:
-    dice, topic = random.Random(seed), f"wandering-{seed}"
+    rng, topic = random.Random(seed), f"wandering-{seed}"
     fill(servers, topic, ROWS)
     numbers = partitions(topic)
     with consumer(servers, fetch_max_bytes=20_000, max_partition_fetch_bytes=3_000) as reader:
         reader.assign(numbers)
         track = Tracker(numbers)
         for _ in range(250):
-            one, what = dice.choice(numbers), dice.random()
+            one, what = rng.choice(numbers), rng.random()
             if what < 0.2:
-                track.expected[one] = dice.randrange(ROWS // PARTITIONS)
+                track.expected[one] = rng.randrange(ROWS // PARTITIONS)
                 reader.seek(one, track.expected[one])
             elif what < 0.25:
                 reader.pause([one])
@@ -88,10 +88,10 @@ def test_seeks_pauses_and_assignments_at_any_moment_skip_and_repeat_nothing(serv
                 reader.assign(numbers)
                 track = Tracker(numbers)
             elif what < 0.68:
-                records = reader.poll(0.02, max_records=dice.choice([None, 1, 7]))
+                records = reader.poll(0.02, max_records=rng.choice([None, 1, 7]))
                 track.take(topic, [(record.partition, record.offset) for record in records])
             elif what < 0.95:
-                table = reader.poll_table(0.02, max_records=dice.choice([None, None, 5]))
+                table = reader.poll_table(0.02, max_records=rng.choice([None, None, 5]))
                 track.take(topic, list(zip(table["partition"].to_pylist(), table["offset"].to_pylist(), strict=True)))
             else:
                 assert reader.position(one) == track.expected[one]

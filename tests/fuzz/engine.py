@@ -93,13 +93,13 @@ def fuzz(
     on_finding: Callable[[Finding], None] = lambda finding: None,
 ) -> Outcome:
     """Run until the time or the number of runs is over. The same seed, without `seconds`, is the same runs."""
-    dice = Random(f"{name} {seed}")
+    rng = Random(f"{name} {seed}")
     outcome = Outcome(name, seed)
     coverage = Coverage()
     pool = list(corpus)
     started = time.monotonic()
     while (runs is None or outcome.runs < runs) and (seconds is None or time.monotonic() - started < seconds):
-        data = _next(dice, outcome.runs, corpus, pool)
+        data = _next(rng, outcome.runs, corpus, pool)
         if guided:
             with coverage:
                 made, finding = attempt(name, run, data)
@@ -144,12 +144,12 @@ def stored(name: str) -> list[bytes]:
     return [path.read_bytes() for path in sorted((CORPUS / name).glob("*.bin"))]
 
 
-def _next(dice: Random, nth: int, corpus: Sequence[bytes], pool: list[bytes]) -> bytes:
+def _next(rng: Random, nth: int, corpus: Sequence[bytes], pool: list[bytes]) -> bytes:
     if nth < len(corpus):
         return corpus[nth]
-    if not pool or dice.random() < FRESH_SHARE:
-        return fresh(dice)
-    return changed(dice, dice.choice(pool), pool)
+    if not pool or rng.random() < FRESH_SHARE:
+        return fresh(rng)
+    return changed(rng, rng.choice(pool), pool)
 
 
 def _peak_bytes() -> int:

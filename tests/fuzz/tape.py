@@ -52,30 +52,30 @@ class Tape:
         return self.data[at : at + size_bytes].ljust(size_bytes, b"\0")
 
 
-def fresh(dice: Random) -> bytes:
+def fresh(rng: Random) -> bytes:
     """A tape nobody has seen."""
-    return dice.randbytes(dice.randrange(8, dice.choice(FRESH_SIZES_BYTES)))
+    return rng.randbytes(rng.randrange(8, rng.choice(FRESH_SIZES_BYTES)))
 
 
-def changed(dice: Random, tape: bytes, others: Sequence[bytes]) -> bytes:
+def changed(rng: Random, tape: bytes, others: Sequence[bytes]) -> bytes:
     """A tape a little different: bytes changed, taken out, doubled, put in, or its end taken from another."""
     data = bytearray(tape)
-    for _ in range(dice.choice((1, 1, 2, 4, 8))):
-        at = dice.randrange(len(data) + 1)
-        how = dice.random()
+    for _ in range(rng.choice((1, 1, 2, 4, 8))):
+        at = rng.randrange(len(data) + 1)
+        how = rng.random()
         if how < 0.45 and at < len(data):
-            data[at] = dice.choice((0, 1, 127, 128, 255, dice.randrange(256), data[at] ^ 1 << dice.randrange(8)))
+            data[at] = rng.choice((0, 1, 127, 128, 255, rng.randrange(256), data[at] ^ 1 << rng.randrange(8)))
         elif how < 0.6:
-            del data[at : at + dice.randrange(1, 9)]
+            del data[at : at + rng.randrange(1, 9)]
         elif how < 0.7:
-            data[at:at] = dice.randbytes(dice.randrange(1, 9))
+            data[at:at] = rng.randbytes(rng.randrange(1, 9))
         elif how < 0.8:
-            data[at:at] = data[at : at + dice.randrange(1, 65)]
+            data[at:at] = data[at : at + rng.randrange(1, 65)]
         elif how < 0.9:
-            data += dice.randbytes(dice.randrange(1, 257))
+            data += rng.randbytes(rng.randrange(1, 257))
         else:
-            other = dice.choice(others)
-            data[at:] = other[dice.randrange(len(other) + 1) :]
+            other = rng.choice(others)
+            data[at:] = other[rng.randrange(len(other) + 1) :]
     return bytes(data[:TAPE_MAX_BYTES])
 
 

@@ -21,8 +21,8 @@ VARIANTS_MAX = 8
 @cache
 def sound(codec: Compression, nth: int) -> tuple[bytes, bytes]:
     """Bytes, and the same compressed; by us, or in a frame that others write (linked blocks, declared sizes, raw snappy)."""
-    dice = Random(nth)
-    data = b"".join(dice.choice((dice.randbytes(9), b"abcabcabc" * 3, bytes(40))) * dice.randrange(1, 9) for _ in range(dice.randrange(30)))
+    rng = Random(nth)
+    data = b"".join(rng.choice((rng.randbytes(9), b"abcabcabc" * 3, bytes(40))) * rng.randrange(1, 9) for _ in range(rng.randrange(30)))
     if nth % 4:
         return data, compress(codec, data)
     others = {

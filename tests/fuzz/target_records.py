@@ -53,21 +53,21 @@ WHOLE = 1 << 62
 @cache
 def sound(nth: int) -> bytes:
     """One of some batches of all shapes: any codec, with and without keys, values, headers, transactions; markers."""
-    dice = Random(nth)
-    if dice.random() < 0.08:
-        kind = dice.choice((ControlType.abort, ControlType.commit))
+    rng = Random(nth)
+    if rng.random() < 0.08:
+        kind = rng.choice((ControlType.abort, ControlType.commit))
         return bytes(
-            control_batch(kind, producer_id=dice.randrange(3), producer_epoch=0, timestamp_ms=5, base_offset=dice.randrange(50)).buffer
+            control_batch(kind, producer_id=rng.randrange(3), producer_epoch=0, timestamp_ms=5, base_offset=rng.randrange(50)).buffer
         )
-    count = dice.randrange(1, 7)
-    values = [None if dice.random() < 0.2 else dice.randbytes(dice.choice((0, 1, 5, 130))) for _ in range(count)]
-    keys = [None if dice.random() < 0.3 else dice.randbytes(dice.randrange(10)) for _ in range(count)]
-    headers = [[("h", dice.choice((None, b"", b"abc")))] * dice.randrange(4) for _ in range(count)]
-    times = [dice.choice((-1, 0, 10**12, 2**62)) for _ in range(count)]
-    columns = columns_from_lists(keys, values, headers if dice.random() < 0.7 else None, times)
-    options: dict[str, Any] = {"compression": Compression(dice.choice((0, 0, 0, 1, 2, 3, 4))), "producer_id": dice.randrange(-1, 3)}
-    options |= {"transactional": dice.random() < 0.3, "control": dice.random() < 0.1, "base_offset": dice.randrange(50)}
-    return bytes(encode([Slice(columns, 0, count, None)], create_time_ms=dice.choice((0, 10**12)), **options).buffer)
+    count = rng.randrange(1, 7)
+    values = [None if rng.random() < 0.2 else rng.randbytes(rng.choice((0, 1, 5, 130))) for _ in range(count)]
+    keys = [None if rng.random() < 0.3 else rng.randbytes(rng.randrange(10)) for _ in range(count)]
+    headers = [[("h", rng.choice((None, b"", b"abc")))] * rng.randrange(4) for _ in range(count)]
+    times = [rng.choice((-1, 0, 10**12, 2**62)) for _ in range(count)]
+    columns = columns_from_lists(keys, values, headers if rng.random() < 0.7 else None, times)
+    options: dict[str, Any] = {"compression": Compression(rng.choice((0, 0, 0, 1, 2, 3, 4))), "producer_id": rng.randrange(-1, 3)}
+    options |= {"transactional": rng.random() < 0.3, "control": rng.random() < 0.1, "base_offset": rng.randrange(50)}
+    return bytes(encode([Slice(columns, 0, count, None)], create_time_ms=rng.choice((0, 10**12)), **options).buffer)
 
 
 def garbled_batch(tape: Tape) -> bytes:

@@ -62,10 +62,10 @@ def test_behind_its_end_a_tape_says_the_plainest() -> None:
 
 def test_tapes_stay_short_and_the_same_dice_change_them_alike() -> None:
     def story() -> list[bytes]:
-        dice = Random(3)
-        pool = [fresh(dice)]
+        rng = Random(3)
+        pool = [fresh(rng)]
         for _ in range(300):
-            pool.append(changed(dice, dice.choice(pool), pool))
+            pool.append(changed(rng, rng.choice(pool), pool))
         return pool
 
     assert story() == story()

@@ -96,12 +96,12 @@ def test_what_is_allowed_is_what_the_acls_say(
     later: list[list[AclBinding]],
     asked: list[tuple[Principal, str, AclOperation, AclResourceType, str]],
     if_none: bool,
-    dice: object,
+    rng: object,
 ) -> None:
     acls = dict.fromkeys(first)
     authorizer = Authorizer(acls, _SUPER, if_none)
     for added in [[], *later]:
-        removed = [acl for acl in acls if dice.random() < 0.4] if added else []  # type: ignore[attr-defined]
+        removed = [acl for acl in acls if rng.random() < 0.4] if added else []  # type: ignore[attr-defined]
         for acl in removed:
             del acls[acl]
         new = [acl for acl in dict.fromkeys(added) if acl not in acls]

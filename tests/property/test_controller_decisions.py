@@ -36,7 +36,7 @@ class Life:
     """A controller, and somebody who asks it for one thing after another, at random."""
 
     def __init__(self, seed: int) -> None:
-        self.dice = random.Random(seed)
+        self.rng = random.Random(seed)
         self.log: list[bytes] = []
         self.controller = make_controller(brokers=3, log=self.log)
         self.alive = {0, 1, 2}
@@ -62,44 +62,44 @@ class Life:
 
     def act(self) -> None:
         with suppress(BrokerError):  # refused; that nothing changed by it is what the checks are for
-            self.dice.choice(self.deeds)()
+            self.rng.choice(self.deeds)()
 
     def some_replicas(self, most: int = 4) -> list[int]:
-        return self.dice.sample(range(BROKERS), self.dice.randint(1, most))
+        return self.rng.sample(range(BROKERS), self.rng.randint(1, most))
 
     def create(self) -> None:
         self.controller.create_topics(
-            [NewTopic(name, self.dice.randint(1, 6), self.dice.randint(1, 4)) for name in self.dice.sample(TOPICS, 2)],
-            validate_only=self.dice.random() < 0.1,
+            [NewTopic(name, self.rng.randint(1, 6), self.rng.randint(1, 4)) for name in self.rng.sample(TOPICS, 2)],
+            validate_only=self.rng.random() < 0.1,
         )
 
     def create_assigned(self) -> None:
-        factor = self.dice.randint(1, 3)
-        assignments = {number: self.dice.sample(range(BROKERS), factor) for number in range(self.dice.randint(1, 4))}
-        self.controller.create_topic(self.dice.choice(TOPICS), assignments=assignments)
+        factor = self.rng.randint(1, 3)
+        assignments = {number: self.rng.sample(range(BROKERS), factor) for number in range(self.rng.randint(1, 4))}
+        self.controller.create_topic(self.rng.choice(TOPICS), assignments=assignments)
 
     def create_internal(self) -> None:
         self.controller.create_offsets_topic()
 
     def grow(self) -> None:
-        name = self.dice.choice(TOPICS)
-        self.controller.create_partitions(name, len(self.controller.topic(name).partitions) + self.dice.randint(1, 4))
+        name = self.rng.choice(TOPICS)
+        self.controller.create_partitions(name, len(self.controller.topic(name).partitions) + self.rng.randint(1, 4))
 
     def delete(self) -> None:
-        self.controller.delete_topic(self.dice.choice(TOPICS))
+        self.controller.delete_topic(self.rng.choice(TOPICS))
 
     def start(self) -> None:
-        node_id = self.dice.randrange(BROKERS)
+        node_id = self.rng.randrange(BROKERS)
         self.controller.broker_started(node(node_id))
         self.alive.add(node_id)
 
     def stop(self) -> None:
-        node_id = self.dice.randrange(BROKERS)
+        node_id = self.rng.randrange(BROKERS)
         self.controller.broker_stopped(node_id)
         self.alive.discard(node_id)
 
     def shut_down(self) -> None:
-        self.controller.broker_stopping(self.dice.randrange(BROKERS))
+        self.controller.broker_stopping(self.rng.randrange(BROKERS))
 
     def partitions(self) -> list[tuple[str, int, PartitionImage]]:
         return [(topic.name, number, one) for topic, number, one in self.controller.image.partitions()]
@@ -108,14 +108,14 @@ class Life:
         """Leaders want whoever they see in sync, at times for what was."""
         image = self.controller.image
         leaders = [broker for broker in image.brokers.values() if broker.alive]
-        leader = self.dice.choice(leaders) if leaders else None
+        leader = self.rng.choice(leaders) if leaders else None
         if leader is None:
             return
         proposals = []
         for topic, number, one in image.partitions():
-            if one.leader == leader.node.node_id and self.dice.random() < 0.7:
-                wanted = {replica for replica in one.replicas if self.dice.random() < 0.7} | {one.leader}
-                stale = self.dice.choice((0, 0, 0, 0, 1))
+            if one.leader == leader.node.node_id and self.rng.random() < 0.7:
+                wanted = {replica for replica in one.replicas if self.rng.random() < 0.7} | {one.leader}
+                stale = self.rng.choice((0, 0, 0, 0, 1))
                 isr = tuple(sorted(wanted))
                 proposals.append(ProposedIsr(topic.topic_id.hex, number, one.leader_epoch, one.partition_epoch - stale, isr))
         self.controller.alter_partitions(leader.node.node_id, leader.epoch, proposals)
@@ -123,22 +123,22 @@ class Life:
     def move(self) -> None:
         there = self.partitions()
         if there:
-            chosen = self.dice.sample(there, min(len(there), 3))
+            chosen = self.rng.sample(there, min(len(there), 3))
             self.controller.alter_reassignments([Reassignment(topic, number, self.some_replicas()) for topic, number, _ in chosen])
 
     def cancel(self) -> None:
         self.controller.alter_reassignments([Reassignment(topic, number, None) for topic, number, one in self.partitions() if one.adding])
 
     def elect(self) -> None:
-        self.controller.elect_leaders(self.dice.randrange(2), None)
+        self.controller.elect_leaders(self.rng.randrange(2), None)
 
     def limit(self) -> None:
-        key, most = self.dice.choice((("max.partitions", 60), ("max.broker.partitions", 16)))
-        name = self.dice.choice(("", "0", "1"))
-        self.controller.alter_broker_configs(name, [ConfigAlteration(key, AlterOperation.SET, str(self.dice.randint(0, most)))])
+        key, most = self.rng.choice((("max.partitions", 60), ("max.broker.partitions", 16)))
+        name = self.rng.choice(("", "0", "1"))
+        self.controller.alter_broker_configs(name, [ConfigAlteration(key, AlterOperation.SET, str(self.rng.randint(0, most)))])
 
     def switch_unclean(self) -> None:
-        value = self.dice.choice(("true", "false"))
+        value = self.rng.choice(("true", "false"))
         self.controller.alter_broker_configs("", [ConfigAlteration("unclean.leader.election.enable", AlterOperation.SET, value)])
 
 
@@ -215,7 +215,7 @@ def test_a_cluster_that_restarts_is_led_again_by_whoever_led_it(seed: int) -> No
     for _, _, one in again.image.partitions():
         assert one.leader == NO_LEADER
     alive = sorted(before.image.eligible())
-    life.dice.shuffle(alive)
+    life.rng.shuffle(alive)
     for node_id in alive:
         again.broker_started(node(node_id))
     for name, topic in before.image.topics.items():

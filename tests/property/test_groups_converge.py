@@ -38,7 +38,7 @@ def check(rig: GroupRig) -> None:
         assert all(member.sync_reply is None for member in group.members.values())
 
 
-def act(rig: GroupRig, member: RigMember, action: str, dice: random.Random) -> None:
+def act(rig: GroupRig, member: RigMember, action: str, rng: random.Random) -> None:
     """One thing that a member does, sensible or not."""
     if action == "join":
         if member.joined is not None and member.joined.error_code in START_OVER:
@@ -49,7 +49,7 @@ def act(rig: GroupRig, member: RigMember, action: str, dice: random.Random) -> N
     elif action == "forget":
         start_over(member)
     elif action == "wait":
-        rig.broker.advance(dice.choice([1, 3_000, 11_000, 61_000]))
+        rig.broker.advance(rng.choice([1, 3_000, 11_000, 61_000]))
     elif member.joined is not None and not member.joined.error_code:
         if action == "sync":
             member.sync({member.member_id: b"x"} if member.leads else None)
@@ -58,7 +58,7 @@ def act(rig: GroupRig, member: RigMember, action: str, dice: random.Random) -> N
         elif action in ("commit", "old commit"):
             generation = member.generation - (action == "old commit")
             try:
-                rig.commit({ORDERS: dice.randrange(100)}, generation, member.member_id)
+                rig.commit({ORDERS: rng.randrange(100)}, generation, member.member_id)
             except BrokerError as error:
                 if error.code not in (*REJOIN, *START_OVER):
                     raise
@@ -99,12 +99,12 @@ def test_a_group_survives_anything_and_then_settles(
 ) -> None:
     rig = GroupRig({"group.initial.rebalance.delay.ms": delay_ms})
     members = [
-        RigMember(rig, instance_id=instance_id, version=dice_version)
-        for instance_id, dice_version in zip(instance_ids, [9, 3, 5, 7], strict=False)
+        RigMember(rig, instance_id=instance_id, version=rng_version)
+        for instance_id, rng_version in zip(instance_ids, [9, 3, 5, 7], strict=False)
     ]
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     for index, action in script:
-        act(rig, members[index % len(members)], action, dice)
+        act(rig, members[index % len(members)], action, rng)
         check(rig)
     for _ in range(150):
         for member in members:

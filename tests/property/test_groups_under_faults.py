@@ -28,7 +28,7 @@ class World:
     """A cluster, a group, and what is known of both from outside."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
-        self.dice = random.Random(seed)
+        self.rng = random.Random(seed)
         self.cluster = VirtualCluster(BROKERS, config={"group.min.session.timeout.ms": 100}, latency_ms=1)
         drive_faces(monkeypatch, self.cluster.host)
         replicas = {number: [(number + step) % BROKERS for step in range(BROKERS)] for number in range(PARTITIONS)}
@@ -55,16 +55,16 @@ class World:
         self.members.append(consumer)
 
     def leave(self) -> None:
-        self.members.pop(self.dice.randrange(len(self.members))).close()
+        self.members.pop(self.rng.randrange(len(self.members))).close()
 
     def die(self) -> None:
         """A member's process is gone, and its heartbeats with it."""
-        self.members.pop(self.dice.randrange(len(self.members)))._calls._hosted.close()
+        self.members.pop(self.rng.randrange(len(self.members)))._calls._hosted.close()
 
     def kill(self) -> None:
         """One broker at most is down at a time: with two of three in sync nothing acknowledged can be lost."""
         if not self.dead and all(len(one.isr) == BROKERS for one in self.cluster.controller.image.topics["t"].partitions):
-            node_id = self.dice.randrange(BROKERS)
+            node_id = self.rng.randrange(BROKERS)
             self.cluster.kill(node_id)
             self.dead.add(node_id)
 
@@ -74,7 +74,7 @@ class World:
             self.dead.remove(node_id)
 
     def write(self) -> None:
-        of = self.dice.choice(ALL)
+        of = self.rng.choice(ALL)
         leader = self.cluster.leader(of)
         if leader in self.cluster.brokers:
             answer = self.cluster.ask(leader, ApiKey.PRODUCE, 9, **produce_fields({tuple(of): batch([b"x"])}))
@@ -82,8 +82,8 @@ class World:
 
     def poll(self) -> None:
         """One member reads a little and commits it, and is believed only if it says that it did."""
-        member = self.dice.choice(self.members)
-        for record in member.poll(self.dice.choice([0.01, 0.3]), max_records=3):
+        member = self.rng.choice(self.members)
+        for record in member.poll(self.rng.choice([0.01, 0.3]), max_records=3):
             self.read[TopicPartition(record.topic, record.partition)].add(record.offset)
         positions = self.positions(member)
         try:
@@ -129,7 +129,7 @@ def test_acknowledged_offsets_stand_and_everything_is_read(monkeypatch: pytest.M
             choices += [world.poll, world.poll, world.poll, world.poll, world.leave, world.die]
         if len(world.members) < MEMBERS_MAX:
             choices += [world.join]
-        world.dice.choice(choices)()
+        world.rng.choice(choices)()
     world.heal()
     committed = world.members[0].committed(ALL)
     for of in ALL:

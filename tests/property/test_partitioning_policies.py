@@ -111,17 +111,17 @@ class Accumulator:
 class RecordByRecordUniform:
     """`RecordAccumulator.append` with `BuiltInPartitioner`, one record at a time."""
 
-    def __init__(self, batch_size_bytes: int, partition_count: int, dice: Random) -> None:
+    def __init__(self, batch_size_bytes: int, partition_count: int, rng: Random) -> None:
         self.accumulator = Accumulator(batch_size_bytes)
         self.sticky_bytes = max(1, batch_size_bytes)
-        self.partition_count, self.dice = partition_count, dice
+        self.partition_count, self.rng = partition_count, rng
         self.current, self.produced_bytes = -1, 0
         self.turns: list[tuple[int, int, int]] = []
 
     def switch(self, last_bytes: int) -> None:
         if self.current >= 0:
             self.turns.append((self.current, self.produced_bytes, last_bytes))
-        self.current, self.produced_bytes = self.dice.randrange(self.partition_count), 0
+        self.current, self.produced_bytes = self.rng.randrange(self.partition_count), 0
 
     def place(self, size_bytes: int, last_bytes: int = 0) -> int:
         accumulator = self.accumulator
@@ -146,13 +146,13 @@ class RecordByRecordUniform:
 class RecordByRecordSticky:
     """Kafka 2.4: `KafkaProducer.send` with `abortOnNewBatch` and `StickyPartitionCache`."""
 
-    def __init__(self, batch_size_bytes: int, partition_count: int, dice: Random) -> None:
+    def __init__(self, batch_size_bytes: int, partition_count: int, rng: Random) -> None:
         self.accumulator = Accumulator(batch_size_bytes)
-        self.partition_count, self.dice, self.current = partition_count, dice, -1
+        self.partition_count, self.rng, self.current = partition_count, rng, -1
 
     def on_new_batch(self) -> None:
         others = [partition for partition in range(self.partition_count) if partition != self.current]
-        self.current = others[self.dice.randrange(len(others))] if len(others) > 1 or self.current < 0 else (others or [self.current])[0]
+        self.current = others[self.rng.randrange(len(others))] if len(others) > 1 or self.current < 0 else (others or [self.current])[0]
 
     def place(self, size_bytes: int) -> int:
         if self.current < 0 or not self.accumulator.try_append(self.current, size_bytes):
@@ -169,7 +169,7 @@ class RecordByRecordSticky:
 
 
 class CountingDice:
-    """Dice that draw 0, 1, 2, ... in turn, so that every partition gets as many turns as another, give or take one."""
+    """Rng that draw 0, 1, 2, ... in turn, so that every partition gets as many turns as another, give or take one."""
 
     def __init__(self) -> None:
         self.drawn = 0
@@ -206,7 +206,7 @@ partition_counts = st.integers(1, 5)
 def test_uniform_places_columns_as_kafka_places_records(
     handed: list[Chunk], batch_size_bytes: int, partition_count: int, seed: int
 ) -> None:
-    policy = KafkaUniformPolicy(batch_size_bytes=batch_size_bytes, dice=Random(seed))
+    policy = KafkaUniformPolicy(batch_size_bytes=batch_size_bytes, rng=Random(seed))
     oracle = RecordByRecordUniform(batch_size_bytes, partition_count, Random(seed))
     ours = Accumulator(batch_size_bytes)
     for sizes_bytes, keyed_bytes, drain_current, drained in handed:
@@ -223,7 +223,7 @@ def test_uniform_places_columns_as_kafka_places_records(
 
 @given(chunks, batch_sizes, partition_counts, st.integers(0, 1000))
 def test_sticky_places_columns_as_kafka_placed_records(handed: list[Chunk], batch_size_bytes: int, partition_count: int, seed: int) -> None:
-    policy = StickyPolicy(batch_size_bytes=batch_size_bytes, dice=OneDie(seed))
+    policy = StickyPolicy(batch_size_bytes=batch_size_bytes, rng=OneDie(seed))
     oracle = RecordByRecordSticky(batch_size_bytes, partition_count, OneDie(seed))
     ours = Accumulator(batch_size_bytes)
     for sizes_bytes, keyed_bytes, drain_current, drained in handed:
@@ -248,7 +248,7 @@ def test_uniform_cuts_the_same_wherever_the_column_is_cut(
     cut = data.draw(st.integers(0, len(sizes_bytes)))
     placed = []
     for parts in ([sizes_bytes], [sizes_bytes[:cut], sizes_bytes[cut:]]):
-        policy, accumulator = KafkaUniformPolicy(batch_size_bytes=batch_size_bytes, dice=Random(5)), Accumulator(batch_size_bytes)
+        policy, accumulator = KafkaUniformPolicy(batch_size_bytes=batch_size_bytes, rng=Random(5)), Accumulator(batch_size_bytes)
         partitions: list[int] = []
         for part in parts:
             runs = policy.place(np.array(part, dtype=np.int64), accumulator.load(partition_count))
@@ -275,17 +275,17 @@ def test_no_turn_of_uniform_takes_less_than_the_batch_size_nor_twice_it_and_one_
 def test_bytes_per_partition_differ_by_no_more_than_the_turns_allow(
     sizes_bytes: list[int], batch_size_bytes: int, partition_count: int, drained_at_once: bool
 ) -> None:
-    """KIP-794: a turn is batch.size bytes, twice that and a record at most; dice that deal in turn leave no other difference."""
-    dice, accumulator = CountingDice(), Accumulator(batch_size_bytes)
-    policy = KafkaUniformPolicy(batch_size_bytes=batch_size_bytes, dice=dice)
+    """KIP-794: a turn is batch.size bytes, twice that and a record at most; rng that deal in turn leave no other difference."""
+    rng, accumulator = CountingDice(), Accumulator(batch_size_bytes)
+    policy = KafkaUniformPolicy(batch_size_bytes=batch_size_bytes, rng=rng)
     for start in range(0, len(sizes_bytes), 7):
         part = sizes_bytes[start : start + 7]
         accumulator.follow(policy.place(np.array(part, dtype=np.int64), accumulator.load(partition_count)), part)
         if drained_at_once:
             accumulator.batches.clear()
     produced = [accumulator.produced_bytes[partition] for partition in range(partition_count)]
-    most_turns = -(-dice.drawn // partition_count)
-    finished_turns = max((dice.drawn - 1) // partition_count, 0) if dice.drawn else 0
+    most_turns = -(-rng.drawn // partition_count)
+    finished_turns = max((rng.drawn - 1) // partition_count, 0) if rng.drawn else 0
     longest_turn_bytes = 2 * batch_size_bytes + HEADER_BYTES + max(sizes_bytes, default=0)
     assert finished_turns * batch_size_bytes <= min(produced)
     assert max(produced) <= most_turns * longest_turn_bytes
@@ -296,7 +296,7 @@ def test_bytes_per_partition_differ_by_no_more_than_the_turns_allow(
 def test_uniform_keeps_any_two_partitions_within_two_turns_at_every_moment(
     sizes_bytes: list[int], batch_size_bytes: int, partition_count: int, drained_at_once: bool
 ) -> None:
-    accumulator, policy = Accumulator(batch_size_bytes), UniformPolicy(batch_size_bytes=batch_size_bytes, dice=Random(7))
+    accumulator, policy = Accumulator(batch_size_bytes), UniformPolicy(batch_size_bytes=batch_size_bytes, rng=Random(7))
     longest_turn_bytes = 2 * batch_size_bytes + HEADER_BYTES + max(sizes_bytes, default=0)
     for size_bytes in sizes_bytes:
         accumulator.follow(policy.place(np.array([size_bytes], dtype=np.int64), accumulator.load(partition_count)), [size_bytes])
@@ -316,7 +316,7 @@ def test_uniform_keeps_any_two_partitions_within_two_turns_at_every_moment(
 def test_turns_taken_together_cover_all_records_and_uniform_stays_within_its_bound(
     handed: list[list[int]], batch_size_bytes: int, partition_count: int, kind: type[UniformPolicy] | type[AdaptivePolicy], seed: int
 ) -> None:
-    policy = kind(batch_size_bytes=batch_size_bytes, dice=Random(seed), together=True)
+    policy = kind(batch_size_bytes=batch_size_bytes, rng=Random(seed), together=True)
     load = TopicLoad(partition_count, range(partition_count), [seed] + [0] * (partition_count - 1), (), lambda partition: 0)
     produced = np.zeros(partition_count, np.int64)
     largest = max((size for sizes in handed for size in sizes), default=0)
@@ -344,7 +344,7 @@ def test_adaptive_never_begins_a_turn_on_an_unready_partition_while_another_is_r
     partitions = range(len(queued))
     unready = data.draw(st.sets(st.sampled_from(partitions), max_size=len(queued) - 1))
     available = sorted(data.draw(st.sets(st.sampled_from(partitions), min_size=1)))
-    policy = AdaptivePolicy(batch_size_bytes=500, dice=Random(3))
+    policy = AdaptivePolicy(batch_size_bytes=500, rng=Random(3))
     load = TopicLoad(len(queued), available, queued, unready, lambda partition: 0)
     chosen = {partition for partition, _ in policy.place(np.array(sizes_bytes, dtype=np.int64), load)}
     assert chosen <= set(available)
@@ -357,7 +357,7 @@ def test_adaptive_never_begins_a_turn_on_an_unready_partition_while_another_is_r
 def test_every_policy_places_all_records_on_partitions_with_a_leader(
     name: str, sizes_bytes: list[int], partition_count: int, alive: set[int]
 ) -> None:
-    policy, accumulator = make_policy(name, batch_size_bytes=512, dice=Random(3)), Accumulator(512)
+    policy, accumulator = make_policy(name, batch_size_bytes=512, rng=Random(3)), Accumulator(512)
     assert policy.name == name
     for _ in range(2):
         load = accumulator.load(partition_count)
@@ -373,7 +373,7 @@ def test_every_policy_places_all_records_on_partitions_with_a_leader(
 
 @given(st.lists(st.integers(0, 40), max_size=6), partition_counts, st.sets(st.integers(0, 4)))
 def test_round_robin_counts_differ_by_one_at_most(counts: list[int], partition_count: int, alive: set[int]) -> None:
-    policy = make_policy("round_robin", batch_size_bytes=16384, dice=Random(3))
+    policy = make_policy("round_robin", batch_size_bytes=16384, rng=Random(3))
     available = sorted(partition for partition in alive if partition < partition_count)
     load = TopicLoad(partition_count, available, [0] * partition_count, (), lambda partition: 0)
     placed = [expand(policy.place(np.full(count, 100, dtype=np.int64), load), count) for count in counts]

@@ -56,12 +56,12 @@ def test_records_survive_the_trip_in_machine_code_and_reference(
 @given(batches, st.integers(0, 2**31 - 1))
 def test_sizes_and_batches_of_machine_code_and_reference_are_equal(samples: list[Sample], seed: int) -> None:
     columns = columns_of(samples)
-    dice = np.random.RandomState(seed)
-    order = read_only(dice.permutation(len(samples)).astype(np.int64)) if seed % 2 else read_only(np.empty(0, np.int64))
-    cuts = read_only(np.unique(np.concatenate([[0, len(samples)], dice.randint(0, len(samples) + 1, 3)])).astype(np.int64))
-    sequences = read_only(dice.randint(0, 2**31 - 1, len(cuts) - 1).astype(np.int64))
+    rng = np.random.RandomState(seed)
+    order = read_only(rng.permutation(len(samples)).astype(np.int64)) if seed % 2 else read_only(np.empty(0, np.int64))
+    cuts = read_only(np.unique(np.concatenate([[0, len(samples)], rng.randint(0, len(samples) + 1, 3)])).astype(np.int64))
+    sequences = read_only(rng.randint(0, 2**31 - 1, len(cuts) - 1).astype(np.int64))
     capacity = int(columns.sizes_bytes().sum() + 100 * len(samples))
-    room = capacity if seed % 5 else dice.randint(0, capacity)
+    room = capacity if seed % 5 else rng.randint(0, capacity)
     outcomes = []
     for body in ("reference", "machine"):
         with kernels_served_by(body):
@@ -77,9 +77,9 @@ def test_sizes_and_batches_of_machine_code_and_reference_are_equal(samples: list
 
 @given(st.lists(st.integers(7, 60), max_size=40), st.integers(0, 2**31 - 1), st.integers(-5, 200), st.integers(1, 200))
 def test_cuts_of_machine_code_and_reference_are_equal_and_respect_the_limits(sizes: list[int], seed: int, room: int, limit: int) -> None:
-    dice = np.random.RandomState(seed)
-    order = dice.permutation(len(sizes)).astype(np.int64) if seed % 2 else None
-    start, stop = sorted(dice.randint(0, len(sizes) + 1, 2).tolist())
+    rng = np.random.RandomState(seed)
+    order = rng.permutation(len(sizes)).astype(np.int64) if seed % 2 else None
+    start, stop = sorted(rng.randint(0, len(sizes) + 1, 2).tolist())
     columns = RecordColumns(len(sizes), None, None)
     columns._sizes = np.array(sizes, np.int64)
     found = []

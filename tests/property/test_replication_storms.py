@@ -19,7 +19,7 @@ class Storm:
     """One run, drawn from a seed."""
 
     def __init__(self, seed: int) -> None:
-        self.dice = random.Random(seed)
+        self.rng = random.Random(seed)
         self.rig = ReplicaRig({"min.insync.replicas": "2"}, config={"replica.lag.time.max.ms": 2_000})
         self.under_way: list[tuple[bytes, Asked]] = []
         self.acknowledged: dict[int, bytes] = {}
@@ -29,22 +29,22 @@ class Storm:
         self._count = 0
 
     def step(self) -> None:
-        dice, rig = self.dice, self.rig
+        rng, rig = self.rng, self.rig
         down = sorted(set(BROKERS) - set(rig.brokers))
-        chance = dice.random()
+        chance = rng.random()
         if chance < 0.5:
-            self.produce(dice.randrange(1, 4))
+            self.produce(rng.randrange(1, 4))
         elif chance < 0.62 and len(down) < 2:
-            rig.kill(dice.choice(sorted(rig.brokers)))
+            rig.kill(rng.choice(sorted(rig.brokers)))
         elif chance < 0.76 and down:
-            rig.start(dice.choice(down))
+            rig.start(rng.choice(down))
         elif chance < 0.86 and len(rig.brokers) > 1:
-            one, other = sorted(dice.sample(sorted(rig.brokers), 2))
+            one, other = sorted(rng.sample(sorted(rig.brokers), 2))
             rig.cut(one, other)
             self.cuts.add((one, other))
         elif self.cuts:
-            self.heal(dice.choice(sorted(self.cuts)))
-        rig.host.advance(dice.choice(PAUSES_MS))
+            self.heal(rng.choice(sorted(self.cuts)))
+        rig.host.advance(rng.choice(PAUSES_MS))
         self.take_answers()
         self.watch_mark()
         rig.check()
@@ -54,7 +54,7 @@ class Storm:
             if self.rig.image.leader != NO_LEADER:
                 value = b"%d" % self._count
                 self._count += 1
-                self.under_way.append((value, self.rig.sending(value, timeout_ms=self.dice.choice((200, 5_000)))))
+                self.under_way.append((value, self.rig.sending(value, timeout_ms=self.rng.choice((200, 5_000)))))
 
     def heal(self, pair: tuple[int, int]) -> None:
         self.cuts.discard(pair)

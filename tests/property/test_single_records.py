@@ -21,7 +21,7 @@ from fairlead_kafka.client.handles import Ack
 from fairlead_kafka.client.intake import CHUNK_MAX_BYTES, Intake
 from fairlead_kafka.client.memory import MemoryPool
 from fairlead_kafka.client.single_records import NO_ROOM, PythonByteCounter, PythonRecordBuffer, PythonSingleSend
-from fairlead_kafka.producer import Handover
+from fairlead_kafka.producer import Submission
 
 pytestmark = pytest.mark.skipif(not MACHINE_CODE, reason="there is no machine code to compare with")
 
@@ -50,7 +50,7 @@ class Side:
         self.intake = Intake(self.pool, 100_000, Ack)
         self.intake.attach(self._woken, lambda: 7, lambda: 1_000, lambda: None, lambda what: None, lambda topic, within_s: iter(()))
         self.send = self.intake.offering(lambda size, record: ("no room", size, record))
-        self.taken: list[Handover] = []
+        self.taken: list[Submission] = []
 
     def _woken(self) -> None:
         self.wakes += 1
@@ -68,7 +68,7 @@ class Side:
     def _take(self) -> Any:
         taken = self.intake.take(True)
         self.taken += taken
-        return [as_plain(handover) for handover in taken]
+        return [as_plain(submission) for submission in taken]
 
     def _release(self) -> None:
         if self.taken:
@@ -92,20 +92,20 @@ class Side:
         self.pool.check(self.intake.held_bytes() + sum(each.reserved_bytes for each in self.taken))
 
 
-def as_plain(handover: Handover) -> dict[str, Any]:
-    columns = handover.columns
+def as_plain(submission: Submission) -> dict[str, Any]:
+    columns = submission.columns
     lists = {name: None if column is None else column.to_list() for name, column in (("key", columns.keys), ("value", columns.values))}
     assert columns.timestamps_ms is not None
     return lists | {
-        "topic": handover.topic,
+        "topic": submission.topic,
         "count": columns.count,
         "headers": None if columns.headers is None else [columns.headers.item(row) for row in range(columns.count)],
         "nulls": [column is not None and column.valid is not None for column in (columns.keys, columns.values)],
         "stamps": columns.timestamps_ms.tolist(),
-        "partitions": None if handover.partitions is None else handover.partitions.tolist(),
-        "bytes": handover.reserved_bytes,
-        "callbacks": list(handover.delivery.callbacks),  # type: ignore[attr-defined]
-        "pending": handover.delivery.pending,  # type: ignore[attr-defined]
+        "partitions": None if submission.partitions is None else submission.partitions.tolist(),
+        "bytes": submission.reserved_bytes,
+        "callbacks": list(submission.delivery.callbacks),  # type: ignore[attr-defined]
+        "pending": submission.delivery.pending,  # type: ignore[attr-defined]
         "sizes": columns.sizes_bytes().tolist(),
     }
 
@@ -219,14 +219,14 @@ def test_a_program_that_keeps_its_handles_is_freed_when_their_records_are_settle
     error = UsageError("lost") if failed else None
     sender = Sender()
     sender.acks += [side.send("one", b"value", on_delivery=sender.done) for _ in range(3)]
-    (handover,) = side.intake.take(False)
-    _, called = handover.settle(0, 3, order, 0, 5, 7, -1, error)
+    (submission,) = side.intake.take(False)
+    _, called = submission.settle(0, 3, order, 0, 5, 7, -1, error)
     assert called is not None
     called[0](*called[1])
     sender.asks()
     assert error is None or sender.heard is not error
     watched = weakref.ref(sender)
-    del sender, handover, called, error
+    del sender, submission, called, error
     gc.collect()
     assert watched() is None
 
@@ -241,9 +241,9 @@ def test_headers_that_grow_while_a_record_waits_for_room_are_those_of_the_call()
     given.append(("later", b"more"))
     assert side.send(**record._asdict(), reserved_bytes=size_bytes).row == 0
     side.check()
-    (handover,) = side.intake.take(False)
-    assert handover.columns.headers.item(0) == [("name", b"value")]
-    assert handover.reserved_bytes == size_bytes
+    (submission,) = side.intake.take(False)
+    assert submission.columns.headers.item(0) == [("name", b"value")]
+    assert submission.reserved_bytes == size_bytes
 
 
 def test_a_chunk_that_had_no_room_for_its_first_record_is_passed_over_and_the_machine_is_woken() -> None:
@@ -270,7 +270,7 @@ def test_an_intake_that_is_dropped_with_records_in_it_is_collected() -> None:
 def test_threads_that_send_at_once_lose_no_record_and_no_byte() -> None:
     side, _ = sides()
     sent = 20_000
-    taken: list[Handover] = []
+    taken: list[Submission] = []
     over = Lock()
 
     def sender(name: bytes) -> None:
@@ -280,9 +280,9 @@ def test_threads_that_send_at_once_lose_no_record_and_no_byte() -> None:
 
     def taker() -> None:
         while over.locked() or side.intake.waiting():
-            for handover in side.intake.take(True):
-                taken.append(handover)
-                side.pool.release(handover.reserved_bytes)
+            for submission in side.intake.take(True):
+                taken.append(submission)
+                side.pool.release(submission.reserved_bytes)
 
     with over:
         senders = [Thread(target=sender, args=(name,)) for name in (b"a", b"b", b"c")]
@@ -292,7 +292,7 @@ def test_threads_that_send_at_once_lose_no_record_and_no_byte() -> None:
         for thread in senders:
             thread.join()
     last.join()
-    found = [item for handover in taken if handover.columns.values for item in handover.columns.values.to_list()]
+    found = [item for submission in taken if submission.columns.values for item in submission.columns.values.to_list()]
     for name in (b"a", b"b", b"c"):
         assert [item for item in found if item and item.startswith(name)] == [b"%s %d" % (name, number) for number in range(sent)]
     side.pool.check(0)

@@ -35,7 +35,7 @@ class World:
     """A producer that goes through transactions while its cluster misbehaves, and the model of what readers must find."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
-        self.dice = random.Random(seed)
+        self.rng = random.Random(seed)
         self.rig = Rig(monkeypatch, brokers=2, latency_ms=1)
         self.cluster = self.rig.cluster
         self.cluster.create("t", PARTITIONS)
@@ -53,7 +53,7 @@ class World:
             fault = self.spoil(COORDINATOR_FAULTS)
             if fault is not None and (fault != ErrorCode.TRANSACTION_ABORTABLE or self.may_fail(request)):
                 self.coordinator.faults[ApiKey(request.api_key)].append(fault)
-            if self.dice.random() < self.trouble / 4:
+            if self.rng.random() < self.trouble / 4:
                 self.coordinator.coordinator = 1 - self.coordinator.coordinator
             return serve(node_id, request)
 
@@ -62,24 +62,24 @@ class World:
     def new_producer(self) -> Producer:
         made = self.rig.producer(
             transactional_id="app",
-            linger_ms=self.dice.choice([0, 5]),
-            batch_size=self.dice.choice([120, 400]),
+            linger_ms=self.rng.choice([0, 5]),
+            batch_size=self.rng.choice([120, 400]),
             retry_backoff_ms=5,
             retry_backoff_max_ms=50,
             request_timeout_ms=200,
-            delivery_timeout_ms=self.dice.choice([300, 5000]),
+            delivery_timeout_ms=self.rng.choice([300, 5000]),
             max_block_ms=2000,
-            partitioner_class=self.dice.choice(["late", "uniform"]),
+            partitioner_class=self.rng.choice(["late", "uniform"]),
         )
         self.insist(made.init_transactions)
         return made
 
     def spoil(self, faults: list[Fault]) -> Fault:
-        if self.dice.random() >= self.trouble:
+        if self.rng.random() >= self.trouble:
             return None
-        if self.dice.random() < 0.1:
-            self.cluster.move("t", self.dice.randrange(PARTITIONS), self.dice.randrange(2))
-        return self.dice.choice(faults)
+        if self.rng.random() < 0.1:
+            self.cluster.move("t", self.rng.randrange(PARTITIONS), self.rng.randrange(2))
+        return self.rng.choice(faults)
 
     def may_fail(self, request: Any) -> bool:
         """True for requests that a transaction may fail by, not those that begin it or abort it."""
@@ -98,17 +98,17 @@ class World:
         """One transaction, and what it adds to the model."""
         self.producer.begin_transaction()
         sent = []
-        for _ in range(self.dice.randrange(12)):
+        for _ in range(self.rng.randrange(12)):
             value, self.serial = b"%06d" % self.serial, self.serial + 1
-            partition = self.dice.choice([None, *range(PARTITIONS)])
+            partition = self.rng.choice([None, *range(PARTITIONS)])
             sent.append((value, self.producer.send("t", value, partition=partition)))
-            if self.dice.random() < 0.1:
-                self.rig.host.advance(self.dice.randrange(20))
-        offset = self.serial if self.dice.random() < 0.5 else -1
+            if self.rng.random() < 0.1:
+                self.rig.host.advance(self.rng.randrange(20))
+        offset = self.serial if self.rng.random() < 0.5 else -1
         try:
             if offset >= 0:
                 self.producer.send_offsets_to_transaction({SOURCE: offset}, "group")
-            if self.dice.random() < 0.2:
+            if self.rng.random() < 0.2:
                 raise TransactionFailed("the application changes its mind")
             self.insist(self.producer.commit_transaction)
         except (TransactionFailed, TimedOut):

@@ -76,24 +76,24 @@ class Actor:
 
 
 def play(seed: int) -> None:
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     cluster = VirtualCluster(config={"transaction.state.log.num.partitions": 3}, latency_ms=1)
     cluster.topic()
     model = Model()
     actors = [Actor(cluster, model, name) for name in NAMES]
     for step in range(STEPS):
-        actor = dice.choice(actors)
-        what = dice.random()
+        actor = rng.choice(actors)
+        what = rng.random()
         if what < 0.55:
-            actor.write(dice.choice(PARTITIONS), b"%s %d" % (actor.name.encode(), step))
+            actor.write(rng.choice(PARTITIONS), b"%s %d" % (actor.name.encode(), step))
         elif what < 0.85:
-            actor.end(committed=dice.random() < 0.6)
-            cluster.settle(dice.choice([0, 0, 5, 500]))
+            actor.end(committed=rng.random() < 0.6)
+            cluster.settle(rng.choice([0, 0, 5, 500]))
         elif what < 0.92:
             actor.take_over()
         else:
-            node_id = dice.randrange(3)
-            cluster.settle(dice.choice([0, 0, 50]))
+            node_id = rng.randrange(3)
+            cluster.settle(rng.choice([0, 0, 50]))
             cluster.kill(node_id)
             cluster.start(node_id)
             cluster.settle(200)

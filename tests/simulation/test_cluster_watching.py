@@ -31,7 +31,7 @@ CONFIG = {
 def started(*, distant: bool = False) -> tuple[VirtualHost, RealCluster]:
     """Three brokers with topic "orders" of one partition on all of them."""
     seeds = random.Random(1)
-    host = VirtualHost(latency_ms=1.0, dice=random.Random(2))
+    host = VirtualHost(latency_ms=1.0, rng=random.Random(2))
     host.disk.sync_ms, host.disk.append_ms = 3.0, 0.05
     cluster = RealCluster(host, 3, CONFIG, lambda: random.Random(seeds.random()), distant)
     cluster.start()

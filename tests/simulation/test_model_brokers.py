@@ -74,7 +74,7 @@ class Bench:
 
     def __init__(self, brokers: int = 2, **config: Any) -> None:
         self.host = VirtualHost(latency_ms=1)
-        self.cluster = ProduceCluster(self.host, brokers, keeps_records=True, dice=random.Random(3))
+        self.cluster = ProduceCluster(self.host, brokers, keeps_records=True, rng=random.Random(3))
         self.cluster.create_topic("t", brokers)
         self.settled: list[tuple[int, int, float, Exception | None]] = []
         settings = {"linger.ms": 0, "bootstrap.servers": self.cluster.bootstrap_servers, **config}

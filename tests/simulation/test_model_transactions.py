@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fairlead_kafka.base.errors import ProducerFenced
-from fairlead_kafka.producer.handover import BeginTransaction, EndTransaction, InitTransactions
+from fairlead_kafka.producer.submission import BeginTransaction, EndTransaction, InitTransactions
 from fairlead_kafka.runtime import VirtualHost
 from fairlead_kafka.simulation import Application, ProduceCluster
 from fairlead_kafka.simulation.judge import contents_of
@@ -24,7 +24,7 @@ class Desk:
 
     def __init__(self) -> None:
         self.host = VirtualHost(latency_ms=1)
-        self.cluster = ProduceCluster(self.host, 2, keeps_records=True, dice=random.Random(1))
+        self.cluster = ProduceCluster(self.host, 2, keeps_records=True, rng=random.Random(1))
         self.cluster.create_topic("t", 2)
 
     def producer(self, **config: Any) -> Application:

@@ -129,8 +129,8 @@ class Client:
 
     def __init__(self, advance_first: bool = False, max_in_flight: int = 5, seed: int = 1, **configs: Any) -> None:
         given = {"bootstrap.servers": "broker:9092", **{name.replace("_", "."): value for name, value in configs.items()}}
-        self.settings, self.dice = CLIENT_CONFIGS.parse("producer", given), random.Random(seed)
-        self.network = Network(self.settings, self.dice, max_in_flight=max_in_flight)
+        self.settings, self.rng = CLIENT_CONFIGS.parse("producer", given), random.Random(seed)
+        self.network = Network(self.settings, self.rng, max_in_flight=max_in_flight)
         self.answers: list[tuple[Any, Exception | None]] = []
         self.steps = 0
         self._advance_first = advance_first

@@ -54,7 +54,7 @@ class MemoryBroker:
         self.wall_ms = 1_700_000_000_000
         self.controller = controller
         self.settings: Mapping[str, Any] = dict(controller.broker_settings(0)) | dict(config or {})
-        self.dice = random.Random(3)
+        self.rng = random.Random(3)
         self.timers = Timers()
         self.partitions: dict[int, MemoryLog] = {} if logs is None else logs
         self.held: list[Callable[[], None]] | None = None

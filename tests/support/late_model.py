@@ -44,7 +44,7 @@ def run(
     """
     count = len(service_s)
     brokers = range(count)
-    policy = LatePolicy(batch_size_bytes=BATCH_BYTES, skew_bytes=skew_bytes, dice=Random(1))
+    policy = LatePolicy(batch_size_bytes=BATCH_BYTES, skew_bytes=skew_bytes, rng=Random(1))
     policy.arrange({broker: [broker] for broker in brokers}, count)
     windows = [Window(5, adaptive=adaptive) for _ in brokers]
     waiting: deque[float] = deque()
@@ -66,10 +66,10 @@ def run(
                 each: BrokerView(_wait_ns(sent_s[each], took_s[each], windows[each], now), 2 * BATCH_BYTES, each in ready)
                 for each in brokers
             }
-            found_bytes, portions = policy.portions(RECORD_BYTES * len(waiting), views, 1.0, int(now * 1e9))
-            if not portions:
+            found_bytes, quotas = policy.quotas(RECORD_BYTES * len(waiting), views, 1.0, int(now * 1e9))
+            if not quotas:
                 return
-            broker = portions[0].broker
+            broker = quotas[0].broker
             sent = [waiting.popleft() for _ in range(min(found_bytes // RECORD_BYTES or 1, BATCH_RECORDS))]
             policy.placed(broker, RECORD_BYTES * len(sent))
             policy.account.check()

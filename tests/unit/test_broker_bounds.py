@@ -306,7 +306,7 @@ def configure(client: Client, name: str, value: str) -> None:
 def test_what_is_kept_of_connections_is_right_whatever_happens(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sessions, "BEGUN_REQUESTS_MAX_BYTES", 30_000)
     monkeypatch.setattr(sessions, "PENDING_REQUESTS_MAX_BYTES", 30_000)
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     driver = driver_with(queued_max_request_bytes=80_000, max_connections=6, connections_max_idle_ms=5_000)
     waiting_writes(driver)
     fill(driver, batches=2)
@@ -314,20 +314,20 @@ def test_what_is_kept_of_connections_is_right_whatever_happens(seed: int, monkey
     fetched = fetch_fields({("events", 0): 0}, max_bytes=2_000_000, partition_max_bytes=2_000_000)
     for _ in range(120):
         opened = [client for client in opened if not client.closed]
-        client = dice.choice(opened) if opened and dice.random() < 0.9 else None
-        deed = dice.randrange(8)
+        client = rng.choice(opened) if opened and rng.random() < 0.9 else None
+        deed = rng.randrange(8)
         if client is None:
             opened.append(driver.connect())
         elif deed == 0:
             client.send(ApiKey.FETCH, 12, **fetched)
         elif deed == 1:
-            client.send(ApiKey.PRODUCE, 9, **produce_fields({("synced", 0): batch([b"x" * dice.randrange(20_000)])}, acks=1))
+            client.send(ApiKey.PRODUCE, 9, **produce_fields({("synced", 0): batch([b"x" * rng.randrange(20_000)])}, acks=1))
         elif deed == 2:
             client.reads = False
         elif deed == 3:
             client.read_on()
         elif deed == 4:
-            driver.advance(dice.randrange(2_000))
+            driver.advance(rng.randrange(2_000))
         elif deed == 5:
             driver.release_syncs()
         elif deed == 6:

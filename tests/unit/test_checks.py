@@ -34,7 +34,7 @@ PRODUCER: dict[str, Callable[[Any], None]] = {
     "schedule": lambda machine: machine._schedule.active.clear(),
     "timer": lambda machine: machine._schedule._timers.clear(),
     "batch": lambda machine: more(queue_of(machine).records, "count"),
-    "row": lambda machine: more(next(iter(machine._ledger.open_handovers())), "rows"),
+    "row": lambda machine: more(next(iter(machine._ledger.open_submissions())), "rows"),
     "node": lambda machine: more(machine._nodes.state(0), "in_flight"),
     "window": lambda machine: more(machine._nodes.state(0).window, "limit", 99),
     "sequence": lambda machine: queue_of(machine).sequences.outstanding.append(None),

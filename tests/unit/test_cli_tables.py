@@ -53,11 +53,11 @@ def test_what_does_not_fit_is_told_row_by_row() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_no_word_is_cut_at_any_width(seed: int) -> None:
-    dice = random.Random(seed)
-    names = [f"column_{number}" for number in range(dice.randint(2, 12))]
+    rng = random.Random(seed)
+    names = [f"column_{number}" for number in range(rng.randint(2, 12))]
     table = FittingTable(*names)
-    for _ in range(dice.randint(1, 5)):
-        table.add_row(*(" ".join("x" * dice.randint(1, 14) for _ in range(dice.choice([1, 1, 1, 4]))) for _ in names))
+    for _ in range(rng.randint(1, 5)):
+        table.add_row(*(" ".join("x" * rng.randint(1, 14) for _ in range(rng.choice([1, 1, 1, 4]))) for _ in names))
     for width in (40, 60, 80, 100, 140, 400):
         text = shown(table, width)
         assert "…" not in text

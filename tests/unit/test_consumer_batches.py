@@ -98,12 +98,12 @@ def test_the_size_without_a_codec_is_known_where_it_is_measured(codec: Compressi
 
 
 def test_the_table_says_what_the_scan_of_single_headers_says() -> None:
-    dice = np.random.default_rng(1)
+    rng = np.random.default_rng(1)
     data, offset = b"", 5
     for _ in range(300):
-        count = int(dice.integers(1, 9))
-        data += batch([b"v"] * count, offset, Compression(int(dice.integers(0, 5))), producer_id=int(dice.integers(-1, 3)))
-        offset += count + int(dice.integers(0, 3))  # compaction leaves holes
+        count = int(rng.integers(1, 9))
+        data += batch([b"v"] * count, offset, Compression(int(rng.integers(0, 5))), producer_id=int(rng.integers(-1, 3)))
+        offset += count + int(rng.integers(0, 3))  # compaction leaves holes
     found = headers_of(data + data[:40], 0, offset).to_pylist()  # the last one is cut short
     expected: list[BatchHeader] = scan(data)
     assert len(found) == len(expected)

@@ -8,7 +8,7 @@ from fairlead_kafka.core.backoff import Backoff, exponential_ms, jittered_ms
 
 
 class Fixed:
-    """Dice that always show the same."""
+    """Rng that always show the same."""
 
     def __init__(self, value: float) -> None:
         self.value = value

@@ -282,15 +282,15 @@ def test_wrong_bootstrap_addresses_are_refused(text: str) -> None:
         parse_address(text)
 
 
-def test_bootstrap_order_comes_from_the_dice() -> None:
-    class Dice:
+def test_bootstrap_order_comes_from_the_rng() -> None:
+    class Rng:
         def random(self) -> float:
             return 0.0
 
         def randrange(self, stop: int, /) -> int:
             return stop - 1
 
-    peers = Peers(("a:1", "b:1", "c:1", "a:1"), Dice())
+    peers = Peers(("a:1", "b:1", "c:1", "a:1"), Rng())
     assert [peer.host for peer in peers.bootstrap] == ["c", "b", "a"]
 
 

@@ -216,7 +216,7 @@ def test_too_many_who_wait_are_refused_and_nobody_else_is_harmed() -> None:
 
 def test_the_two_networks_of_a_machine_say_it_once(caplog: pytest.LogCaptureFixture) -> None:
     client = Client(bootstrap_servers="nowhere:9092")
-    beside = Network(client.settings, client.dice, max_in_flight=1, beside=client.network)
+    beside = Network(client.settings, client.rng, max_in_flight=1, beside=client.network)
     scene = Scene(client)
     scene.host.advance(100)
     peer = beside._peers.bootstrap[0]

@@ -46,10 +46,10 @@ def test_steps_that_stay_are_worth_fewer_looks() -> None:
 
 
 def test_what_rises_is_told_from_noise() -> None:
-    dice = random.Random(7)
+    rng = random.Random(7)
     xs = [float(x) for x in range(40)]
-    assert not slope(xs, [0.2 * x + dice.gauss(0, 1) for x in xs]).steady
-    assert sum(slope(xs, [dice.gauss(0, 1) for _ in xs]).steady for _ in range(100)) >= 90
+    assert not slope(xs, [0.2 * x + rng.gauss(0, 1) for x in xs]).steady
+    assert sum(slope(xs, [rng.gauss(0, 1) for _ in xs]).steady for _ in range(100)) >= 90
 
 
 @pytest.mark.parametrize("points", [([], []), ([1.0, 2.0], [1.0, 2.0]), ([1.0, 1.0, 1.0], [1.0, 2.0, 3.0])])

@@ -99,14 +99,14 @@ def test_pages_are_used_again_unless_somebody_looks_at_them() -> None:
 
 
 def test_any_history_leaves_what_the_file_holds() -> None:
-    dice = random.Random(1)
+    rng = random.Random(1)
     for _ in range(50):
-        tail, files, entries = TailCache(dice.choice([0, 500, 3_000, 20_000])), {1: b""}, dict[tuple[int, int], bytes]()
+        tail, files, entries = TailCache(rng.choice([0, 500, 3_000, 20_000])), {1: b""}, dict[tuple[int, int], bytes]()
         file = 1
-        for _ in range(dice.randint(1, 200)):
-            kind = dice.random()
+        for _ in range(rng.randint(1, 200)):
+            kind = rng.random()
             if kind < 0.85:
-                entry = bytes(dice.choices(range(256), k=ENTRY_HEADER_BYTES + dice.choice([1, 20, 300, 1_500])))
+                entry = bytes(rng.choices(range(256), k=ENTRY_HEADER_BYTES + rng.choice([1, 20, 300, 1_500])))
                 entries[file, len(files[file])] = entry
                 tail.add(file, len(files[file]), entry)
                 files[file] += entry
@@ -114,7 +114,7 @@ def test_any_history_leaves_what_the_file_holds() -> None:
                 file += 1
                 files[file] = b""
             else:
-                back = dice.choice([place for place in [*entries, (file, len(files[file]))] if place[0] >= file - 1])
+                back = rng.choice([place for place in [*entries, (file, len(files[file]))] if place[0] >= file - 1])
                 entries = {place: entry for place, entry in entries.items() if place < back}
                 for number in [number for number in files if number > back[0]]:
                     del files[number]

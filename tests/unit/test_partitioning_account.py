@@ -1,4 +1,4 @@
-"""The account of bytes, and late binding's portions: who is next, what is kept for whom, who does not count."""
+"""The account of bytes, and late binding's quotas: who is next, what is kept for whom, who does not count."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NOW = BrokerView(0, MUCH, free=True)
 
 
 def policy_of(led: dict[int, list[int]], skew_bytes: int | None = None, seed: int = 1) -> LatePolicy:
-    policy = LatePolicy(batch_size_bytes=BATCH, skew_bytes=skew_bytes, dice=Random(seed))
+    policy = LatePolicy(batch_size_bytes=BATCH, skew_bytes=skew_bytes, rng=Random(seed))
     policy.arrange(led, sum(map(len, led.values())))
     return policy
 
@@ -35,13 +35,13 @@ def busy(wait_ms: int, takes_bytes: int = MUCH) -> BrokerView:
 
 def open_bytes(policy: LatePolicy, waiting_bytes: int, views: dict[int, BrokerView], ratio: float = 1.0, now_ms: int = 0) -> int:
     """What those that are free may take together."""
-    return policy.portions(waiting_bytes, views, ratio, now_ms * NS_PER_MS)[0]
+    return policy.quotas(waiting_bytes, views, ratio, now_ms * NS_PER_MS)[0]
 
 
 def turn(policy: LatePolicy, brokers: list[int], size_bytes: int = BATCH) -> int:
     """One request with one batch, for whichever of these brokers needs it most; the partition that it was for."""
-    _, portions = policy.portions(size_bytes, dict.fromkeys(brokers, NOW), 1.0, 0)
-    partition = policy.next_turn(portions[0].broker)
+    _, quotas = policy.quotas(size_bytes, dict.fromkeys(brokers, NOW), 1.0, 0)
+    partition = policy.next_turn(quotas[0].broker)
     if partition >= 0:
         policy.placed(partition, size_bytes)
     policy.end_turns()
@@ -49,7 +49,7 @@ def turn(policy: LatePolicy, brokers: list[int], size_bytes: int = BATCH) -> int
 
 
 @pytest.mark.parametrize(
-    ("portions", "kept"),
+    ("quotas", "kept"),
     [
         ([], 0),
         ([(0, 70.0)], 70),  # it is free by now
@@ -59,8 +59,8 @@ def turn(policy: LatePolicy, brokers: list[int], size_bytes: int = BATCH) -> int
         ([(20, 10.0), (5, 100.0)], 50),  # what comes after the first is free is more than the second wants
     ],
 )
-def test_no_more_is_kept_than_will_not_come_in_time(portions: list[tuple[int, float]], kept: float) -> None:
-    assert kept_bytes(portions, rate=10.0) == kept
+def test_no_more_is_kept_than_will_not_come_in_time(quotas: list[tuple[int, float]], kept: float) -> None:
+    assert kept_bytes(quotas, rate=10.0) == kept
 
 
 @pytest.mark.parametrize(
@@ -94,17 +94,17 @@ def test_what_a_busy_broker_lacks_is_kept_for_it() -> None:
 def test_a_free_broker_that_lacks_something_is_first() -> None:
     policy = policy_of(EACH, skew_bytes=0)
     policy.placed(2, 3000)
-    waiting_bytes, portions = policy.portions(900, {0: busy(20), 1: NOW, 2: NOW}, 1.0, 0)
+    waiting_bytes, quotas = policy.quotas(900, {0: busy(20), 1: NOW, 2: NOW}, 1.0, 0)
     # Of 3,900 the part of each is 1,300: 0 and 1 lack that, though 0 is to find all that waits.
-    assert (waiting_bytes, portions[0].broker, portions[0].lacks_bytes) == (900, 1, 1300)
+    assert (waiting_bytes, quotas[0].broker, quotas[0].lacks_bytes) == (900, 1, 1300)
 
 
 def test_each_broker_leaves_to_those_after_it_what_they_lack() -> None:
     policy = policy_of(EACH, skew_bytes=100)
-    waiting_bytes, portions = policy.portions(3000, dict.fromkeys(EACH, NOW), 1.0, 0)
+    waiting_bytes, quotas = policy.quotas(3000, dict.fromkeys(EACH, NOW), 1.0, 0)
     assert waiting_bytes == 3000
-    assert [portion.lacks_bytes for portion in portions] == [900] * 3
-    assert [portion.most_bytes for portion in portions] == [1100] * 3
+    assert [quota.lacks_bytes for quota in quotas] == [900] * 3
+    assert [quota.most_bytes for quota in quotas] == [1100] * 3
 
 
 def test_a_part_of_a_record_that_somebody_lacks_is_open() -> None:
@@ -172,8 +172,8 @@ def test_the_broker_furthest_behind_is_first_and_so_is_its_partition() -> None:
     policy = policy_of({0: [0, 1], 1: [2, 3]})
     for partition, size_bytes in enumerate((5000, 9000, 2000, 30_000)):
         policy.placed(partition, size_bytes)
-    _, portions = policy.portions(10, {1: NOW, 0: NOW}, 1.0, 0)
-    assert [portion.broker for portion in portions] == [0, 1]
+    _, quotas = policy.quotas(10, {1: NOW, 0: NOW}, 1.0, 0)
+    assert [quota.broker for quota in quotas] == [0, 1]
     assert [policy.next_turn(0), policy.next_turn(1), policy.next_turn(0), policy.next_turn(0)] == [0, 2, 1, -1]
 
 
@@ -253,7 +253,7 @@ def test_a_leader_that_moves_takes_its_account_along() -> None:
 
 @pytest.mark.parametrize(("skew_bytes", "came_to"), [(-1, None), (0, 0), (77, 77), (UNBOUND, UNBOUND)])
 def test_the_skew_goes_by_traffic_unless_it_is_given(skew_bytes: int, came_to: int | None) -> None:
-    policy = make_policy("late", batch_size_bytes=16_384, dice=Random(1), skew_bytes=skew_bytes)
+    policy = make_policy("late", batch_size_bytes=16_384, rng=Random(1), skew_bytes=skew_bytes)
     assert isinstance(policy, LatePolicy)
     assert (policy.skew_bytes, policy.binds_at) == (came_to, "drain")
 
@@ -272,11 +272,11 @@ def test_no_more_is_given_out_than_waits_and_all_that_waits_if_all_are_free(
     waiting = 0
     for free, came in steps:
         waiting += came
-        found, portions = policy.portions(waiting, {each: NOW if each in free else busy(1) for each in led}, 1.0, 0)
+        found, quotas = policy.quotas(waiting, {each: NOW if each in free else busy(1) for each in led}, 1.0, 0)
         assert 0 <= found <= waiting
-        assert {portion.broker for portion in portions} in (free, set())
+        assert {quota.broker for quota in quotas} in (free, set())
         assert found == waiting or len(free) < len(led)
-        for broker, _, most_bytes in portions:
+        for broker, _, most_bytes in quotas:
             taken = min(int(most_bytes), found)
             policy.placed(policy.next_turn(broker), taken)
             found, waiting = found - taken, waiting - taken
@@ -318,7 +318,7 @@ def test_what_a_broker_has_in_account_is_told_by_its_partitions_of_now_and_after
 
 
 def test_turns_follow_the_bytes_not_their_number() -> None:
-    account = Account(near_bytes=0, dice=Random(1))
+    account = Account(near_bytes=0, rng=Random(1))
     account.arrange({0: [0, 1]}, 2)
     order = []
     for _ in range(90):

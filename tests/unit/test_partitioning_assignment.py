@@ -182,7 +182,7 @@ def test_what_a_custom_partitioner_raises_is_the_cause_and_says_where() -> None:
 
 
 def test_unkeyed_records_among_keyed_ones_are_placed_by_the_policy_with_their_sizes() -> None:
-    policy = make_policy("uniform", batch_size_bytes=1000, dice=Zeros())
+    policy = make_policy("uniform", batch_size_bytes=1000, rng=Zeros())
     load = TopicLoad(3, [2], [0, 0, 0], (), lambda partition: 0)
     assigned = int32(1, -1, 0, -1)
     placed = place_unkeyed(assigned, np.array([10, 20, 30, 40], dtype=np.int64), policy, load)
@@ -192,7 +192,7 @@ def test_unkeyed_records_among_keyed_ones_are_placed_by_the_policy_with_their_si
 
 
 def test_wholly_unkeyed_columns_keep_the_policys_runs_and_wholly_assigned_ones_their_array() -> None:
-    policy = make_policy("sticky", batch_size_bytes=1000, dice=Zeros())
+    policy = make_policy("sticky", batch_size_bytes=1000, rng=Zeros())
     load = TopicLoad(3, range(3), [0, 0, 0], (), lambda partition: 0)
     sizes = np.full(2, 10, dtype=np.int64)
     assert place_unkeyed(None, sizes, policy, load) == Runs([(0, 2)])

@@ -58,7 +58,7 @@ def test_fruit_goes_where_every_kafka_client_puts_it() -> None:
 
 
 def test_the_articles_partitions_follow_from_the_same_hashes_by_the_absolute_value() -> None:
-    """The article's formula is not Kafka's: they agree on positive hashes, and on negative ones by luck."""
+    """The article's formula is not Kafka's: they agree on positive hashes, and on negative ones by chance."""
     assert {key: abs(murmur2(key)) % 3 for key in FRUIT_OF_THE_ARTICLE} == FRUIT_OF_THE_ARTICLE
     assert all(FRUIT[key] == FRUIT_OF_THE_ARTICLE[key] for key in FRUIT if murmur2(key) > 0)
 

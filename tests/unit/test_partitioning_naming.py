@@ -43,7 +43,7 @@ def test_null_is_kafkas_built_in_logic(built_in: str | None) -> None:
 def test_a_policys_name_is_that_policy(name: str) -> None:
     assert resolve_partitioner(name, adaptive=False) == Partitioner(name, ignore_keys=False)
     assert resolve_partitioner(name, ignore_keys=True).ignore_keys
-    assert make_policy(name, batch_size_bytes=16384, dice=Random(1)).name == name
+    assert make_policy(name, batch_size_bytes=16384, rng=Random(1)).name == name
 
 
 @pytest.mark.parametrize(("short", "name"), [("RoundRobinPartitioner", "round_robin"), ("UniformStickyPartitioner", "sticky")])
@@ -67,7 +67,7 @@ def test_kafkas_deprecated_classes_behave_as_they_always_did_and_say_what_to_do_
 def test_a_callable_is_a_custom_partitioner_beside_the_built_in_policy() -> None:
     assert resolve_partitioner(to_zero) == Partitioner("late", ignore_keys=False, custom=to_zero)
     assert resolve_partitioner(to_zero, adaptive=False, ignore_keys=True) == Partitioner("uniform", ignore_keys=True, custom=to_zero)
-    assert make_policy(to_zero, batch_size_bytes=16384, dice=Random(1), adaptive=False).name == "uniform"
+    assert make_policy(to_zero, batch_size_bytes=16384, rng=Random(1), adaptive=False).name == "uniform"
 
 
 def test_a_dotted_path_is_imported_and_a_class_made_an_instance_of() -> None:
@@ -107,7 +107,7 @@ def test_what_cannot_be_called_is_refused(partitioner: Any) -> None:
 
 def test_a_resolved_partitioner_makes_a_policy_per_topic() -> None:
     resolved = resolve_partitioner(None)
-    first, second = (make_policy(resolved, batch_size_bytes=16384, dice=Random(1)) for _ in range(2))
+    first, second = (make_policy(resolved, batch_size_bytes=16384, rng=Random(1)) for _ in range(2))
     assert first is not second
     assert first.name == "late"
 

@@ -24,7 +24,7 @@ def bytes_of(policy: UnkeyedPolicy, sizes: np.ndarray[tuple[int], np.dtype[np.in
 
 
 def together(policy: type[AdaptivePolicy] | type[UniformPolicy], seed: int = 1) -> AdaptivePolicy | UniformPolicy:
-    return policy(batch_size_bytes=1000, dice=Random(seed), together=True)
+    return policy(batch_size_bytes=1000, rng=Random(seed), together=True)
 
 
 def test_uniform_gives_many_turns_out_in_one_stretch_for_each_partition() -> None:
@@ -39,7 +39,7 @@ def test_uniform_gives_many_turns_out_in_one_stretch_for_each_partition() -> Non
 def test_what_is_less_than_two_turns_for_each_comes_turn_by_turn() -> None:
     policy = together(UniformPolicy)
     assert len(policy.place(records(59, 100), load_of(3))) > 3
-    apart = UniformPolicy(batch_size_bytes=1000, dice=Random(1))
+    apart = UniformPolicy(batch_size_bytes=1000, rng=Random(1))
     assert len(apart.place(records(1000, 100), load_of(3))) > 3
 
 
@@ -62,10 +62,10 @@ def test_a_turn_that_has_begun_ends_before_many_are_given_out_and_all_are_level_
 @pytest.mark.parametrize("size_bytes", [10, 700, 5000, 40_000])
 def test_uniform_stays_level_whatever_comes_at_once(size_bytes: int) -> None:
     """Also where a record is larger than a turn, or than the part of a partition."""
-    policy, load, dice = together(UniformPolicy), load_of(7), Random(3)
+    policy, load, rng = together(UniformPolicy), load_of(7), Random(3)
     total = np.zeros(7, np.int64)
     for _ in range(40):
-        total += bytes_of(policy, records(dice.randrange(1, 60_000 // size_bytes + 3), size_bytes), load)
+        total += bytes_of(policy, records(rng.randrange(1, 60_000 // size_bytes + 3), size_bytes), load)
         assert total.max() - total.min() <= 2 * max(2 * 1000 + 61 + size_bytes, size_bytes) + 1000
 
 
@@ -88,5 +88,5 @@ def test_turns_are_spread_at_equal_distances() -> None:
     assert spread_turns(4, [1, 3], 0.0) == [1, 3]
     assert spread_turns(0, [1, 3], 0.9) == [0, 0]
     assert spread_turns(7, [2], 0.999) == [7]
-    lucky = np.mean([spread_turns(10, [1, 3, 6], luck / 100) for luck in range(100)], axis=0)
+    lucky = np.mean([spread_turns(10, [1, 3, 6], jitter / 100) for jitter in range(100)], axis=0)
     assert lucky == pytest.approx([10 / 6, 20 / 6, 5], abs=0.05)

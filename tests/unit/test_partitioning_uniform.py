@@ -31,7 +31,7 @@ KIB_16 = 16_384
 
 
 class Script:
-    """Dice that draw what the test says."""
+    """Rng that draw what the test says."""
 
     def __init__(self, *draws: int) -> None:
         self.draws = list(draws)
@@ -76,7 +76,7 @@ def chances(policy: AdaptivePolicy, load: TopicLoad, draws: int) -> list[int]:
 
 def test_16_kib_to_partition_1_then_16_kib_to_42_then_to_3() -> None:
     """The KIP's example. Sixteen records of 1,020 bytes and a header fill a batch of 16 KiB but for three bytes: see the next tests."""
-    policy = KafkaUniformPolicy(batch_size_bytes=KIB_16, dice=Script(1, 42, 3))
+    policy = KafkaUniformPolicy(batch_size_bytes=KIB_16, rng=Script(1, 42, 3))
     exactly_full = np.array([1020] * 15 + [1023], dtype=np.int64)
     assert policy.place(np.tile(exactly_full, 2), load_of(50)) == [(1, 16), (42, 32)]
     assert policy.current == 3
@@ -84,14 +84,14 @@ def test_16_kib_to_partition_1_then_16_kib_to_42_then_to_3() -> None:
 
 def test_with_30_partitions_records_sent_at_once_stay_on_one_until_16_kib() -> None:
     """The KIP's example: a record produced, the batch ready and sent at once, and the next is still stuck to partition 1."""
-    policy = KafkaUniformPolicy(batch_size_bytes=KIB_16, dice=Script(1, 29))
+    policy = KafkaUniformPolicy(batch_size_bytes=KIB_16, rng=Script(1, 29))
     placed = [policy.place(records(1, 963), load_of(30))[0][0] for _ in range(17)]
     assert placed == [1] * 16 + [29]
 
 
 def test_once_five_are_in_flight_records_batch_and_the_turn_goes_on() -> None:
     """The KIP's example, continued: five batches of one record, then one that stays open until the turn has had its bytes."""
-    policy = KafkaUniformPolicy(batch_size_bytes=KIB_16, dice=Script(1, 7))
+    policy = KafkaUniformPolicy(batch_size_bytes=KIB_16, rng=Script(1, 7))
     for _ in range(5):
         assert policy.place(records(1, 963), load_of(30)) == [(1, 1)]
     assert policy.place(records(40, 963), load_of(30)) == [(1, 16), (7, 40)]
@@ -99,7 +99,7 @@ def test_once_five_are_in_flight_records_batch_and_the_turn_goes_on() -> None:
 
 def test_a_switch_is_put_off_while_the_open_batch_has_room() -> None:
     """12 KiB were sent and a new batch opened: at 16 KiB produced it is a quarter full, and is filled before the turn ends."""
-    policy = KafkaUniformPolicy(batch_size_bytes=KIB_16, dice=Script(0, 2))
+    policy = KafkaUniformPolicy(batch_size_bytes=KIB_16, rng=Script(0, 2))
     policy.place(records(12, 1019), load_of(3))
     assert policy.produced_bytes == 61 + 12 * 1019
     assert policy.place(records(5, 1019), load_of(3)) == [(0, 5)]
@@ -108,14 +108,14 @@ def test_a_switch_is_put_off_while_the_open_batch_has_room() -> None:
 
 
 def test_a_switch_put_off_happens_as_soon_as_the_batch_was_drained() -> None:
-    policy = KafkaUniformPolicy(batch_size_bytes=KIB_16, dice=Script(0, 2))
+    policy = KafkaUniformPolicy(batch_size_bytes=KIB_16, rng=Script(0, 2))
     policy.place(records(12, 1019), load_of(3))
     policy.place(records(5, 1019), load_of(3))
     assert policy.place(records(1, 1019), load_of(3)) == [(2, 1)]
 
 
 def test_a_record_that_does_not_fit_ends_a_turn_put_off() -> None:
-    policy = KafkaUniformPolicy(batch_size_bytes=KIB_16, dice=Script(0, 2))
+    policy = KafkaUniformPolicy(batch_size_bytes=KIB_16, rng=Script(0, 2))
     policy.place(records(12, 1019), load_of(3))
     policy.place(records(5, 1019), load_of(3))
     runs = policy.place(records(1, 1019), load_of(3, rooms={0: 1000}))
@@ -125,7 +125,7 @@ def test_a_record_that_does_not_fit_ends_a_turn_put_off() -> None:
 
 def test_twice_the_batch_size_ends_a_turn_even_if_the_batch_has_room() -> None:
     """Keyed records closed the batch in between and opened another, so that it is never seen full."""
-    policy = KafkaUniformPolicy(batch_size_bytes=1000, dice=Script(0, 1))
+    policy = KafkaUniformPolicy(batch_size_bytes=1000, rng=Script(0, 1))
     for _ in range(9):
         assert policy.place(records(2, 100), load_of(2, rooms={0: 900})) == [(0, 2)]
     assert policy.place(records(4, 100), load_of(2, rooms={0: 900})) == [(0, 2), (1, 4)]
@@ -133,29 +133,29 @@ def test_twice_the_batch_size_ends_a_turn_even_if_the_batch_has_room() -> None:
 
 def test_batch_headers_count_as_produced() -> None:
     """One partition may sit on a faster broker and get more and smaller batches: their headers are its share too."""
-    policy = KafkaUniformPolicy(batch_size_bytes=1000, dice=Script(0, 1))
+    policy = KafkaUniformPolicy(batch_size_bytes=1000, rng=Script(0, 1))
     placed = [policy.place(records(1, 39), load_of(2))[0][0] for _ in range(11)]
     assert placed == [0] * 10 + [1]
 
 
 def test_a_batch_filled_short_of_batch_size_is_followed_by_another_before_the_switch() -> None:
     """31 records of 519 bytes and a header are 16,150 bytes, short of 16,384: the turn takes a second batch, as Kafka's does."""
-    policy = KafkaUniformPolicy(batch_size_bytes=KIB_16, dice=Script(0, 1))
+    policy = KafkaUniformPolicy(batch_size_bytes=KIB_16, rng=Script(0, 1))
     assert policy.place(records(70, 519), load_of(2)) == [(0, 62), (1, 70)]
 
 
 def test_the_same_partition_may_be_drawn_again() -> None:
-    policy = KafkaUniformPolicy(batch_size_bytes=1000, dice=Script(1, 1, 0, 1))
+    policy = KafkaUniformPolicy(batch_size_bytes=1000, rng=Script(1, 1, 0, 1))
     assert policy.place(records(3, 5000), load_of(2)) == [(1, 2), (0, 3)]
 
 
 def test_a_batch_size_of_zero_puts_every_record_in_a_batch_and_a_turn_of_its_own() -> None:
-    policy = KafkaUniformPolicy(batch_size_bytes=0, dice=Script(0, 1, 2, 0))
+    policy = KafkaUniformPolicy(batch_size_bytes=0, rng=Script(0, 1, 2, 0))
     assert policy.place(records(3, 10), load_of(3)) == [(0, 1), (1, 2), (2, 3)]
 
 
 def test_uniform_draws_among_partitions_with_a_leader_and_ignores_queues_and_slowness() -> None:
-    policy = make_policy("uniform", batch_size_bytes=KIB_16, dice=Random(5))
+    policy = make_policy("uniform", batch_size_bytes=KIB_16, rng=Random(5))
     load = load_of(4, available=[0, 1, 3], queued=[0, 9, 0, 0], unready=(3,))
     assert isinstance(policy, KafkaUniformPolicy)
     counts = [0] * 4
@@ -166,7 +166,7 @@ def test_uniform_draws_among_partitions_with_a_leader_and_ignores_queues_and_slo
 
 
 def test_with_no_leader_known_uniform_draws_among_all() -> None:
-    policy = KafkaUniformPolicy(batch_size_bytes=1000, dice=Script(2))
+    policy = KafkaUniformPolicy(batch_size_bytes=1000, rng=Script(2))
     assert policy.place(records(1, 10), load_of(3, available=[])) == [(2, 1)]
 
 
@@ -176,15 +176,15 @@ def test_queue_sizes_0_3_1_weigh_4_1_3() -> None:
 
 @pytest.mark.parametrize(("drawn", "partition"), [(0, 0), (3, 0), (4, 1), (5, 2), (7, 2)])
 def test_adaptive_draws_by_the_weights(drawn: int, partition: int) -> None:
-    policy = AdaptivePolicy(batch_size_bytes=KIB_16, dice=Script(drawn))
+    policy = AdaptivePolicy(batch_size_bytes=KIB_16, rng=Script(drawn))
     assert policy.place(records(1, 10), load_of(3, queued=[0, 3, 1])) == [(partition, 1)]
 
 
 @pytest.mark.parametrize("left_out", [0, 150])
 def test_many_candidates_are_drawn_as_few_are(left_out: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    dice = Random(left_out)
-    queued = array("q", [dice.choice((0, 0, 1, 5)) for _ in range(300)])
-    candidates = sorted(dice.sample(range(300), 300 - left_out))
+    rng = Random(left_out)
+    queued = array("q", [rng.choice((0, 0, 1, 5)) for _ in range(300)])
+    candidates = sorted(rng.sample(range(300), 300 - left_out))
     assert len(candidates) >= WEIGH_AS_ARRAYS
     many = draw_by_queues(candidates, queued, Random(7))
     monkeypatch.setattr("fairlead_kafka.partitioning.uniform.WEIGH_AS_ARRAYS", 301)
@@ -197,36 +197,36 @@ def test_many_candidates_are_drawn_as_few_are(left_out: int, monkeypatch: pytest
 def test_adaptive_is_uniform_while_queues_are_equal() -> None:
     sizes = np.random.default_rng(3).integers(50, 3000, 500)
     load = load_of(5, queued=[2] * 5)
-    ours = AdaptivePolicy(batch_size_bytes=KIB_16, dice=Random(9)).place(sizes, load)
-    assert ours == KafkaUniformPolicy(batch_size_bytes=KIB_16, dice=Random(9)).place(sizes, load)
+    ours = AdaptivePolicy(batch_size_bytes=KIB_16, rng=Random(9)).place(sizes, load)
+    assert ours == KafkaUniformPolicy(batch_size_bytes=KIB_16, rng=Random(9)).place(sizes, load)
 
 
 def test_the_longest_queue_is_still_drawn_at_times() -> None:
-    counts = chances(AdaptivePolicy(batch_size_bytes=KIB_16, dice=Random(2)), load_of(2, queued=[0, 9]), 2200)
+    counts = chances(AdaptivePolicy(batch_size_bytes=KIB_16, rng=Random(2)), load_of(2, queued=[0, 9]), 2200)
     assert abs(counts[1] - 200) < 60
 
 
 def test_weights_are_those_of_the_partitions_with_a_leader() -> None:
     """Partition 1 has no leader: its queue of 100 neither is drawn nor lifts the others' weights."""
-    policy = AdaptivePolicy(batch_size_bytes=KIB_16, dice=Script(3))
+    policy = AdaptivePolicy(batch_size_bytes=KIB_16, rng=Script(3))
     assert policy.place(records(1, 10), load_of(3, available=[0, 2], queued=[0, 100, 2])) == [(2, 1)]
 
 
 def test_quirk_a_an_idle_partition_on_a_broker_that_takes_nothing_is_passed_over() -> None:
-    counts = chances(AdaptivePolicy(batch_size_bytes=KIB_16, dice=Random(2)), load_of(3, queued=[0, 2, 2], unready=(0,)), 200)
+    counts = chances(AdaptivePolicy(batch_size_bytes=KIB_16, rng=Random(2)), load_of(3, queued=[0, 2, 2], unready=(0,)), 200)
     assert counts[0] == 0
 
 
 def test_quirk_b_no_partition_inherits_the_queue_of_one_that_was_passed_over() -> None:
     """Without partition 0 and its queue of 5, the idle partition 1 weighs two and partition 2, with one batch, weighs one."""
     load = load_of(3, queued=[5, 0, 1], unready=(0,))
-    counts = chances(AdaptivePolicy(batch_size_bytes=KIB_16, dice=Random(2)), load, 3000)
+    counts = chances(AdaptivePolicy(batch_size_bytes=KIB_16, rng=Random(2)), load, 3000)
     assert counts[0] == 0
     assert abs(counts[1] - 2000) < 120
 
 
 def test_quirk_c_if_all_are_unready_the_queues_still_decide() -> None:
-    policy = AdaptivePolicy(batch_size_bytes=KIB_16, dice=Script(4))
+    policy = AdaptivePolicy(batch_size_bytes=KIB_16, rng=Script(4))
     assert policy.place(records(1, 10), load_of(3, queued=[0, 3, 1], unready=(0, 1, 2))) == [(1, 1)]
 
 
@@ -235,7 +235,7 @@ def test_quirk_d_a_batch_size_beyond_a_gibibyte_does_not_overflow() -> None:
 
 
 def test_a_broker_that_takes_data_again_is_drawn_again() -> None:
-    policy = AdaptivePolicy(batch_size_bytes=KIB_16, dice=Random(2))
+    policy = AdaptivePolicy(batch_size_bytes=KIB_16, rng=Random(2))
     assert chances(policy, load_of(2, unready=(1,)), 50)[1] == 0
     assert chances(policy, load_of(2), 50)[1] > 0
 
@@ -249,7 +249,7 @@ def test_the_switch_rule_is_kafkas(produced_bytes: int, batch_is_full: bool, ove
 
 
 def uniform(**more: int) -> UniformPolicy:
-    return UniformPolicy(**{"batch_size_bytes": 1000, **more}, dice=Random(1))
+    return UniformPolicy(**{"batch_size_bytes": 1000, **more}, rng=Random(1))
 
 
 def turns_of(policy: UnkeyedPolicy, sizes: list[int], load: TopicLoad) -> list[int]:
@@ -292,7 +292,7 @@ def test_uniform_puts_a_partition_that_comes_back_level_with_the_others() -> Non
 def test_uniform_stays_even_beside_a_broker_whose_batches_wait() -> None:
     """KIP-794's own test, in which Kafka's uniform sends 46, 27 and 27 %: within 8 % of each other over the whole run."""
     for records_per_s in (2048, 4096):
-        sent, _ = kip_test(UniformPolicy(batch_size_bytes=KIB_16, dice=Random(1)), records_per_s)
+        sent, _ = kip_test(UniformPolicy(batch_size_bytes=KIB_16, rng=Random(1)), records_per_s)
         assert max(sent) < 1.08 * min(sent)
 
 
@@ -346,8 +346,8 @@ def test_the_kips_test_series_1_sticky_favours_the_slow_broker_five_times_over_a
     Not quite as evenly as the KIP's table says: turns are put off longer where batches wait. Kafka 4.3's own producer
     sends 46, 27 and 27 % here.
     """
-    sticky_sent, sticky_ms = kip_test(StickyPolicy(batch_size_bytes=KIB_16, dice=Random(1)), 2048)
-    uniform_sent, uniform_ms = kip_test(KafkaUniformPolicy(batch_size_bytes=KIB_16, dice=Random(1)), 2048)
+    sticky_sent, sticky_ms = kip_test(StickyPolicy(batch_size_bytes=KIB_16, rng=Random(1)), 2048)
+    uniform_sent, uniform_ms = kip_test(KafkaUniformPolicy(batch_size_bytes=KIB_16, rng=Random(1)), 2048)
     assert sticky_sent[0] > 5 * max(sticky_sent[1:])
     assert 0.40 < uniform_sent[0] / sum(uniform_sent) < 0.50
     assert sticky_ms > 5 * uniform_ms
@@ -355,7 +355,7 @@ def test_the_kips_test_series_1_sticky_favours_the_slow_broker_five_times_over_a
 
 def test_the_kips_test_series_2_adaptive_leans_just_enough_to_sustain_the_load() -> None:
     """KIP-794: at 2 MB/s uniform is held back by the slow broker; adaptive gives it less, though far from nothing, and keeps up."""
-    uniform_sent, uniform_ms = kip_test(KafkaUniformPolicy(batch_size_bytes=KIB_16, dice=Random(1)), 4096)
-    adaptive_sent, adaptive_ms = kip_test(AdaptivePolicy(batch_size_bytes=KIB_16, dice=Random(1)), 4096)
+    uniform_sent, uniform_ms = kip_test(KafkaUniformPolicy(batch_size_bytes=KIB_16, rng=Random(1)), 4096)
+    adaptive_sent, adaptive_ms = kip_test(AdaptivePolicy(batch_size_bytes=KIB_16, rng=Random(1)), 4096)
     assert 0.2 < adaptive_sent[0] / sum(adaptive_sent) < 0.4 < uniform_sent[0] / sum(uniform_sent)
     assert uniform_ms > 2 * adaptive_ms

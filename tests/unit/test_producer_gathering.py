@@ -179,9 +179,9 @@ def test_batches_of_a_table_are_cut_to_a_portion_of_a_request(rig: Rig) -> None:
     producer.send_table("t", table_of(1500))
     producer.flush()
     of_the_table = [count for request in counts(rig) for _, count in request if count > 1]
-    portion = (4000 - 61) // (14 + GROWTH_BYTES)
+    quota = (4000 - 61) // (14 + GROWTH_BYTES)
     assert sum(of_the_table) == 1500
-    assert max(of_the_table) <= portion
+    assert max(of_the_table) <= quota
 
 
 def test_what_an_open_batch_takes_goes_first_and_it_is_closed(rig: Rig) -> None:

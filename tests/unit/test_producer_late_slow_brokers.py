@@ -100,13 +100,13 @@ def test_a_request_that_bound_batches_have_filled_takes_none_of_the_parts_of_a_p
 def test_a_broker_that_comes_back_late_or_early_keeps_nobody_waiting(rig: Rig, partitions: int) -> None:
     """The others take their parts of what comes meanwhile."""
     rig.cluster.create("t", partitions)
-    brokers, dice = rig.cluster.brokers, Random(1)
+    brokers, rng = rig.cluster.brokers, Random(1)
     brokers[0].service_ms, brokers[1].service_ms, brokers[2].service_ms = 20, 0.4, 0.4
     producer = rig.producer(LATE)
     warm(rig, producer, partitions)
     paced(rig, producer, 4096, 500)
     began = [sum(log_bytes(rig.cluster)[broker::3]) for broker in range(3)]
-    took = sorted(paced(rig, producer, 4096, 1000, before=lambda: setattr(brokers[0], "service_ms", dice.choice([16, 20, 24]))))
+    took = sorted(paced(rig, producer, 4096, 1000, before=lambda: setattr(brokers[0], "service_ms", rng.choice([16, 20, 24]))))
     sizes = [sum(log_bytes(rig.cluster)[broker::3]) - began[broker] for broker in range(3)]
     assert max(sizes) - min(sizes) <= 2 * 16_384
     assert took[len(took) // 2] < 2

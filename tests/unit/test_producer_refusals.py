@@ -104,33 +104,31 @@ def test_a_record_that_is_too_large_for_the_producer_names_the_one_limit_it_meet
 
 @pytest.mark.parametrize("seed", range(8))
 def test_memory_comes_back_to_the_byte_after_any_mix_of_ends(rig: Rig, seed: int) -> None:
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     faults = [None, None, None, 19, INVALID_RECORD, 6, LOSE_ANSWER, BREAK, 10]
-    rig.cluster.on_produce = lambda *_: dice.choice(faults)
-    rig.cluster.record_errors = [refused(dice.randrange(3))]
+    rig.cluster.on_produce = lambda *_: rng.choice(faults)
+    rig.cluster.record_errors = [refused(rng.randrange(3))]
     producer = rig.producer(
         buffer_memory=6_000,
         batch_size=700,
         max_block_ms=20,
         delivery_timeout_ms=2_000,
         request_timeout_ms=500,
-        linger_ms=dice.choice([0, 5]),
+        linger_ms=rng.choice([0, 5]),
     )
     acks, tables, refusals = [], [], 0
     for _ in range(60):
         try:
-            if dice.random() < 0.2:
-                rows = dice.randrange(1, 40)
-                partitions = pa.array([dice.choice([None, 0, 3, 11]) for _ in range(rows)], pa.int32())
-                tables.append(producer.send_table("t", pa.table({"value": [b"v" * dice.randrange(300)] * rows, "partition": partitions})))
+            if rng.random() < 0.2:
+                rows = rng.randrange(1, 40)
+                partitions = pa.array([rng.choice([None, 0, 3, 11]) for _ in range(rows)], pa.int32())
+                tables.append(producer.send_table("t", pa.table({"value": [b"v" * rng.randrange(300)] * rows, "partition": partitions})))
             else:
-                key = dice.choice([None, b"k"])
-                acks.append(
-                    producer.send(dice.choice(["t", "t", "t", "nowhere"]), b"x" * dice.randrange(900), key=key, headers={"h": b"1"})
-                )
+                key = rng.choice([None, b"k"])
+                acks.append(producer.send(rng.choice(["t", "t", "t", "nowhere"]), b"x" * rng.randrange(900), key=key, headers={"h": b"1"}))
         except BufferExhausted:
             refusals += 1
-        rig.host.advance(dice.randrange(4))
+        rig.host.advance(rng.randrange(4))
     if seed % 2:
         producer.flush()
     producer.close(timeout_s=None if seed % 4 else 0.05)

@@ -70,11 +70,11 @@ def test_nothing_cut_short_or_too_long_decodes(kind: str) -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_garbage_is_one_kind_of_error(seed: int) -> None:
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     for whole, decode in ((joined(encode_pull(PULL)), decode_pull), (answer_bytes(), decode_answer)):
         garbled = bytearray(whole)
-        for _ in range(dice.randrange(1, 8)):
-            garbled[dice.randrange(len(garbled))] = dice.randrange(256)
+        for _ in range(rng.randrange(1, 8)):
+            garbled[rng.randrange(len(garbled))] = rng.randrange(256)
         with contextlib.suppress(DecodeError):
             decode(memoryview(garbled))
 

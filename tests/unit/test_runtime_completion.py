@@ -11,7 +11,7 @@ import time
 import pytest
 
 from fairlead_kafka.base.errors import TimedOut
-from fairlead_kafka.runtime import Completion, system_dice, wrap_async
+from fairlead_kafka.runtime import Completion, system_rng, wrap_async
 from tests.support.waiting import PATIENCE_S
 
 
@@ -138,6 +138,6 @@ def test_control_c_comes_through_a_wait() -> None:
 
 
 def test_dice_show_what_machines_need() -> None:
-    dice = system_dice()
-    assert 0 <= dice.random() < 1
-    assert 0 <= dice.randrange(3) < 3
+    rng = system_rng()
+    assert 0 <= rng.random() < 1
+    assert 0 <= rng.randrange(3) < 3

@@ -35,7 +35,7 @@ def numbers(data: bytes) -> list[int]:
 
 def story(seed: int, conditions: Conditions, connections: int = 1) -> list[str]:
     """Everything that a server hears of 30 writes, dealt out to some connections, with the times."""
-    host = VirtualHost(dice=random.Random(seed))
+    host = VirtualHost(rng=random.Random(seed))
     stage = Stage(host)
     _server, server_handle, port = stage.listen()
     client, handle = stage.puppet()
@@ -58,7 +58,7 @@ def test_a_seed_replays_exactly_and_another_does_not(conditions: Conditions) -> 
 
 
 def test_within_a_connection_nothing_is_lost_or_reordered() -> None:
-    host = VirtualHost(dice=random.Random(5))
+    host = VirtualHost(rng=random.Random(5))
     stage = Stage(host)
     _client, handle, server, server_handle = stage.pair()
     host.link(handle, server_handle).conditions = ROUGH
@@ -71,7 +71,7 @@ def test_within_a_connection_nothing_is_lost_or_reordered() -> None:
 
 
 def test_between_connections_one_overtakes_another() -> None:
-    host = VirtualHost(dice=random.Random(5))
+    host = VirtualHost(rng=random.Random(5))
     stage = Stage(host)
     server, server_handle, port = stage.listen()
     client, handle = stage.puppet()
@@ -89,7 +89,7 @@ def test_between_connections_one_overtakes_another() -> None:
 
 
 def test_a_loss_costs_a_retransmission() -> None:
-    host = VirtualHost(dice=random.Random(1))
+    host = VirtualHost(rng=random.Random(1))
     stage = Stage(host)
     _client, handle, server, server_handle = stage.pair()
     host.link(handle, server_handle).conditions = Conditions(loss=0.999999)
@@ -100,7 +100,7 @@ def test_a_loss_costs_a_retransmission() -> None:
 
 
 def test_a_write_may_break_its_connection_for_both_sides() -> None:
-    host = VirtualHost(dice=random.Random(1))
+    host = VirtualHost(rng=random.Random(1))
     stage = Stage(host)
     client, handle, server, server_handle = stage.pair()
     host.link(handle, server_handle).conditions = Conditions(resets=1)
@@ -137,13 +137,13 @@ def test_a_link_may_be_cut_one_way() -> None:
     stage.until(lambda: client.bytes_on(1) == b"heard" and Connected(2) in client.events)
 
 
-def test_chance_needs_dice() -> None:
+def test_chance_needs_rng() -> None:
     host = VirtualHost()
     stage = Stage(host)
     _client, handle, _server, server_handle = stage.pair()
     host.link(handle, server_handle).conditions = Conditions(jitter_ms=1)
     stage.tell(handle, Write(1, [b"x"]))
-    with pytest.raises(UsageError, match=r"VirtualHost\(dice="):
+    with pytest.raises(UsageError, match=r"VirtualHost\(rng="):
         host.advance(1)
 
 

@@ -64,10 +64,10 @@ def test_counts_are_exact_while_there_is_room() -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_beyond_its_room_no_count_is_wrong_by_more_than_it_says(seed: int) -> None:
-    dice, capacity = np.random.default_rng(seed), 20
+    rng, capacity = np.random.default_rng(seed), 20
     keys, true = HotKeys(capacity), Counter[bytes]()
     for _ in range(30):
-        items: list[bytes | None] = [b"%d" % number for number in dice.zipf(1.3, 200) % 1_000]
+        items: list[bytes | None] = [b"%d" % number for number in rng.zipf(1.3, 200) % 1_000]
         true.update(item for item in items if item is not None)
         add(keys, items)
     held = {one.key: one.records for one in keys.hottest(10_000)}
@@ -136,9 +136,9 @@ CLUSTER = Cluster((0, 1, 2, 0, 1, 2), "none")
 
 def some(count: int, rate: float, codec_friendly: bool = False) -> Records:
     """Records with one of forty keys, some far hotter than others, at `rate` a second."""
-    dice = np.random.default_rng(7)
-    keys: list[bytes | None] = [b"key-%d" % (number % 40) for number in dice.zipf(1.2, count)]
-    values: list[bytes | None] = [(b"same " * 40 if codec_friendly else dice.bytes(200)) for _ in range(count)]
+    rng = np.random.default_rng(7)
+    keys: list[bytes | None] = [b"key-%d" % (number % 40) for number in rng.zipf(1.2, count)]
+    values: list[bytes | None] = [(b"same " * 40 if codec_friendly else rng.bytes(200)) for _ in range(count)]
     return Records(columns_from_lists(keys, values, None, [1_000] * count), (np.arange(count) * 1000 / rate).astype(np.int64))
 
 

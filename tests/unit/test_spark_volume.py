@@ -111,9 +111,9 @@ def test_looks_and_memory_are_bounded() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_shares_keep_to_the_limit_and_leave_nobody_out(seed: int) -> None:
-    dice = random.Random(seed)
-    available = {TopicPartition("t", number): dice.choice([0, 1, 3, 1000, 10**12]) for number in range(dice.randint(1, 12))}
-    limit = dice.choice([1, 2, 5, 100, 10**6])
+    rng = random.Random(seed)
+    available = {TopicPartition("t", number): rng.choice([0, 1, 3, 1000, 10**12]) for number in range(rng.randint(1, 12))}
+    limit = rng.choice([1, 2, 5, 100, 10**6])
     waiting = {partition for partition, count in available.items() if count}
     served = set()
     for turn in range(len(available) + 1):

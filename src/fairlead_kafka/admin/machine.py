@@ -14,7 +14,7 @@ from fairlead_kafka.base.errors import UsageError
 from fairlead_kafka.core.backoff import Backoff
 from fairlead_kafka.core.effects import Effect, Resolve
 from fairlead_kafka.core.events import ConnectionEvent, Event, Submitted
-from fairlead_kafka.core.machine import Dice
+from fairlead_kafka.core.machine import Rng
 from fairlead_kafka.core.metadata import Metadata
 from fairlead_kafka.core.network import AwaitConnection, Network
 from fairlead_kafka.core.script import Scripts
@@ -44,9 +44,9 @@ class Shut:
 class AdminMachine:
     """Takes `Perform`, `AwaitConnection` and `Shut`."""
 
-    def __init__(self, settings: Settings, dice: Dice) -> None:
-        self._network = Network(settings, dice, max_in_flight=IN_FLIGHT_MAX)
-        self._scripts = Scripts(self._network, dice, Backoff(settings["retry.backoff.ms"], settings["retry.backoff.max.ms"]))
+    def __init__(self, settings: Settings, rng: Rng) -> None:
+        self._network = Network(settings, rng, max_in_flight=IN_FLIGHT_MAX)
+        self._scripts = Scripts(self._network, rng, Backoff(settings["retry.backoff.ms"], settings["retry.backoff.max.ms"]))
         self._events: list[Event] = []
         self._stepping: list[Event] = []
         self._effects: list[Effect] = []

@@ -241,7 +241,7 @@ class FetchSessions:
                 return NO_SESSION
             self.end(oldest.session_id)
         while True:
-            session_id = 1 + self._broker.dice.randrange(_ID_MAX)
+            session_id = 1 + self._broker.rng.randrange(_ID_MAX)
             if session_id not in self._sessions:
                 return session_id
 

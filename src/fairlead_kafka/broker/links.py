@@ -144,7 +144,7 @@ class _Lane:
         unsaid = Reachability(settings["client.id"], settings["request.timeout.ms"], quiet=True)  # replication has a log of its own
         self.connections = Connections(
             settings,
-            broker.dice,
+            broker.rng,
             IN_FLIGHT_MAX,
             self._lost,
             numbers=numbers,

@@ -46,7 +46,7 @@ from fairlead_kafka.core.events import (
     Sent,
     Submitted,
 )
-from fairlead_kafka.core.machine import Dice
+from fairlead_kafka.core.machine import Rng
 
 if TYPE_CHECKING:
     from fairlead_kafka.records import RecordColumns
@@ -64,10 +64,10 @@ class Broker:
     copy that follows it.
     """
 
-    def __init__(self, node_id: int, controller: ClusterView, folder: str, dice: Dice, host: str = "127.0.0.1", port: int = 0) -> None:
+    def __init__(self, node_id: int, controller: ClusterView, folder: str, rng: Rng, host: str = "127.0.0.1", port: int = 0) -> None:
         self.node_id = node_id
         self.controller = controller
-        self.dice = dice
+        self.rng = rng
         self.folder = folder
         self.settings: Mapping[str, Any] = controller.broker_settings(node_id)
         self.listeners = listeners_of(controller.broker_settings(node_id), node_id, host, port)

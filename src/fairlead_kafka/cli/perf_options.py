@@ -73,7 +73,7 @@ def property_file(path: Path | None, option: str) -> dict[str, str]:
 
 
 def payloads(
-    record_size: int | None, payload_file: Path | None, delimiter: str, monotonic: bool, records: int, dice: random.Random
+    record_size: int | None, payload_file: Path | None, delimiter: str, monotonic: bool, records: int, rng: random.Random
 ) -> list[bytes] | None:
     """The values to choose from: letters A to Z, or those of the file; None: each value is the record's number. ConfigError if unclear."""
     if (record_size is not None) + (payload_file is not None) + monotonic != 1:
@@ -91,7 +91,7 @@ def payloads(
         return found
     size = record_size or 0
     count = max(1, min(records, PAYLOADS_BYTES_MAX // size))
-    letters = dice.randbytes(count * size).translate(_LETTERS)
+    letters = rng.randbytes(count * size).translate(_LETTERS)
     return [letters[start : start + size] for start in range(0, len(letters), size)]
 
 

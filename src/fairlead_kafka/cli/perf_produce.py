@@ -72,8 +72,8 @@ def produce(
         raise ConfigError(f"--throughput {throughput:g}: records per second, more than 0, or -1 for no limit")
     if warmup_records >= num_records:
         raise ConfigError(f"--warmup-records {warmup_records}: must be fewer than --num-records {num_records}")
-    dice = random.Random(PAYLOAD_SEED)
-    values = payloads(record_size, payload_file, payload_delimiter, payload_monotonic, num_records, dice)
+    rng = random.Random(PAYLOAD_SEED)
+    values = payloads(record_size, payload_file, payload_delimiter, payload_monotonic, num_records, rng)
     config: dict[str, Any] = {
         "client.id": CLIENT_ID,
         **property_file(config_file, "--command-config"),
@@ -90,7 +90,7 @@ def produce(
     with open_producer(config) as producer:
         transactions = Transactions(producer, transaction_duration_ms) if config.get("transactional.id") else None
         try:
-            _send(producer, topic, values, dice, num_records, warmup_records, throughput, everything, steady, transactions)
+            _send(producer, topic, values, rng, num_records, warmup_records, throughput, everything, steady, transactions)
             producer.flush()
         finally:
             everything.be_quiet()  # after Ctrl-C records are still delivered, and the summary is the last to be said
@@ -112,7 +112,7 @@ def _send(
     producer: Producer,
     topic: str,
     values: list[bytes] | None,
-    dice: random.Random,
+    rng: random.Random,
     records: int,
     warmup_records: int,
     throughput: float,
@@ -128,7 +128,7 @@ def _send(
             everything.be_quiet()
             steady.begin()
             counted = (everything, steady)
-        value = values[int(dice.random() * len(values))] if values else b"%d" % number
+        value = values[int(rng.random() * len(values))] if values else b"%d" % number
         sent_s = time.perf_counter()
         if transactions is not None:
             transactions.turn(sent_s)

@@ -61,7 +61,7 @@ class AdminCalls:
         self.settings = CLIENT_CONFIGS.parse("admin", config)
         self.closed = False
         self._offload = offload
-        self._hosted = open_host(lambda dice: AdminMachine(self.settings, dice), self.settings, "fairlead-admin")
+        self._hosted = open_host(lambda rng: AdminMachine(self.settings, rng), self.settings, "fairlead-admin")
 
     def create_topics(self, topics: Iterable[NewTopic], validate_only: bool, timeout_s: float | None) -> Steps[dict[str, uuid.UUID]]:
         """Create topics."""

@@ -72,7 +72,7 @@ class ConsumerReading(GroupSteps):
         self.closed = False
         self.interceptors = consumer_interceptors(self.settings["interceptor.classes"], config)
         self._offload = offload
-        self._hosted = open_host(lambda dice: ConsumerMachine(self.settings, dice, self._gate), self.settings, "fairlead-consumer")
+        self._hosted = open_host(lambda rng: ConsumerMachine(self.settings, rng, self._gate), self.settings, "fairlead-consumer")
         self._check_crcs: bool = self.settings["check.crcs"]
         self._max_poll_records: int = self.settings["max.poll.records"]
         self._default_timeout_s: float = self.settings["default.api.timeout.ms"] / 1000

@@ -1,4 +1,4 @@
-"""Delivery results: one `Delivery` for each hand-over; `handles` has what callers hold on it.
+"""Delivery results: one `Delivery` for each submission; `handles` has what callers hold on it.
 
 The machine tells of a batch with one call. What it tells is noted as it is; arrays of results, one item per row, are made when
 somebody first looks. So records whose results nobody asks for cost nothing on completion.
@@ -97,7 +97,7 @@ def fresh(error: Exception) -> Exception:
 
 
 class Delivery:
-    """What becomes of records that were handed over together; implements `producer.handover.Delivery`."""
+    """What becomes of records that were handed over together; implements `producer.submission.Delivery`."""
 
     __slots__ = ("_completions", "_lock", "_results", "_unread", "callbacks", "owner", "pending", "timestamps", "topic")
 
@@ -121,7 +121,7 @@ class Delivery:
             self.pending += count
 
     def settle(self, settled: Settled) -> tuple[Callable[..., Any], tuple[Any, ...]] | None:
-        """See `producer.handover.Delivery`."""
+        """See `producer.submission.Delivery`."""
         over: list[tuple[int, Completion]] = []
         error = settled[-1]
         with self._lock:

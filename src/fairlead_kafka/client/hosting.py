@@ -17,8 +17,8 @@ from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import TimedOut, UsageError
 from fairlead_kafka.base.units import s_to_ns
 from fairlead_kafka.core import AwaitConnection
-from fairlead_kafka.core.machine import Dice, Machine
-from fairlead_kafka.runtime import Completion, SelectorHost, system_dice, wrap_async
+from fairlead_kafka.core.machine import Machine, Rng
+from fairlead_kafka.runtime import Completion, SelectorHost, system_rng, wrap_async
 
 if TYPE_CHECKING:
     from fairlead_kafka.runtime.transport import Transport
@@ -93,14 +93,14 @@ def abandon(hosted: Hosted[Any], end: Callable[[], None], *operations: Callable[
         hosted.submit(operations[0](completion))
 
 
-def open_host(machine_factory: Callable[[Dice], M], settings: Settings, name: str = "fairlead") -> Hosted[M]:
-    """Make a machine, given the system's dice, and run it on a new host, secured as `settings` say. ConfigError if that cannot work."""
+def open_host(machine_factory: Callable[[Rng], M], settings: Settings, name: str = "fairlead") -> Hosted[M]:
+    """Make a machine, given the system's rng, and run it on a new host, secured as `settings` say. ConfigError if that cannot work."""
     transport: Transport | None = None
     if settings["security.protocol"] != "PLAINTEXT":
         from fairlead_kafka.security import client_transport  # most programs never need it
 
         transport = client_transport(settings)
-    return Hosted(machine_factory(system_dice()), name, transport)
+    return Hosted(machine_factory(system_rng()), name, transport)
 
 
 @dataclass(slots=True)

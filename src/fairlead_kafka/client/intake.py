@@ -25,7 +25,7 @@ from fairlead_kafka.client.handles import H
 from fairlead_kafka.client.hosting import Steps
 from fairlead_kafka.client.memory import MemoryPool
 from fairlead_kafka.client.single_records import NO_ROOM, Column, RecordBuffer, SingleSend, padded
-from fairlead_kafka.producer import Handover
+from fairlead_kafka.producer import Submission
 from fairlead_kafka.records import BinaryColumn, RecordColumns, headers_from_lists
 
 CHUNK_MAX_BYTES = 1 << 18
@@ -59,7 +59,7 @@ class Chunk(NamedTuple):
     headers: list[Sequence[tuple[str, bytes | None]] | None]
     buffer: RecordBuffer
 
-    def seal(self) -> Handover:
+    def seal(self) -> Submission:
         """The records as columns."""
         count = self.buffer.count
         values, keys, partitions, timestamps = self.buffer.take_columns()
@@ -70,7 +70,7 @@ class Chunk(NamedTuple):
         headers = headers_from_lists(padded(self.headers, count, None)) if self.headers else None
         columns = RecordColumns(count, _column(keys), _column(values), headers, stamps)
         self.delivery.timestamps, self.delivery.pending = stamps, count
-        return Handover(
+        return Submission(
             self.topic,
             columns,
             None if partitions is None else np.frombuffer(partitions, np.int32),
@@ -89,7 +89,7 @@ def _column(column: Column | None) -> BinaryColumn | None:
 
 
 class Intake(Generic[H]):
-    """Implements `producer.handover.Intake`. `offer` and `put` from any thread, `take` from the machine's."""
+    """Implements `producer.submission.Intake`. `offer` and `put` from any thread, `take` from the machine's."""
 
     def __init__(self, memory: MemoryPool, max_request_bytes: int, handle: type[H]) -> None:
         self._memory = memory
@@ -97,7 +97,7 @@ class Intake(Generic[H]):
         self._max_request_bytes = max_request_bytes
         self.largest_bytes = min(max_request_bytes - BATCH_OVERHEAD_BYTES, memory.total_bytes)
         """Largest record accepted, encoded, without the header of its batch."""
-        self._items: list[Chunk | Handover] = []
+        self._items: list[Chunk | Submission] = []
         self._open: dict[str, RecordBuffer] = {}
         # What is here takes records at any time, lock or not; whatever ends that takes it out of here first.
         self._expected = False  # the machine comes by itself
@@ -204,19 +204,19 @@ class Intake(Generic[H]):
         )
         return by_machine_code.send
 
-    def put(self, handover: Handover) -> None:
+    def put(self, submission: Submission) -> None:
         """Hand over a piece of a table, for which memory is reserved already."""
         with self._memory.lock:
             self._check()
-            self._open.pop(handover.topic, None)
-            self._items.append(handover)
-            wake = not self._expected or handover.reserved_bytes >= CHUNK_MAX_BYTES
+            self._open.pop(submission.topic, None)
+            self._items.append(submission)
+            wake = not self._expected or submission.reserved_bytes >= CHUNK_MAX_BYTES
             self._expected = True
         if wake:
             self._wake()
 
-    def take(self, coming_back: bool) -> list[Handover]:
-        """See `producer.handover.Intake`."""
+    def take(self, coming_back: bool) -> list[Submission]:
+        """See `producer.submission.Intake`."""
         with self._memory.lock:
             self._open.clear()  # first: until then a record may come to any chunk
             items = [item for item in self._items if not isinstance(item, Chunk) or item.buffer.count]

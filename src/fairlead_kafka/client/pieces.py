@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fairlead_kafka.base.units import MIB
-from fairlead_kafka.producer.handover import Int32
+from fairlead_kafka.producer.submission import Int32
 from fairlead_kafka.records import BinaryColumn, HeaderColumns, RecordColumns
 
 PIECE_MAX_BYTES = 2 * MIB

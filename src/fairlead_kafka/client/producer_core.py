@@ -27,7 +27,7 @@ from fairlead_kafka.client.pieces import Part, cuts_of, piece_of
 from fairlead_kafka.client.transactions import TransactionSteps
 from fairlead_kafka.client.undelivered import tell_waiting, why_waiting
 from fairlead_kafka.core.metadata import PartitionMetadata
-from fairlead_kafka.producer import Flush, Handover, PartitionsFor, ProducerMachine, Stop, Wake
+from fairlead_kafka.producer import Flush, PartitionsFor, ProducerMachine, Stop, Submission, Wake
 from fairlead_kafka.producer.metrics import Metrics, ProducerMeter
 from fairlead_kafka.runtime import Completion
 
@@ -56,7 +56,7 @@ class ProducerCore(Generic[H]):
         self._given_up: dict[str, int] = {}
         self.client_id: str = settings["client.id"]
         self.interceptors = producer_interceptors(settings["interceptor.classes"], config)
-        self._hosted = open_host(lambda dice: ProducerMachine(settings, dice, self._intake, self._memory), settings, "fairlead-producer")
+        self._hosted = open_host(lambda rng: ProducerMachine(settings, rng, self._intake, self._memory), settings, "fairlead-producer")
         for warning in self._hosted.machine.settings.warnings:
             LOGGER.warning(warning)
         self._meter = ProducerMeter(self._hosted.machine.recorder.sampling)
@@ -120,7 +120,7 @@ class ProducerCore(Generic[H]):
             handed = first + start
             what = f"{size} bytes of the table for topic {topic!r} (its first {handed} rows are on their way)"
             yield from self._reserve(size, columns.count - start, what)
-            piece = Handover(
+            piece = Submission(
                 topic,
                 piece_of(columns, start, stop),
                 None if partitions is None else partitions[start:stop],

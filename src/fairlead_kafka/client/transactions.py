@@ -22,7 +22,7 @@ from fairlead_kafka.client.offsets import Offsets, as_offsets
 from fairlead_kafka.core.group_offsets import GroupMetadata
 from fairlead_kafka.core.prepared import PreparedTransaction
 from fairlead_kafka.producer import ProducerMachine
-from fairlead_kafka.producer.handover import (
+from fairlead_kafka.producer.submission import (
     BeginTransaction,
     EndTransaction,
     InitTransactions,

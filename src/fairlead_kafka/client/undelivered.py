@@ -7,7 +7,7 @@ from math import ceil
 from fairlead_kafka.base.errors import UsageError
 from fairlead_kafka.client.delivery import LOGGER
 from fairlead_kafka.client.hosting import Hosted, Steps, Wait
-from fairlead_kafka.producer import ProducerMachine, TellUndelivered, Undelivered
+from fairlead_kafka.producer import ProducerMachine, ReportUndelivered, Undelivered
 from fairlead_kafka.runtime import Completion
 
 EXPLAIN_S = 0.5
@@ -32,7 +32,7 @@ def _ask(hosted: Hosted[ProducerMachine], topic: str | None, within_s: float) ->
     """None if the machine cannot tell: it has ended."""
     completion = Completion()
     try:
-        hosted.submit(TellUndelivered(completion, topic))
+        hosted.submit(ReportUndelivered(completion, topic))
         told: Undelivered | None = yield Wait(completion, within_s, lambda: None)
     except UsageError:
         return None

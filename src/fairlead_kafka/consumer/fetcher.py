@@ -26,7 +26,7 @@ from fairlead_kafka.consumer.fetch_session import NO_SESSION, SESSION_ERRORS, As
 from fairlead_kafka.consumer.partition import Chunk, PartitionState, Phase, end_of_batches
 from fairlead_kafka.consumer.waiting import Waiting
 from fairlead_kafka.core.backoff import Backoff
-from fairlead_kafka.core.machine import Dice
+from fairlead_kafka.core.machine import Rng
 from fairlead_kafka.core.metadata import NO_TOPIC_ID
 from fairlead_kafka.core.network import Network
 from fairlead_kafka.core.partition_offsets import READ_COMMITTED
@@ -45,14 +45,14 @@ class Fetcher:
         self,
         settings: Settings,
         network: Network,
-        dice: Dice,
+        rng: Rng,
         isolation_level: int,
         out_of_range: Callable[[PartitionState], None],
         truncated: Callable[[PartitionState, int, int], None],
     ) -> None:
         self._network = network
         self._isolation_level = isolation_level
-        self._dice = dice
+        self._rng = rng
         self._out_of_range = out_of_range
         self._truncated = truncated
         self._max_wait_ms = settings["fetch.max.wait.ms"]
@@ -122,7 +122,7 @@ class Fetcher:
 
     def back_off(self, state: PartitionState) -> None:
         """Leave a partition alone for a while: longer with each failure in a row."""
-        state.retry_at_ns = self.now_ns + self._backoff.wait_ns(state.failures, self._dice)
+        state.retry_at_ns = self.now_ns + self._backoff.wait_ns(state.failures, self._rng)
         state.failures += 1
         self._resting[state.partition] = state
 

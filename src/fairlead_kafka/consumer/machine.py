@@ -38,7 +38,7 @@ from fairlead_kafka.core.backoff import Backoff
 from fairlead_kafka.core.effects import Effect, Resolve
 from fairlead_kafka.core.events import ConnectionEvent, Event, Submitted
 from fairlead_kafka.core.group_offsets import Position
-from fairlead_kafka.core.machine import Dice
+from fairlead_kafka.core.machine import Rng
 from fairlead_kafka.core.network import AwaitConnection, Network
 from fairlead_kafka.core.partition_offsets import EARLIEST, ISOLATION_LEVELS, LATEST, OffsetAndTimestamp, leader_problem
 from fairlead_kafka.core.script import Scripts, late
@@ -50,21 +50,21 @@ class ConsumerMachine:
     `gate`: shared with the face of a consumer that has a group.
     """
 
-    def __init__(self, settings: Settings, dice: Dice, gate: Gate | None = None) -> None:
-        self._settings, self._dice = settings, dice
+    def __init__(self, settings: Settings, rng: Rng, gate: Gate | None = None) -> None:
+        self._settings, self._rng = settings, rng
         isolation_level = ISOLATION_LEVELS[settings["isolation.level"]]
-        self._network = Network(settings, dice, max_in_flight=3)  # one fetch, and room for look-ups beside it
+        self._network = Network(settings, rng, max_in_flight=3)  # one fetch, and room for look-ups beside it
         self._gate = gate or Gate()
-        self._group = None if settings["group.id"] is None else Membership(settings, dice, self._network, self._gate, self)
+        self._group = None if settings["group.id"] is None else Membership(settings, rng, self._network, self._gate, self)
         self._talkers: list[Network | Membership | Parting] = [self._network, *filter(None, [self._group])]
         """All that has connections; an event goes to each, and whose it is not ignores it."""
-        self._scripts = Scripts(self._network, dice, Backoff(settings["retry.backoff.ms"], settings["retry.backoff.max.ms"]))
+        self._scripts = Scripts(self._network, rng, Backoff(settings["retry.backoff.ms"], settings["retry.backoff.max.ms"]))
         self._partitions: dict[TopicPartition, PartitionState] = {}
         committed = None if self._group is None else self._group.committed
         self._placing = Placing(
             settings, self._network.metadata, self._scripts, self._partition, lambda state: self._fetcher.back_off(state), committed
         )
-        self._fetcher = Fetcher(settings, self._network, dice, isolation_level, self._placing.out_of_range, self._placing.truncated)
+        self._fetcher = Fetcher(settings, self._network, rng, isolation_level, self._placing.out_of_range, self._placing.truncated)
         self._generation = 0
         self._moved: list[PartitionState] = []
         self._failed: list[PartitionState] = []
@@ -262,7 +262,7 @@ class ConsumerMachine:
         self._network.close()
         if self._group is not None:
             self._group.close(closed)
-        parting = Network(self._settings, self._dice, max_in_flight=1, beside=self._network)
+        parting = Network(self._settings, self._rng, max_in_flight=1, beside=self._network)
         parting.metadata.saw_nodes(self._network.metadata.nodes.values())
         self._talkers.append(Parting(parting, self._fetcher.open_sessions(), self._now_ns, lambda: self.answer(operation)))
 

@@ -2,7 +2,7 @@
 
 Machines and hosts (`machine`, `events`, `effects`). Everything that decides anything is a machine: it is told what happened
 (`receive`, which only queues), works on all of it at once (`step`), and says when to be stepped again if nothing happens
-(`deadline_ns`). It owns no socket, file, thread, clock or dice; a host does, and carries its effects to the world.
+(`deadline_ns`). It owns no socket, file, thread, clock or rng; a host does, and carries its effects to the world.
 
 A client machine has a `Network`, which is a part, not a machine: the owner passes its connection events on, calls `advance` in
 each step, and gives what `take_effects` returns to its host together with its own effects. Answers come back as callbacks
@@ -28,7 +28,7 @@ The owner may send before it tells the time of its step; deadlines are set by th
 
 from fairlead_kafka.core.backoff import Backoff
 from fairlead_kafka.core.completion import Completion
-from fairlead_kafka.core.machine import Dice, Machine, MemoryPool
+from fairlead_kafka.core.machine import Machine, MemoryPool, Rng
 from fairlead_kafka.core.metadata import NO_TOPIC_ID, Metadata, PartitionMetadata, TopicMetadata
 from fairlead_kafka.core.network import CONTROLLER, AwaitConnection, Network
 
@@ -38,7 +38,7 @@ __all__ = [
     "AwaitConnection",
     "Backoff",
     "Completion",
-    "Dice",
+    "Rng",
     "Machine",
     "MemoryPool",
     "Metadata",

@@ -1,4 +1,4 @@
-"""How long to wait before trying again: exponential, with jitter from injected dice (KIP-144, KIP-580, KIP-601).
+"""How long to wait before trying again: exponential, with jitter from injected rng (KIP-144, KIP-580, KIP-601).
 
 Constants are Kafka's: doubling, jitter of a fifth either way (`CommonClientConfigs.RETRY_BACKOFF_*`, `ClusterConnectionStates`).
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from fairlead_kafka.base.units import ms_to_ns
-from fairlead_kafka.core.machine import Dice
+from fairlead_kafka.core.machine import Rng
 
 MULTIPLIER = 2
 JITTER = 0.2
@@ -27,9 +27,9 @@ def exponential_ms(first_ms: float, max_ms: float, failures: int) -> float:
     return float(min(first_ms * MULTIPLIER ** min(failures, 64), max_ms))
 
 
-def jittered_ms(wait_ms: float, dice: Dice) -> float:
+def jittered_ms(wait_ms: float, rng: Rng) -> float:
     """`wait_ms` times a factor drawn evenly from [0.8, 1.2)."""
-    return wait_ms * (1 - JITTER + 2 * JITTER * dice.random())
+    return wait_ms * (1 - JITTER + 2 * JITTER * rng.random())
 
 
 class Backoff(NamedTuple):
@@ -38,10 +38,10 @@ class Backoff(NamedTuple):
     first_ms: float
     max_ms: float
 
-    def wait_ms(self, failures: int, dice: Dice) -> float:
+    def wait_ms(self, failures: int, rng: Rng) -> float:
         """The wait after `failures` earlier failures in a row, with jitter, never above `max_ms`."""
-        return min(jittered_ms(exponential_ms(self.first_ms, self.max_ms, failures), dice), float(self.max_ms))
+        return min(jittered_ms(exponential_ms(self.first_ms, self.max_ms, failures), rng), float(self.max_ms))
 
-    def wait_ns(self, failures: int, dice: Dice) -> int:
+    def wait_ns(self, failures: int, rng: Rng) -> int:
         """The same in nanoseconds."""
-        return ms_to_ns(self.wait_ms(failures, dice))
+        return ms_to_ns(self.wait_ms(failures, rng))

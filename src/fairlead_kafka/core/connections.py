@@ -26,7 +26,7 @@ from fairlead_kafka.core.effects import Buffer, Close, Connect, Effect, Fill, Wr
 from fairlead_kafka.core.events import Authenticated, Connected, ConnectionEvent, Disconnected, Received
 from fairlead_kafka.core.login import NO_LOGIN_HINT, TLS_ALERT, login_mechanism
 from fairlead_kafka.core.logins import Logins
-from fairlead_kafka.core.machine import Dice
+from fairlead_kafka.core.machine import Rng
 from fairlead_kafka.core.peers import Peer, Peers
 from fairlead_kafka.core.reachability import ANSWER_LONG_MS, CONNECTING_LONG_MS, Reachability, unanswered
 from fairlead_kafka.core.throttling import wait_ms
@@ -46,7 +46,7 @@ class Connections:
     def __init__(
         self,
         settings: Mapping[str, Any],
-        dice: Dice,
+        rng: Rng,
         max_in_flight: int,
         on_lost: Callable[[Peer, AuthenticationFailed | None], None],
         traffic: Traffic | None = None,
@@ -54,7 +54,7 @@ class Connections:
         negotiates: bool = True,
         reachability: Reachability | None = None,
     ) -> None:
-        self.peers = Peers(settings["bootstrap.servers"], dice)
+        self.peers = Peers(settings["bootstrap.servers"], rng)
         self.reachability = reachability or Reachability(settings["client.id"], settings["request.timeout.ms"])
         self.effects: list[Effect] = []
         self.finished: list[tuple[OnDone, Exception | None]] = []
@@ -64,7 +64,7 @@ class Connections:
         """A lower bound of the time at which something expires."""
         self.changed = True
         """A peer became ready, or free to connect to, or was lost, since the owner last looked."""
-        self._dice = dice
+        self._rng = rng
         self._max_in_flight = max_in_flight
         self._on_lost = on_lost
         self._traffic = traffic
@@ -77,7 +77,7 @@ class Connections:
         self._by_number: dict[int, Peer] = {}
         self._negotiates = negotiates
         self._mechanism = login_mechanism(settings)
-        self._logins = Logins(self, dice)
+        self._logins = Logins(self, rng)
         self.numbers = itertools.count(1) if numbers is None else numbers
         self._fresh: list[InFlight] = []
         self._heard: dict[int, Connection] = {}
@@ -116,7 +116,7 @@ class Connections:
         if not peer.connectable:
             return
         number = next(self.numbers)
-        setup_ns = self._setup.wait_ns(peer.slow_setups, self._dice)
+        setup_ns = self._setup.wait_ns(peer.slow_setups, self._rng)
         peer.connection = Connection(number, str(peer), self._client_id, self.now_ns + setup_ns, self.now_ns)
         peer.tried_ns = self.now_ns
         self._by_number[number] = peer
@@ -287,7 +287,7 @@ class Connections:
         worked = peer.connected
         connection = self._detach(peer, trigger)
         self.reachability.failed(peer, reason, self.now_ns, worked=worked)
-        peer.blocked_until_ns = self.now_ns + self._reconnect.wait_ns(peer.failures, self._dice)
+        peer.blocked_until_ns = self.now_ns + self._reconnect.wait_ns(peer.failures, self._rng)
         peer.failures += 1
         self.next_ns = min(self.next_ns, peer.blocked_until_ns)
         self.changed = True

@@ -12,7 +12,7 @@ from typing import Any
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import AuthenticationFailed
 from fairlead_kafka.base.units import ms_to_ns
-from fairlead_kafka.core.machine import Dice
+from fairlead_kafka.core.machine import Rng
 from fairlead_kafka.wire import ApiKey, Message
 
 RENEW_FROM, RENEW_UP_TO = 0.85, 0.95
@@ -59,7 +59,7 @@ class Login:
         """The request that carries what the host made."""
         return ApiKey.SASL_AUTHENTICATE, Message(auth_bytes=message)
 
-    def heard(self, response: Message, now_ns: int, dice: Dice) -> bytes | None:
+    def heard(self, response: Message, now_ns: int, rng: Rng) -> bytes | None:
         """The challenge in an answer; None: begin. AuthenticationFailed if the broker refused."""
         code: int = response.error_code
         if not self._asked:
@@ -79,7 +79,7 @@ class Login:
             raise AuthenticationFailed(f"{self.peer} refused the log-in by {self.mechanism}: {said}")
         lifetime_ms: int = getattr(response, "session_lifetime_ms", 0)
         if lifetime_ms > 0:
-            part = RENEW_FROM + (RENEW_UP_TO - RENEW_FROM) * dice.random()
+            part = RENEW_FROM + (RENEW_UP_TO - RENEW_FROM) * rng.random()
             self.renew_ns = now_ns + int(ms_to_ns(lifetime_ms) * part)
         challenge: bytes = bytes(response.auth_bytes)
         return challenge

@@ -9,7 +9,7 @@ from fairlead_kafka.core.connection import Connection, OnDone, State, Trigger
 from fairlead_kafka.core.effects import Authenticate, Effect
 from fairlead_kafka.core.events import Authenticated
 from fairlead_kafka.core.login import Login
-from fairlead_kafka.core.machine import Dice
+from fairlead_kafka.core.machine import Rng
 from fairlead_kafka.wire import ApiKey, Message
 
 
@@ -32,9 +32,9 @@ class Asker(Protocol):
 class Logins:
     """Begins log-ins and carries them on."""
 
-    def __init__(self, asker: Asker, dice: Dice) -> None:
+    def __init__(self, asker: Asker, rng: Rng) -> None:
         self._asker = asker
-        self._dice = dice
+        self._rng = rng
 
     def begin(self, connection: Connection, mechanism: str) -> None:
         """Log in on a connection that has its versions, or again on one that is ready."""
@@ -68,7 +68,7 @@ class Logins:
 
     def _heard(self, connection: Connection, login: Login, response: Message) -> None:
         try:
-            challenge = login.heard(response, self._asker.now_ns, self._dice)
+            challenge = login.heard(response, self._asker.now_ns, self._rng)
         except AuthenticationFailed as refusal:
             self._asker.refused(connection, refusal)
         else:

@@ -1,6 +1,6 @@
 """The machine protocol: everything that decides anything is a machine, and a host carries it to the world.
 
-A machine owns no socket, file, thread, clock or dice. `receive` only queues; `step` works on all that has arrived and
+A machine owns no socket, file, thread, clock or rng. `receive` only queues; `step` works on all that has arrived and
 returns what it wants done; `deadline_ns` says when to step again if nothing arrives. There is nothing to cancel: a
 deadline is pulled, never pushed.
 """
@@ -27,7 +27,7 @@ class Machine(Protocol):
         """When to step if nothing arrives, on the clock of `now_ns`; None: not until an event."""
 
 
-class Dice(Protocol):
+class Rng(Protocol):
     """Injected randomness; `random.Random` fits."""
 
     def random(self) -> float:

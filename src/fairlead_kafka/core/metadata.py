@@ -22,7 +22,7 @@ from fairlead_kafka.base.errors import ConnectionFailed
 from fairlead_kafka.base.ids import NO_LEADER, NO_LEADER_EPOCH, Node
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.core.backoff import Backoff
-from fairlead_kafka.core.machine import Dice
+from fairlead_kafka.core.machine import Rng
 from fairlead_kafka.wire import Message
 
 NO_TOPIC_ID = uuid.UUID(int=0)
@@ -55,7 +55,7 @@ class TopicMetadata:
 class Metadata:
     """The cache. Machines read it and say what they want; `Network` sends the requests (`due_ns`, `begin`, `apply`, `failed`)."""
 
-    def __init__(self, settings: Mapping[str, Any], dice: Dice, on_need: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, settings: Mapping[str, Any], rng: Rng, on_need: Callable[[], None] = lambda: None) -> None:
         self._on_need = on_need
         self.cluster_id: str | None = None
         self.controller_id = NO_CONTROLLER
@@ -64,7 +64,7 @@ class Metadata:
         """Grows with each change."""
         self.last_error: Exception | None = None
         """Why the last request for metadata failed; None once one succeeded."""
-        self._dice = dice
+        self._rng = rng
         self._backoff = Backoff(settings["retry.backoff.ms"], settings["retry.backoff.max.ms"])
         self._max_age_ns = ms_to_ns(settings["metadata.max.age.ms"])
         idle_ms = settings.get("metadata.max.idle.ms")
@@ -245,7 +245,7 @@ class Metadata:
     def _wait(self, now_ns: int, helped: bool) -> None:
         """Set the earliest time of the next request; failures in a row make it later."""
         self._attempts = 0 if helped else self._attempts + 1
-        self._not_before_ns = now_ns + self._backoff.wait_ns(max(self._attempts - 1, 0), self._dice)
+        self._not_before_ns = now_ns + self._backoff.wait_ns(max(self._attempts - 1, 0), self._rng)
 
     def _merge(self, topic: Message) -> bool:
         """Take one topic of an answer. False if it has to be asked for again."""

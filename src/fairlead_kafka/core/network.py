@@ -10,7 +10,7 @@ from fairlead_kafka.core.connection import NEVER_NS, OnDone
 from fairlead_kafka.core.connections import Connections
 from fairlead_kafka.core.effects import Effect
 from fairlead_kafka.core.events import ConnectionEvent
-from fairlead_kafka.core.machine import Dice
+from fairlead_kafka.core.machine import Rng
 from fairlead_kafka.core.metadata import Metadata
 from fairlead_kafka.core.peers import BOOTSTRAP_FIRST, Peer
 from fairlead_kafka.core.queued import Queued
@@ -44,18 +44,18 @@ class Network:
     def __init__(
         self,
         settings: Mapping[str, Any],
-        dice: Dice,
+        rng: Rng,
         *,
         max_in_flight: int,
         traffic: Traffic | None = None,
         beside: Network | None = None,
     ) -> None:
-        self.metadata = Metadata(settings, dice, self._stir)
+        self.metadata = Metadata(settings, rng, self._stir)
         self._max_in_flight = max_in_flight
         other: Connections | None = None if beside is None else beside._connections
         numbers, reachability = (None, None) if other is None else (other.numbers, other.reachability)
         self._connections: Connections = Connections(
-            settings, dice, max_in_flight, self._on_lost, traffic, numbers, reachability=reachability
+            settings, rng, max_in_flight, self._on_lost, traffic, numbers, reachability=reachability
         )
         self._peers = self._connections.peers
         self._peers_by_id = self._peers.by_id

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fairlead_kafka.base.errors import ConfigError
 from fairlead_kafka.base.ids import Node
 from fairlead_kafka.core.connection import Connection, State
-from fairlead_kafka.core.machine import Dice
+from fairlead_kafka.core.machine import Rng
 
 BOOTSTRAP_FIRST = -1000
 """Node id of the first bootstrap server; further ones count downward."""
@@ -79,13 +79,13 @@ def parse_address(text: str) -> tuple[str, int]:
 class Peers:
     """All peers by node id."""
 
-    def __init__(self, bootstrap_servers: Sequence[str], dice: Dice) -> None:
-        self._dice = dice
+    def __init__(self, bootstrap_servers: Sequence[str], rng: Rng) -> None:
+        self._rng = rng
         self.by_id: dict[int, Peer] = {}
         addresses = [parse_address(text) for text in dict.fromkeys(bootstrap_servers)]
         self.bootstrap: list[Peer] = []
         while addresses:
-            host, port = addresses.pop(dice.randrange(len(addresses)))
+            host, port = addresses.pop(rng.randrange(len(addresses)))
             peer = Peer(BOOTSTRAP_FIRST - len(self.bootstrap), host, port)
             self.bootstrap.append(peer)
             self.by_id[peer.node_id] = peer
@@ -148,7 +148,7 @@ class Peers:
     def _shuffled(self, peers: list[Peer]) -> list[Peer]:
         if len(peers) < 2:
             return peers
-        start = self._dice.randrange(len(peers))
+        start = self._rng.randrange(len(peers))
         return peers[start:] + peers[:start]
 
     def tried(self) -> list[Peer]:

@@ -24,7 +24,7 @@ from fairlead_kafka.base.errors import AuthenticationFailed, BrokerError, TimedO
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.core.backoff import Backoff
 from fairlead_kafka.core.connection import NEVER_NS
-from fairlead_kafka.core.machine import Dice
+from fairlead_kafka.core.machine import Rng
 from fairlead_kafka.core.network import Network
 from fairlead_kafka.wire import ApiKey, Message
 
@@ -85,9 +85,9 @@ class _Run:
 class Scripts:
     """All scripts of one machine. `start` may be called at any time; `advance` does the work, once per step, after the network's."""
 
-    def __init__(self, network: Network, dice: Dice, backoff: Backoff) -> None:
+    def __init__(self, network: Network, rng: Rng, backoff: Backoff) -> None:
         self._network = network
-        self._dice = dice
+        self._rng = rng
         self._backoff = backoff
         self._runs: list[_Run] = []
         self._ready: list[_Run] = []
@@ -202,7 +202,7 @@ class Scripts:
         if pause.wait_ms is not None:
             run.resume_ns = now_ns + ms_to_ns(pause.wait_ms)
         elif not pause.until_metadata:
-            run.resume_ns = now_ns + self._backoff.wait_ns(run.pauses, self._dice)
+            run.resume_ns = now_ns + self._backoff.wait_ns(run.pauses, self._rng)
             run.pauses += 1
         if pause.until_metadata or pause.refresh:
             run.metadata_version = self._network.metadata.version

@@ -64,7 +64,7 @@ class _Query:
     client: dict[str, str]
     folder: Path
     rows: int
-    dice: random.Random
+    rng: random.Random
     lives: int = 0
     failures: int = 0
     """In a row, and not by a kill."""
@@ -82,7 +82,7 @@ class _Query:
             "rows": self.rows,
             "batch_rows": batch_rows,
             "deaths": [asdict(death) for death in deaths],
-            "seed": self.dice.getrandbits(32),
+            "seed": self.rng.getrandbits(32),
         }
         said = self.folder / f"life-{self.lives}.txt"
         with said.open("wb") as output:
@@ -127,10 +127,10 @@ def trial(status: Status, bootstrap_servers: str, kills: int, engine: str, seed:
     with Producer(client) as producer:
         texts = pa.array([str(number) for number in range(rows)])
         producer.send_table(SOURCE, pa.table({"key": texts, "value": texts})).result()
-    dice = random.Random(seed)
-    query = _Query(engine, client, folder, rows, dice)
+    rng = random.Random(seed)
+    query = _Query(engine, client, folder, rows, rng)
     while query.killed.total() < kills:
-        deaths = _appointments(dice, query, kills - query.killed.total())
+        deaths = _appointments(rng, query, kills - query.killed.total())
         if query.live(deaths, BATCH_ROWS):
             raise FairleadError(f"the query came to its end after {query.killed.total()} of {kills} kills")
         status(f"{bootstrap_servers}: {query.killed.total()} of {kills} kills")
@@ -155,11 +155,11 @@ def verdict(rows_in: Iterable[int], rows_out: Iterable[int]) -> Row:
     }
 
 
-def _appointments(dice: random.Random, query: _Query, left: int) -> list[Death]:
+def _appointments(rng: random.Random, query: _Query, left: int) -> list[Death]:
     """The driver's, and before it in every other life, if more than one kill is left, that of a task."""
-    drawn = [(DRIVER_STEPS[query.lives % len(DRIVER_STEPS)], dice.randrange(BATCHES_A_LIFE), False)]
+    drawn = [(DRIVER_STEPS[query.lives % len(DRIVER_STEPS)], rng.randrange(BATCHES_A_LIFE), False)]
     if left > 1 and query.lives % 2 == 0:
-        drawn.append((TASK_STEPS[query.lives // 2 % len(TASK_STEPS)], dice.randrange(2), True))
+        drawn.append((TASK_STEPS[query.lives // 2 % len(TASK_STEPS)], rng.randrange(2), True))
     deaths = []
     for step, passed, alone in drawn:
         place = query.folder / f"deaths-{query.lives}" / step

@@ -80,7 +80,7 @@ def run(
 ) -> list[Row]:
     """Rows {system, target, load, fault, healthy_records_per_s, share, p99_ms, acked, failed, rss_mb}, or {…, skipped}.
 
-    `fault` "none": before the fault, the mean of this system's runs; its `share` is 1. `p99_ms`: from hand-over to acknowledgement, on
+    `fault` "none": before the fault, the mean of this system's runs; its `share` is 1. `p99_ms`: from submission to acknowledgement, on
     the healthy partitions. `acked` and `failed`: all partitions, while `healthy_records_per_s` was counted; `failed` are records that
     were refused or given up. `rss_mb`: the client's peak. `rate`: records/s that are offered; 0: as fast as the client takes them.
     """

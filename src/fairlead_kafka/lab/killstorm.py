@@ -99,7 +99,7 @@ def _missing(system: str) -> str | None:
     return None
 
 
-def _storm(status: Status, kills: int, systems: Sequence[str], dice: random.Random, folder: Path, security: str) -> list[Row]:
+def _storm(status: Status, kills: int, systems: Sequence[str], rng: random.Random, folder: Path, security: str) -> list[Row]:
     config = {"min.insync.replicas": 2, "default.replication.factor": BROKERS, "auto.create.topics.enable": False}
     secured = None if security == "plaintext" else security
     with Cluster(BROKERS, processes=True, config=config, security=secured) as cluster:
@@ -113,11 +113,11 @@ def _storm(status: Status, kills: int, systems: Sequence[str], dice: random.Rand
             with Admin(settings) as admin:
                 _await_acknowledged(clients)
                 while done < kills:
-                    done += _strike(cluster, dice, kills - done)
-                    if dice.random() >= IMPATIENT:
+                    done += _strike(cluster, rng, kills - done)
+                    if rng.random() >= IMPATIENT:
                         _await_in_sync(admin, topics.values())
                     status(f"{done} of {kills} kills")
-                    time.sleep(dice.uniform(0, CALM_MAX_S))
+                    time.sleep(rng.uniform(0, CALM_MAX_S))
                 status("the clients finish")
                 for client in clients:
                     client.stop()
@@ -154,12 +154,12 @@ def _launch(system: str, cluster: Cluster, topic: str, folder: Path) -> _Client:
         return _Client(system, topic, subprocess.Popen(command, stdin=subprocess.PIPE, stdout=out, stderr=err), said)
 
 
-def _strike(cluster: Cluster, dice: random.Random, left: int) -> int:
+def _strike(cluster: Cluster, rng: random.Random, left: int) -> int:
     """Kill one broker, or two, and start them again; how many."""
-    victims = dice.sample(range(BROKERS), 2 if left > 1 and dice.random() < DOUBLE else 1)
+    victims = rng.sample(range(BROKERS), 2 if left > 1 and rng.random() < DOUBLE else 1)
     for node_id in victims:
         cluster.broker(node_id).kill()
-    time.sleep(dice.uniform(0, DEAD_MAX_S))
+    time.sleep(rng.uniform(0, DEAD_MAX_S))
     for node_id in victims:
         cluster.broker(node_id).start()
     return len(victims)

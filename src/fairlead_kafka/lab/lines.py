@@ -30,18 +30,18 @@ _AGENTS = (
 
 def log_lines(count: int, seed: int = 1) -> list[bytes]:
     """`count` lines in the combined log format, without line ends, some 150 bytes each."""
-    dice = random.Random(seed)
-    hosts = [f"{dice.randrange(1, 224)}.{dice.randrange(256)}.{dice.randrange(256)}.{dice.randrange(1, 255)}" for _ in range(HOSTS)]
+    rng = random.Random(seed)
+    hosts = [f"{rng.randrange(1, 224)}.{rng.randrange(256)}.{rng.randrange(256)}.{rng.randrange(1, 255)}" for _ in range(HOSTS)]
     weights = list(accumulate(1 / (rank + 1) for rank in range(HOSTS)))
     lines = []
     for number in range(count):
-        host = hosts[bisect(weights, dice.random() * weights[-1])]
-        path = dice.choice(_PATHS)
+        host = hosts[bisect(weights, rng.random() * weights[-1])]
+        path = rng.choice(_PATHS)
         if path[-1] in "=s":
-            path += f"{'' if path[-1] == '=' else '/'}{dice.randrange(1_000_000)}"
+            path += f"{'' if path[-1] == '=' else '/'}{rng.randrange(1_000_000)}"
         when = f"21/Nov/2026:{number // 3600 % 24:02}:{number // 60 % 60:02}:{number % 60:02} +0000"
-        size = int(dice.lognormvariate(8.5, 1.6))
-        lines.append(f'{host} - - [{when}] "GET {path} HTTP/1.1" {dice.choice(_STATUSES)} {size} "-" "{dice.choice(_AGENTS)}"'.encode())
+        size = int(rng.lognormvariate(8.5, 1.6))
+        lines.append(f'{host} - - [{when}] "GET {path} HTTP/1.1" {rng.choice(_STATUSES)} {size} "-" "{rng.choice(_AGENTS)}"'.encode())
     return lines
 
 

@@ -118,7 +118,7 @@ class Journal:
     def figures(self) -> dict[str, Any]:
         """{records_per_s, mb_per_s, avg_ms, …, max_ms, acked, failed}, and `error` if records failed, `open` if some were given up.
 
-        A second's records run from the first hand-over after the warm-up to the last acknowledgement; MB are KIP-794's, 2**20 bytes of
+        A second's records run from the first submission after the warm-up to the last acknowledgement; MB are KIP-794's, 2**20 bytes of
         values. A record that was neither acknowledged nor failed in the end counts among latencies with what it had waited by then; a
         failed one does not. `acked`, `failed` and `open` count the warm-up too.
         """

@@ -1,4 +1,4 @@
-"""Partitioning: which partition each record of a topic goes to, as pure functions of keys, bytes, loads and dice.
+"""Partitioning: which partition each record of a topic goes to, as pure functions of keys, bytes, loads and rng.
 
 A record's partition is the first of these that exists (`assign_partitions`, a whole column at a time):
 
@@ -9,7 +9,7 @@ A record's partition is the first of these that exists (`assign_partitions`, a w
 4. what the unkeyed policy chooses.
 
 Only the fourth has a state, and it lives in a policy object, one per producer and topic (`make_policy`). A policy owns
-no clock, no dice and no queue: sizes in bytes, the accumulator's view of the partitions (`TopicLoad`) and dice are given
+no clock, no rng and no queue: sizes in bytes, the accumulator's view of the partitions (`TopicLoad`) and rng are given
 to it. It knows six ways:
 
 - `round_robin`: a record to each available partition in turn;
@@ -22,7 +22,7 @@ to it. It knows six ways:
 - `late` (ours, the default): no partition until a broker is ready to take a batch, then that of its partitions which is furthest behind.
 
 All but the last bind a record to its partition when it is handed over (`binds_at == "append"`). `LatePolicy` binds at drain time
-and has another interface: it is asked for portions, not for placements.
+and has another interface: it is asked for quotas, not for placements.
 
 Sticky, uniform and adaptive are decided by how batches fill, and that is decided by sizes alone. So a policy need not be asked for each
 record: `place` takes the sizes of a whole column, forms their prefix sum, and finds by binary search where the open batch
@@ -44,7 +44,7 @@ from fairlead_kafka.partitioning.assignment import assign_partitions, place_unke
 from fairlead_kafka.partitioning.custom import CustomPartitioner, OpenBatches, is_per_record, new_batch_hook, per_record
 from fairlead_kafka.partitioning.grouping import counting_sort
 from fairlead_kafka.partitioning.hashing import keyed_partition, keyed_partitions, murmur2, murmur2_column
-from fairlead_kafka.partitioning.late import BrokerView, LatePolicy, Portion, kept_bytes, levelled
+from fairlead_kafka.partitioning.late import BrokerView, LatePolicy, Quota, kept_bytes, levelled
 from fairlead_kafka.partitioning.load import Placement, Runs, TopicLoad, UnkeyedPolicy, expand
 from fairlead_kafka.partitioning.naming import POLICY_NAMES, Partitioner, deprecation, is_kafka_class, make_policy, resolve_partitioner
 from fairlead_kafka.partitioning.round_robin import RoundRobinPolicy
@@ -70,7 +70,7 @@ __all__ = [
     "OpenBatches",
     "Partitioner",
     "Placement",
-    "Portion",
+    "Quota",
     "RoundRobinPolicy",
     "Runs",
     "StickyPolicy",

@@ -6,29 +6,29 @@ from collections.abc import Iterable, Mapping, Sequence
 from heapq import heapify, heappop, heappush, heapreplace
 
 from fairlead_kafka.base.checks import holds, same
-from fairlead_kafka.core.machine import Dice
+from fairlead_kafka.core.machine import Rng
 
 
 class Account:
     """Bytes placed on each partition of one topic, and turns in the order of who has least.
 
     Partitions come in groups, of which a caller names those that can be served now (brokers, say). Turns go to the one with
-    the fewest bytes, except that dice decide among those within `near_bytes` of each other: many producers that start
+    the fewest bytes, except that rng decide among those within `near_bytes` of each other: many producers that start
     together would march in step otherwise. A partition that is away still gets turns, but is no measure for the others; when it
     comes back it is put level with the others, so that it neither is flooded nor holds anyone back.
 
     A turn costs the logarithm of the number of partitions; what is rare (`arrange`, `leave`, `come_back`, `lift`) looks at all of them.
     """
 
-    def __init__(self, *, near_bytes: int, dice: Dice) -> None:
+    def __init__(self, *, near_bytes: int, rng: Rng) -> None:
         self.placed_bytes: list[int] = []
         """By partition; those that were put level count what they were lifted by."""
         self._near_bytes = near_bytes
-        self._dice = dice
+        self._rng = rng
         self._away: set[int] = set()
         self._group_of: dict[int, int] = {}
         self._sums: dict[int, tuple[int, int]] = {}  # by group: bytes, and partitions, of those that are not away
-        self._groups: dict[int, list[tuple[int, int, int]]] = {}  # heaps of (bytes with some luck, bytes, partition)
+        self._groups: dict[int, list[tuple[int, int, int]]] = {}  # heaps of (bytes with some jitter, bytes, partition)
         self._taken: list[tuple[list[tuple[int, int, int]], int]] = []  # turns since `end_turns`, to be put back
 
     def arrange(self, groups: Mapping[int, Sequence[int]], partition_count: int) -> None:
@@ -145,7 +145,7 @@ class Account:
 
     def _entry(self, partition: int) -> tuple[int, int, int]:
         placed_bytes = self.placed_bytes[partition]
-        return placed_bytes + int(self._dice.random() * (self._near_bytes + 1)), placed_bytes, partition
+        return placed_bytes + int(self._rng.random() * (self._near_bytes + 1)), placed_bytes, partition
 
     def _place(self, partition: int, placed_bytes: int) -> None:
         if partition not in self._away:

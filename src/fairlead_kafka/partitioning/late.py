@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 from fairlead_kafka.base.checks import holds
 from fairlead_kafka.base.units import NS_PER_S
-from fairlead_kafka.core.machine import Dice
+from fairlead_kafka.core.machine import Rng
 from fairlead_kafka.partitioning.account import Account
 from fairlead_kafka.partitioning.load import TopicLoad
 from fairlead_kafka.partitioning.tuning import OWED_SPAN_S, RATE_LEAST_NS, RATE_SAMPLE_NS, RATE_SPAN_NS, SKEW_RATIO
@@ -25,7 +25,7 @@ class BrokerView(NamedTuple):
     """It takes one in this round."""
 
 
-class Portion(NamedTuple):
+class Quota(NamedTuple):
     """What a broker that is free may take of what waits. Bytes are of records before compression."""
 
     broker: int
@@ -35,19 +35,19 @@ class Portion(NamedTuple):
     """What puts the free brokers level, and what one may be ahead by more: so a few records are one request, and not one for each."""
 
 
-def kept_bytes(portions: Iterable[tuple[int, float]], rate: float) -> float:
-    """How much has to wait by now so that busy brokers find their portions: each `(how long until it is free, bytes)`.
+def kept_bytes(quotas: Iterable[tuple[int, float]], rate: float) -> float:
+    """How much has to wait by now so that busy brokers find their quotas: each `(how long until it is free, bytes)`.
 
-    A broker that is busy is to find its portion when it is free, of the newest records: those wait for its answer anyway, and should not
+    A broker that is busy is to find its quota when it is free, of the newest records: those wait for its answer anyway, and should not
     have waited before. Until then more come, at `rate` bytes a ns; only what these will not make up is kept. Of several, the first so many
-    to be free need their portions together, less what comes until the last of them is.
+    to be free need their quotas together, less what comes until the last of them is.
 
         waits:      | the others' |<-- kept by now -->|
         will come:                                    |<-- until it is free -->|
-        portion:                  |<------------------------------------------>|
+        quota:                  |<------------------------------------------>|
     """
     kept = together = 0.0
-    for wait_ns, size_bytes in sorted(portions):
+    for wait_ns, size_bytes in sorted(quotas):
         together += size_bytes
         kept = max(kept, together - rate * wait_ns)
     return kept
@@ -93,10 +93,10 @@ class LatePolicy:
     name = "late"
     binds_at: Literal["append", "drain"] = "drain"
 
-    def __init__(self, *, batch_size_bytes: int, skew_bytes: int | None, dice: Dice) -> None:
+    def __init__(self, *, batch_size_bytes: int, skew_bytes: int | None, rng: Rng) -> None:
         self.skew_bytes, self._batch_bytes = skew_bytes, batch_size_bytes
-        self.account = Account(near_bytes=batch_size_bytes // 2, dice=dice)
-        self._near_bytes, self._dice = batch_size_bytes // 2, dice
+        self.account = Account(near_bytes=batch_size_bytes // 2, rng=rng)
+        self._near_bytes, self._rng = batch_size_bytes // 2, rng
         self._arrived: deque[tuple[int, int]] = deque()  # when, and how much had ever come by then
         self._placed: deque[tuple[int, int]] = deque()  # when, and how much was ever placed by then
         self._placed_bytes = 0
@@ -119,12 +119,12 @@ class LatePolicy:
                 placed.popleft()
             self._forget_old()
 
-    def portions(self, waiting_bytes: int, brokers: Mapping[int, BrokerView], ratio: float, now_ns: int) -> tuple[int, list[Portion]]:
+    def quotas(self, waiting_bytes: int, brokers: Mapping[int, BrokerView], ratio: float, now_ns: int) -> tuple[int, list[Quota]]:
         """How much of `waiting_bytes` the brokers that are free may take together, and each, who has least first.
 
         `brokers` are all that lead partitions; `ratio` is what the account's bytes are of those of records before compression. What busy
         brokers lack is kept for them; the rest is for the free ones, and so is, if that is more, what they lack themselves: they are
-        first. Dice decide the order among those that are near each other.
+        first. Rng decide the order among those that are near each other.
         """
         account, rate, recent_bytes = self.account, self._rate(now_ns), self._recent_bytes()
         standings = {broker: account.counted_of(broker) for broker in brokers}
@@ -149,9 +149,9 @@ class LatePolicy:
         levels = [(account.average_bytes(broker), standings[broker][1] or 1) for broker in lacking]
         found = []
         for (broker, lacked), (level, _), part in zip(lacking.items(), levels, levelled(levels, open_bytes * ratio), strict=True):
-            luck = self._dice.random() * (self._near_bytes + 1)
-            found.append((level + luck, Portion(broker, lacked[0], (part + lacked[1]) / ratio)))
-        return int(open_bytes) or 1, [portion for _, portion in sorted(found)]
+            jitter = self._rng.random() * (self._near_bytes + 1)
+            found.append((level + jitter, Quota(broker, lacked[0], (part + lacked[1]) / ratio)))
+        return int(open_bytes) or 1, [quota for _, quota in sorted(found)]
 
     def next_turn(self, broker: int) -> int:
         """The partition led by this broker that is to get the next batch; -1: all had their turn."""

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from fairlead_kafka.base.errors import ConfigError
 from fairlead_kafka.base.nearest import nearest
-from fairlead_kafka.core.machine import Dice
+from fairlead_kafka.core.machine import Rng
 from fairlead_kafka.partitioning.custom import CustomPartitioner
 from fairlead_kafka.partitioning.late import LatePolicy
 from fairlead_kafka.partitioning.load import UnkeyedPolicy
@@ -27,16 +27,16 @@ class PolicySettings(NamedTuple):
     """`partitioner.max.skew.bytes`; None: by traffic."""
     together: bool
     """Turns that come at once may be put together."""
-    dice: Dice
+    rng: Rng
 
 
 _MAKERS: Mapping[str, Callable[[PolicySettings], UnkeyedPolicy | LatePolicy]] = {
     "round_robin": lambda its: RoundRobinPolicy(),
-    "sticky": lambda its: StickyPolicy(batch_size_bytes=its.batch_size_bytes, dice=its.dice),
-    "uniform": lambda its: UniformPolicy(batch_size_bytes=its.batch_size_bytes, dice=its.dice, together=its.together),
-    "uniform.kafka": lambda its: KafkaUniformPolicy(batch_size_bytes=its.batch_size_bytes, dice=its.dice),
-    "adaptive": lambda its: AdaptivePolicy(batch_size_bytes=its.batch_size_bytes, dice=its.dice, together=its.together),
-    "late": lambda its: LatePolicy(batch_size_bytes=its.batch_size_bytes, skew_bytes=its.skew_bytes, dice=its.dice),
+    "sticky": lambda its: StickyPolicy(batch_size_bytes=its.batch_size_bytes, rng=its.rng),
+    "uniform": lambda its: UniformPolicy(batch_size_bytes=its.batch_size_bytes, rng=its.rng, together=its.together),
+    "uniform.kafka": lambda its: KafkaUniformPolicy(batch_size_bytes=its.batch_size_bytes, rng=its.rng),
+    "adaptive": lambda its: AdaptivePolicy(batch_size_bytes=its.batch_size_bytes, rng=its.rng, together=its.together),
+    "late": lambda its: LatePolicy(batch_size_bytes=its.batch_size_bytes, skew_bytes=its.skew_bytes, rng=its.rng),
 }
 """How each policy is made, by the name that `partitioner.class` takes: the one place where a policy is entered."""
 POLICY_NAMES = tuple(_MAKERS)
@@ -115,7 +115,7 @@ def make_policy(
     partitioner: Partitioner | str | CustomPartitioner | None,
     *,
     batch_size_bytes: int,
-    dice: Dice,
+    rng: Rng,
     adaptive: bool = True,
     skew_bytes: int = -1,
     together: bool = False,
@@ -123,12 +123,12 @@ def make_policy(
     """A new policy for one topic; `partitioner` as `resolve_partitioner` takes or gives it.
 
     `batch_size_bytes` is `batch.size`, header included, 0 or more; `skew_bytes` is `partitioner.max.skew.bytes`, for `late` only
-    (-1: by traffic); `together`: turns that come at once may be put together, by `uniform` and `adaptive` (see there); `dice`
+    (-1: by traffic); `together`: turns that come at once may be put together, by `uniform` and `adaptive` (see there); `rng`
     may be shared among topics. Raises ConfigError as `resolve_partitioner` does.
     """
     skew = None if skew_bytes < 0 else skew_bytes
     resolved = partitioner if isinstance(partitioner, Partitioner) else resolve_partitioner(partitioner, adaptive=adaptive)
-    return _MAKERS[resolved.policy_name](PolicySettings(batch_size_bytes, skew, together, dice))
+    return _MAKERS[resolved.policy_name](PolicySettings(batch_size_bytes, skew, together, rng))
 
 
 def deprecation(partitioner: Any) -> str | None:

@@ -6,12 +6,12 @@ from bisect import bisect_left
 from typing import Literal
 
 from fairlead_kafka.base.limits import BATCH_OVERHEAD_BYTES
-from fairlead_kafka.core.machine import Dice
+from fairlead_kafka.core.machine import Rng
 from fairlead_kafka.partitioning.filling import Filling
 from fairlead_kafka.partitioning.load import Runs, SizeArray, TopicLoad, candidates
 
 
-def another_partition(current: int, load: TopicLoad, dice: Dice) -> int:
+def another_partition(current: int, load: TopicLoad, rng: Rng) -> int:
     """A partition drawn evenly from the available ones without `current`; `current` only if there is no other (KIP-480).
 
     -1 as `current` draws among all. If none is available, all are candidates. Draws once, or not at all if nothing is left to draw.
@@ -22,7 +22,7 @@ def another_partition(current: int, load: TopicLoad, dice: Dice) -> int:
     excluded = position < size and choices[position] == current
     if size == 1:
         return choices[0]
-    index = dice.randrange(size - excluded)
+    index = rng.randrange(size - excluded)
     return choices[index + (excluded and index >= position)]
 
 
@@ -39,9 +39,9 @@ class StickyPolicy:
     name = "sticky"
     binds_at: Literal["append", "drain"] = "append"
 
-    def __init__(self, *, batch_size_bytes: int, dice: Dice) -> None:
+    def __init__(self, *, batch_size_bytes: int, rng: Rng) -> None:
         self._limit_bytes = max(batch_size_bytes - BATCH_OVERHEAD_BYTES, 0)
-        self._dice = dice
+        self._rng = rng
         self.current = -1
         """The sticky partition; -1 before the first record."""
 
@@ -57,7 +57,7 @@ class StickyPolicy:
             if new_batch:
                 if partition >= 0:
                     filling.overflow(partition)
-                partition = another_partition(partition, load, self._dice)
+                partition = another_partition(partition, load, self._rng)
                 stop = filling.open_batch_stop(partition, start)
                 new_batch = stop == start
                 if new_batch:
@@ -75,4 +75,4 @@ class StickyPolicy:
         A batch that opens on any other partition changes nothing (`StickyPartitionCache.nextPartition` compares the same way).
         """
         if partition == self.current:
-            self.current = another_partition(partition, load, self._dice)
+            self.current = another_partition(partition, load, self._rng)

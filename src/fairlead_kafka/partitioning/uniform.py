@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple, TypeVar
 import numpy as np
 
 from fairlead_kafka.base.limits import BATCH_OVERHEAD_BYTES
-from fairlead_kafka.core.machine import Dice
+from fairlead_kafka.core.machine import Rng
 from fairlead_kafka.partitioning.account import Account
 from fairlead_kafka.partitioning.filling import Filling
 from fairlead_kafka.partitioning.load import Runs, SizeArray, TopicLoad, candidates
@@ -52,22 +52,22 @@ def cumulative_weights(queued_batches: Sequence[int]) -> list[int]:
     return list(accumulate(most - queued for queued in queued_batches))
 
 
-def draw_by_queues(candidates: Sequence[int], queued_batches: Sequence[int], dice: Dice) -> Callable[[], int]:
+def draw_by_queues(candidates: Sequence[int], queued_batches: Sequence[int], rng: Rng) -> Callable[[], int]:
     """What draws of `candidates` as `draw_weighted` does, by the queues that they have now; `queued_batches` is by partition."""
     if len(candidates) < WEIGH_AS_ARRAYS:
         cumulative = cumulative_weights([queued_batches[partition] for partition in candidates])
-        return lambda: draw_weighted(candidates, cumulative, dice)
+        return lambda: draw_weighted(candidates, cumulative, rng)
     queued = np.array(queued_batches, np.int64)
     # Mostly all partitions are candidates: a list of them need not become an array then.
     queued = queued[: len(candidates)] if candidates[-1] == len(candidates) - 1 else queued[np.array(candidates)]
     weights = np.cumsum(queued.max() + 1 - queued)
     total = int(weights[-1])
-    return lambda: candidates[int(np.searchsorted(weights, dice.randrange(total), side="right"))]
+    return lambda: candidates[int(np.searchsorted(weights, rng.randrange(total), side="right"))]
 
 
-def draw_weighted(partitions: Sequence[int], cumulative: Sequence[int], dice: Dice) -> int:
+def draw_weighted(partitions: Sequence[int], cumulative: Sequence[int], rng: Rng) -> int:
     """One of `partitions` with a chance as its weight: the first whose cumulative weight exceeds a draw below the last."""
-    return partitions[bisect_right(cumulative, dice.randrange(cumulative[-1]))]
+    return partitions[bisect_right(cumulative, rng.randrange(cumulative[-1]))]
 
 
 class KafkaUniformPolicy:
@@ -88,9 +88,9 @@ class KafkaUniformPolicy:
     name = "uniform.kafka"
     binds_at: Literal["append", "drain"] = "append"
 
-    def __init__(self, *, batch_size_bytes: int, dice: Dice, together: bool = False) -> None:
+    def __init__(self, *, batch_size_bytes: int, rng: Rng, together: bool = False) -> None:
         self._limit_bytes = max(batch_size_bytes - BATCH_OVERHEAD_BYTES, 0)
-        self._dice = dice
+        self._rng = rng
         self._together = together
         self._limits = turn_limits(batch_size_bytes)
         self.current = -1
@@ -154,7 +154,7 @@ class KafkaUniformPolicy:
 
     def _drawer(self, load: TopicLoad) -> Callable[[], int]:
         """What draws the next partition; the load is looked at once for a call of `place`, and only if a turn ends."""
-        choices, randrange = candidates(load), self._dice.randrange
+        choices, randrange = candidates(load), self._rng.randrange
         return lambda: choices[randrange(len(choices))]
 
 
@@ -162,7 +162,7 @@ class UniformPolicy(KafkaUniformPolicy):
     """KIP-794 with `partitioner.adaptive.partitioning.enable=false`, as the KIP means it: uniform, whatever is slow.
 
     Turns are as in `KafkaUniformPolicy`, put off while a batch is part full, but an account is kept of all that they took: the next
-    one goes to the partition that had least, drawn by dice among those within half of batch.size, and never to the same partition
+    one goes to the partition that had least, drawn by rng among those within half of batch.size, and never to the same partition
     again while another has a leader. What one turn took too much is thereby taken off the next, and no draw wanders. While no
     partition lacks a leader, any two differ by at most two turns, of less than `2 S + 61 + a record` each, and S / 2.
 
@@ -172,9 +172,9 @@ class UniformPolicy(KafkaUniformPolicy):
 
     name = "uniform"
 
-    def __init__(self, *, batch_size_bytes: int, dice: Dice, together: bool = False) -> None:
-        super().__init__(batch_size_bytes=batch_size_bytes, dice=dice, together=together)
-        self._account = Account(near_bytes=batch_size_bytes // 2, dice=dice)
+    def __init__(self, *, batch_size_bytes: int, rng: Rng, together: bool = False) -> None:
+        super().__init__(batch_size_bytes=batch_size_bytes, rng=rng, together=together)
+        self._account = Account(near_bytes=batch_size_bytes // 2, rng=rng)
         self._known: tuple[int, Sequence[int]] = (0, ())
 
     def _drawer(self, load: TopicLoad) -> Callable[[], int]:
@@ -193,7 +193,7 @@ class UniformPolicy(KafkaUniformPolicy):
             return ()
         placed_bytes = self._account.placed_bytes
         level_bytes = (sum([placed_bytes[partition] for partition in choices]) + size_bytes) // count
-        ascending = sorted(_from_anywhere(choices, self._dice), key=placed_bytes.__getitem__)
+        ascending = sorted(_from_anywhere(choices, self._rng), key=placed_bytes.__getitem__)
         return [(partition, max(level_bytes - placed_bytes[partition], 0)) for partition in ascending]
 
     def _took(self, parts: Sequence[tuple[int, int]]) -> None:
@@ -239,7 +239,7 @@ class AdaptivePolicy(KafkaUniformPolicy):
         def draw() -> int:
             nonlocal drawer
             if drawer is None:
-                drawer = draw_by_queues(_ready(load), load.queued_batches, self._dice)
+                drawer = draw_by_queues(_ready(load), load.queued_batches, self._rng)
             return drawer()
 
         return draw
@@ -250,24 +250,24 @@ class AdaptivePolicy(KafkaUniformPolicy):
         if turns < TOGETHER_TURNS * len(choices):
             return ()
         weights = cumulative_weights([load.queued_batches[partition] for partition in choices])
-        counts = spread_turns(turns, weights, self._dice.random())
+        counts = spread_turns(turns, weights, self._rng.random())
         parts = [(partition, size_bytes * count // turns) for partition, count in zip(choices, counts, strict=True) if count]
-        return _from_anywhere(parts, self._dice)
+        return _from_anywhere(parts, self._rng)
 
 
-def spread_turns(turns: int, cumulative: Sequence[int], luck: float) -> list[int]:
+def spread_turns(turns: int, cumulative: Sequence[int], jitter: float) -> list[int]:
     """How many turns each partition has of so many, drawn at equal distances with the chances that `draw_weighted` has.
 
-    So each has what it is to be expected, rounded up or down by `luck` (in [0, 1), one for all): 4 turns, weights 1 and 2, 0.5 -> 1, 3.
+    So each has what it is to be expected, rounded up or down by `jitter` (in [0, 1), one for all): 4 turns, weights 1 and 2, 0.5 -> 1, 3.
     """
     total = cumulative[-1]
-    bounds = [min(int(turns * each / total + luck), turns) for each in (0, *cumulative)]
+    bounds = [min(int(turns * each / total + jitter), turns) for each in (0, *cumulative)]
     return [stop - start for start, stop in pairwise(bounds)]
 
 
-def _from_anywhere(items: Sequence[T], dice: Dice) -> list[T]:
+def _from_anywhere(items: Sequence[T], rng: Rng) -> list[T]:
     """The same in their order, from one that is drawn, round to it: whoever comes first takes the longer half of a record."""
-    first = dice.randrange(len(items))
+    first = rng.randrange(len(items))
     return [*items[first:], *items[:first]]
 
 

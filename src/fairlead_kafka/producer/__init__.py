@@ -2,13 +2,13 @@
 
 Theory of operation
 -------------------
-`ProducerMachine` is one machine (see `core`). In each step it takes the answers that arrived and the hand-overs in its intake, looks
-at what time has brought, and sends what can be sent. A hand-over is a set of columns: a chunk of single sends, or a piece of a
+`ProducerMachine` is one machine (see `core`). In each step it takes the answers that arrived and the submissions in its intake, looks
+at what time has brought, and sends what can be sent. A submission is a set of columns: a chunk of single sends, or a piece of a
 table. From there on the unit of work is the run, the batch, the request; no code here looks at one record.
 
-    Handover      columns, where their results go (`Delivery`), what they hold of buffer.memory
-    Accumulator   a topic's unbound hand-overs, then its records by partition: explicit, by key, or by policy (`partitioning`)
-    SpanQueue     records that wait, as rows of hand-overs with prefix sums of their sizes; `cut`, and nothing else, makes batches of them
+    Submission      columns, where their results go (`Delivery`), what they hold of buffer.memory
+    Accumulator   a topic's unbound submissions, then its records by partition: explicit, by key, or by policy (`partitioning`)
+    SpanQueue     records that wait, as rows of submissions with prefix sums of their sizes; `cut`, and nothing else, makes batches of them
     TopicBuffer   a topic's `PartitionQueue`s, and its records that get their partition only when a broker is ready (policy `late`)
     Schedule      which partitions' records linger, back off, are ready, are parked; by node, so that idle ones cost nothing
     Drain         what goes into the next requests: ready partitions in rotation, one batch each
@@ -19,10 +19,10 @@ table. From there on the unit of work is the run, the batch, the request; no cod
     Identity      producer id and epoch; `PartitionSequences`: what each partition's batches are numbered with
     Transactions  when what may be sent, and what becomes of it: begun, committed, aborted, fenced
     Ledger        settles every row exactly once: memory, flushes, callbacks
-    Remainders    copies out what waits of hand-overs that are mostly sent, so that memory follows buffer.memory
+    Remainders    copies out what waits of submissions that are mostly sent, so that memory follows buffer.memory
     Recorder      counts batches, requests, bytes and times, by Kafka's names (`metric_names`); once for each, never for a record
 
-Binding. A hand-over waits in its topic's buffer until metadata is there, which is mostly at once. Then every record with a key or
+Binding. A submission waits in its topic's buffer until metadata is there, which is mostly at once. Then every record with a key or
 an explicit partition is bound, and under the policies of the KIPs every other one too: a span of its rows, `order[start:stop]`, waits
 in the partition's queue. Nothing is copied until it is cut to go out with a request, when it is encoded (all batches of one table in a
 request by one kernel call), numbered, and sent.
@@ -35,10 +35,10 @@ max.request.size, and to half of what a broker found too large. Under a light lo
 Under `late` too: an even part of the backlog for each partition. What comes at once and is several turns of `uniform` or `adaptive`
 for each partition is placed as one run of rows for each.
 
-Late binding. Under `late` records without partition go on waiting, hand-over by hand-over, each with the prefix sum of its sizes. Once
-they hold batch.size, or the first has waited linger.ms, or someone flushes, `partitioning.LatePolicy.portions` says what each broker with
+Late binding. Under `late` records without partition go on waiting, submission by submission, each with the prefix sum of its sizes. Once
+they hold batch.size, or the first has waited linger.ms, or someone flushes, `partitioning.LatePolicy.quotas` says what each broker with
 room in its window may take: all that need not be kept for those that are busy, and lack it. It takes a batch for each of its partitions
-that are furthest behind, of one size, until its request is full. A batch is cut by binary search, from the end of one hand-over and the
+that are furthest behind, of one size, until its request is full. A batch is cut by binary search, from the end of one submission and the
 beginning of the next if need be, and goes to its broker in the same step: nothing is ever bound and unsent, so there is nothing to bind
 again. What was sent and failed is repeated to the same partition, for it may have been written. What keys have bound to that partition
 goes in the same batch, before them, for a request carries one batch of a partition; nothing is promised about the order of keyed and
@@ -83,7 +83,18 @@ Not as Kafka: a node with requests in flight is sent only what is full or has li
 idle node also takes what lingers. An explicit partition that does not exist fails alone, after one look at fresh metadata.
 """
 
-from fairlead_kafka.producer.handover import Flush, Handover, Intake, PartitionsFor, Settled, Stop, TellUndelivered, Undelivered, Wake
 from fairlead_kafka.producer.machine import ProducerMachine
+from fairlead_kafka.producer.submission import Flush, Intake, PartitionsFor, ReportUndelivered, Settled, Stop, Submission, Undelivered, Wake
 
-__all__ = ["Flush", "Handover", "Intake", "PartitionsFor", "ProducerMachine", "Settled", "Stop", "TellUndelivered", "Undelivered", "Wake"]
+__all__ = [
+    "Flush",
+    "Submission",
+    "Intake",
+    "PartitionsFor",
+    "ProducerMachine",
+    "Settled",
+    "Stop",
+    "ReportUndelivered",
+    "Undelivered",
+    "Wake",
+]

@@ -1,4 +1,4 @@
-"""From hand-overs to batches: placing records on partitions, cutting batches, and giving up what waits."""
+"""From submissions to batches: placing records on partitions, cutting batches, and giving up what waits."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from fairlead_kafka.base.codes import policy
 from fairlead_kafka.base.errors import TimedOut
 from fairlead_kafka.base.rights import broker_error
 from fairlead_kafka.core.connection import NEVER_NS
-from fairlead_kafka.core.machine import Dice
+from fairlead_kafka.core.machine import Rng
 from fairlead_kafka.core.metadata import Metadata, TopicMetadata
 from fairlead_kafka.partitioning import make_policy
 from fairlead_kafka.producer.batch import Batch
-from fairlead_kafka.producer.handover import Handover, Piece
 from fairlead_kafka.producer.identity import Identity
 from fairlead_kafka.producer.ledger import Ledger
 from fairlead_kafka.producer.nodes import Nodes
@@ -24,11 +23,12 @@ from fairlead_kafka.producer.schedule import Schedule
 from fairlead_kafka.producer.settings import ProducerSettings
 from fairlead_kafka.producer.share import Share
 from fairlead_kafka.producer.spans import Span, SpanQueue
+from fairlead_kafka.producer.submission import Piece, Submission
 from fairlead_kafka.producer.transactions import Transactions
 
 
 class Accumulator:
-    """All topics that are sent to. Everything here is per hand-over, run or batch; a record is only touched inside NumPy."""
+    """All topics that are sent to. Everything here is per submission, run or batch; a record is only touched inside NumPy."""
 
     def __init__(
         self,
@@ -38,40 +38,40 @@ class Accumulator:
         ledger: Ledger,
         transactions: Transactions,
         nodes: Nodes,
-        dice: Dice,
+        rng: Rng,
     ) -> None:
         self._settings = settings
         self._transactions = transactions
         self._metadata = metadata
         self._schedule = schedule
         self._ledger = ledger
-        self._dice = dice
+        self._rng = rng
         self.share = Share(settings.share_bytes, settings.buffer_memory_bytes)
         if settings.share_bytes is not None:
             ledger.on_settled = self.share.settled
         self._nodes = nodes
         self._placer = Placer(settings, self.share)
         self.topics: dict[str, TopicBuffer] = {}
-        self._waiting: dict[str, TopicBuffer] = {}  # topics with unbound hand-overs
+        self._waiting: dict[str, TopicBuffer] = {}  # topics with unbound submissions
         self.late: dict[str, TopicBuffer] = {}
         """Topics with records that wait for a broker."""
 
-    def accept(self, handover: Handover, now_ns: int) -> None:
-        """Take a hand-over: into batches, or into its topic's unbound queue if the metadata is not here yet."""
-        topic = self.topics.get(handover.topic)
+    def accept(self, submission: Submission, now_ns: int) -> None:
+        """Take a submission: into batches, or into its topic's unbound queue if the metadata is not here yet."""
+        topic = self.topics.get(submission.topic)
         if topic is None:
             settings = self._settings
             made = make_policy(
                 settings.partitioner,
                 batch_size_bytes=settings.batch_size_bytes,
-                dice=self._dice,
+                rng=self._rng,
                 skew_bytes=settings.skew_bytes,
                 together=settings.gather_limit_bytes > settings.batch_limit_bytes,
             )
-            topic = TopicBuffer(handover.topic, made, self._nodes, settings)
-            self.topics[handover.topic] = topic
+            topic = TopicBuffer(submission.topic, made, self._nodes, settings)
+            self.topics[submission.topic] = topic
         self._metadata.want(topic.name, now_ns)
-        topic.unbound.append(handover)
+        topic.unbound.append(submission)
         self._bind(topic, now_ns)
 
     def metadata_changed(self, now_ns: int) -> None:
@@ -114,13 +114,13 @@ class Accumulator:
         return min(dues, default=None)
 
     def expire(self, now_ns: int, trouble: Callable[[], str]) -> None:
-        """Fail hand-overs whose topic stayed unknown for too long, and records that no broker took for delivery.timeout.ms."""
+        """Fail submissions whose topic stayed unknown for too long, and records that no broker took for delivery.timeout.ms."""
         for topic in list(self._waiting.values()):
             while topic.unbound and topic.unbound[0].created_ns + self._settings.unknown_topic_ns <= now_ns:
-                handover = topic.unbound.popleft()
+                submission = topic.unbound.popleft()
                 reason = self._why_unknown(topic, trouble)
                 limit = self._settings.unknown_topic_limit
-                self._ledger.fail_rows(handover, None, TimedOut(f"topic {topic.name!r}: no metadata within {limit}; {reason}"))
+                self._ledger.fail_rows(submission, None, TimedOut(f"topic {topic.name!r}: no metadata within {limit}; {reason}"))
             if not topic.unbound:
                 self._waiting.pop(topic.name, None)
         for topic in list(self.late.values()):
@@ -152,9 +152,9 @@ class Accumulator:
         failed: Counter[str] = Counter()
         for topic in list(self._waiting.values()):
             while topic.unbound:
-                handover = topic.unbound.popleft()
-                failed[topic.name] += handover.rows
-                self._ledger.fail_rows(handover, None, error)
+                submission = topic.unbound.popleft()
+                failed[topic.name] += submission.rows
+                self._ledger.fail_rows(submission, None, error)
         self._waiting.clear()
         for topic in list(self.late.values()):
             failed[topic.name] += self._fail_late(topic, NEVER_NS, error)
@@ -168,28 +168,28 @@ class Accumulator:
         queue.taken(size_bytes)
         self._schedule.place(queue, now_ns)
 
-    def check(self, open_handovers: Iterable[Handover]) -> None:
-        """Every row of a hand-over that is not settled waits at one place; queues and schedule agree. CheckFailed if not."""
+    def check(self, open_submissions: Iterable[Submission]) -> None:
+        """Every row of a submission that is not settled waits at one place; queues and schedule agree. CheckFailed if not."""
         unsettled = list(self._ledger.batches)
         same("topics that wait for metadata", set(self._waiting), {name for name, topic in self.topics.items() if topic.unbound})
         late = {name: topic.late for name, topic in self.topics.items() if topic.late is not None}
         same("topics that wait for brokers", set(self.late), {name for name, queue in late.items() if queue.count})
-        rows: Counter[Handover] = Counter()
+        rows: Counter[Submission] = Counter()
         by_queue: dict[PartitionQueue, list[Batch]] = {}
         for batch in unsettled:
             by_queue.setdefault(batch.queue, []).append(batch)
             for piece in batch.pieces:
-                rows[piece.handover] += piece.stop - piece.start
-        for handover in (handover for topic in self.topics.values() for handover in topic.unbound):
-            rows[handover] += handover.rows
+                rows[piece.submission] += piece.stop - piece.start
+        for submission in (submission for topic in self.topics.values() for submission in topic.unbound):
+            rows[submission] += submission.rows
         for name, each in late.items():
             each.check(f"a broker of topic {name!r}")
             each.policy.check()
         queues = [queue for topic in self.topics.values() for queue in topic.used()]
         for span in (span for waiting in (*late.values(), *(queue.records for queue in queues)) for span in waiting.spans):
-            rows[span.handover] += span.stop - span.start
-        for handover in open_handovers:
-            same(f"rows of hand-over {handover.serial} that are not settled", handover.rows, rows.pop(handover, 0))
+            rows[span.submission] += span.stop - span.start
+        for submission in open_submissions:
+            same(f"rows of submission {submission.serial} that are not settled", submission.rows, rows.pop(submission, 0))
         same("rows that wait and are settled", sum(rows.values()), 0)
         for queue in queues:
             queue.check(by_queue.get(queue, ()))
@@ -221,21 +221,21 @@ class Accumulator:
         if known is not None:  # answered, but not with what we need
             self._metadata.request_update()
 
-    def _lacks_partition(self, handover: Handover) -> bool:
+    def _lacks_partition(self, submission: Submission) -> bool:
         """True if an explicit partition is not in the metadata, which should be asked for once more: the topic may have grown."""
-        explicit = handover.partitions
-        known = self._metadata.topic(handover.topic)
+        explicit = submission.partitions
+        known = self._metadata.topic(submission.topic)
         if explicit is None or known is None or not len(explicit) or int(explicit.max()) < len(known.partitions):
             return False
-        if handover.metadata_version < 0:
-            handover.metadata_version = self._metadata.version
-        return self._metadata.version == handover.metadata_version
+        if submission.metadata_version < 0:
+            submission.metadata_version = self._metadata.version
+        return self._metadata.version == submission.metadata_version
 
-    def _place(self, topic: TopicBuffer, handover: Handover, now_ns: int) -> None:
+    def _place(self, topic: TopicBuffer, submission: Submission, now_ns: int) -> None:
         """Each record goes to its partition, waits for a broker, or fails."""
-        refused, unbound, bound, turns = self._placer.place(topic, handover)
+        refused, unbound, bound, turns = self._placer.place(topic, submission)
         for rows, error, partition in refused:
-            self._ledger.fail_rows(handover, rows, error, partition)
+            self._ledger.fail_rows(submission, rows, error, partition)
         if unbound is not None and topic.late is not None:
             topic.late.append(unbound)
             self.late[topic.name] = topic

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from fairlead_kafka.base.errors import UsageError
 from fairlead_kafka.base.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
-from fairlead_kafka.producer.handover import Piece
+from fairlead_kafka.producer.submission import Piece
 from fairlead_kafka.records import Slice
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class Batch:
 
     def slices(self) -> list[Slice]:
         """Its records as `records.encode` takes them."""
-        return [Slice(piece.handover.source, piece.start, piece.stop, piece.order) for piece in self.pieces]
+        return [Slice(piece.submission.source, piece.start, piece.stop, piece.order) for piece in self.pieces]
 
     def __str__(self) -> str:
         return f"{self.count} record{'' if self.count == 1 else 's'} for {self.queue}"

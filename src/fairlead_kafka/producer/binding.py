@@ -65,7 +65,7 @@ class Binder:
             if late.counted.get(node_id) is not responds:
                 late.counted[node_id] = responds
                 if responds:
-                    account.come_back(set(partitions) - late.troubled)
+                    account.come_back(set(partitions) - late.blocked)
                 else:
                     account.leave(partitions)
 
@@ -146,9 +146,9 @@ class _Binding:
         if not late.count or not self._due():
             return
         views = self._views()
-        left_bytes, portions = late.policy.portions(late.size_bytes, views, self._ratio, self._now_ns)
-        lacking_bytes = sum([portion.lacks_bytes for portion in portions])
-        for node_id, lacks_bytes, most_bytes in portions:
+        left_bytes, quotas = late.policy.quotas(late.size_bytes, views, self._ratio, self._now_ns)
+        lacking_bytes = sum([quota.lacks_bytes for quota in quotas])
+        for node_id, lacks_bytes, most_bytes in quotas:
             if not late.count or not self._due() or left_bytes <= 0:
                 break
             # What it lacks itself, or what the others do not; some of these may be free and have no partition that can begin a batch.
@@ -159,7 +159,7 @@ class _Binding:
                 taken_bytes = self._take(node_id, int(size_bytes))
                 left_bytes -= taken_bytes
                 lacking_bytes -= min(taken_bytes, lacks_bytes)
-        if portions and left_bytes <= 0 and late.count:
+        if quotas and left_bytes <= 0 and late.count:
             late.kept_ns = self._now_ns
 
     def _views(self) -> dict[int, BrokerView]:
@@ -254,12 +254,12 @@ class _Binding:
         """
         binder, late, partition, sequences = self._binder, self._late, queue.partition, queue.sequences
         if queue.retries or sequences.unresolved or (sequences.rewrite and queue.in_flight):
-            if partition not in late.troubled:
-                late.troubled.add(partition)
+            if partition not in late.blocked:
+                late.blocked.add(partition)
                 late.policy.account.leave([partition])
             return False
-        if partition in late.troubled:
-            late.troubled.discard(partition)
+        if partition in late.blocked:
+            late.blocked.discard(partition)
             if late.counted.get(queue.topic.leaders[partition]):
                 late.policy.account.come_back([partition])
         if queue.in_flight and binder.settings.keeps_order_by_muting:

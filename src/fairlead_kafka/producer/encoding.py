@@ -8,10 +8,10 @@ import numpy as np
 
 from fairlead_kafka.base.ids import NO_SEQUENCE
 from fairlead_kafka.producer.batch import Batch
-from fairlead_kafka.producer.handover import Int64
 from fairlead_kafka.producer.queues import TopicBuffer
 from fairlead_kafka.producer.settings import ProducerSettings
 from fairlead_kafka.producer.spans import Span, SpanQueue, prefix_sums
+from fairlead_kafka.producer.submission import Int64
 from fairlead_kafka.producer.tuning import RATIO_DOWN, RATIO_UP
 from fairlead_kafka.records import Compression, encode, encode_many
 
@@ -118,10 +118,10 @@ def split(batch: Batch) -> list[Batch]:
     if batch.split_limit_bytes or batch.held_bytes <= limit:
         limit = max(batch.held_bytes // 2, 1)
     records = SpanQueue()
-    for handover, start, stop, order, _ in batch.pieces:
-        sizes = handover.source.sizes_bytes()
+    for submission, start, stop, order, _ in batch.pieces:
+        sizes = submission.source.sizes_bytes()
         rows = np.arange(start, stop, dtype=np.int64) if order is None else order[start:stop]
-        records.append(Span(handover, prefix_sums(sizes[rows]), 0, len(rows), rows))
+        records.append(Span(submission, prefix_sums(sizes[rows]), 0, len(rows), rows))
     parts: list[Batch] = []
     serial, bound_bytes = batch.serial, batch.bound_bytes
     while records.count:

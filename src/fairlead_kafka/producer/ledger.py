@@ -11,8 +11,8 @@ from fairlead_kafka.base.checks import holds, same
 from fairlead_kafka.core.effects import Call, Effect, Resolve
 from fairlead_kafka.core.machine import MemoryPool
 from fairlead_kafka.producer.batch import Batch, BatchTrigger
-from fairlead_kafka.producer.handover import Calls, Handover, Int64, Piece
 from fairlead_kafka.producer.metrics import Recorder
+from fairlead_kafka.producer.submission import Calls, Int64, Piece, Submission
 
 
 class Ledger:
@@ -21,7 +21,7 @@ class Ledger:
     def __init__(self, memory: MemoryPool, recorder: Recorder) -> None:
         self._memory = memory
         self._recorder = recorder
-        self._open: dict[int, Handover] = {}
+        self._open: dict[int, Submission] = {}
         self._newest_ns = 0
         self.batches: dict[Batch, None] = {}
         """Every batch that is not settled, in the order in which they were cut."""
@@ -38,29 +38,29 @@ class Ledger:
         self.on_failure: Callable[[Exception], None] = lambda error: None
         """Told whenever records fail, whatever failed them."""
 
-    def enter(self, handover: Handover) -> None:
-        """A hand-over arrived."""
+    def enter(self, submission: Submission) -> None:
+        """A submission arrived."""
         self._serial += 1
-        handover.serial = self._serial
+        submission.serial = self._serial
         # Threads that hand over at the same time may get here the other way round; who came first expires first.
-        handover.created_ns = self._newest_ns = max(handover.created_ns, self._newest_ns)
-        self.records_open += handover.rows
-        if handover.rows:
-            self._open[handover.serial] = handover
-            self._recorder.entered(handover)
+        submission.created_ns = self._newest_ns = max(submission.created_ns, self._newest_ns)
+        self.records_open += submission.rows
+        if submission.rows:
+            self._open[submission.serial] = submission
+            self._recorder.entered(submission)
 
     def held_bytes(self) -> int:
         """What they hold of buffer.memory."""
-        return sum(handover.reserved_bytes for handover in self._open.values())
+        return sum(submission.reserved_bytes for submission in self._open.values())
 
-    def open_handovers(self) -> Iterable[Handover]:
+    def open_submissions(self) -> Iterable[Submission]:
         """Those of which not every row is settled."""
         return self._open.values()
 
     def oldest_ns(self) -> int | None:
         """When the first of those was handed over; None: there are none."""
-        for handover in self._open.values():
-            return handover.created_ns
+        for submission in self._open.values():
+            return submission.created_ns
         return None
 
     def watch(self, batch: Batch) -> None:
@@ -76,8 +76,8 @@ class Ledger:
     def open_by_topic(self) -> dict[str, int]:
         """Records handed over and not settled, by topic."""
         counts: dict[str, int] = {}
-        for handover in self._open.values():
-            counts[handover.topic] = counts.get(handover.topic, 0) + handover.rows
+        for submission in self._open.values():
+            counts[submission.topic] = counts.get(submission.topic, 0) + submission.rows
         return counts
 
     def finish(
@@ -89,20 +89,20 @@ class Ledger:
         """
         if batch.done:
             return
-        for (handover, start, stop, order, held_bytes), why in refused:
-            self._settled(handover, *handover.settle(start, stop, order, held_bytes, batch.queue.partition, -1, -1, why))
+        for (submission, start, stop, order, held_bytes), why in refused:
+            self._settled(submission, *submission.settle(start, stop, order, held_bytes, batch.queue.partition, -1, -1, why))
         if refused:
             batch.pieces = []
         if self.on_settled is not None:
             self.on_settled(batch)
         partition, offset = batch.queue.partition, base_offset
-        for handover, start, stop, order, held_bytes in batch.pieces:
-            freed, call = handover.settle(start, stop, order, held_bytes, partition, offset, log_append_ms, error)
+        for submission, start, stop, order, held_bytes in batch.pieces:
+            freed, call = submission.settle(start, stop, order, held_bytes, partition, offset, log_append_ms, error)
             self._freed_bytes += freed
             if call is not None:
                 self._effects.append(Call(*call))
-            if not handover.rows:
-                del self._open[handover.serial]
+            if not submission.rows:
+                del self._open[submission.serial]
             if offset >= 0:
                 offset += stop - start
         batch.fire(BatchTrigger.SETTLED)
@@ -115,31 +115,31 @@ class Ledger:
             self._recorder.failed(name, batch.count)
             self.on_failure(error)
 
-    def fail_rows(self, handover: Handover, order: Int64 | None, error: Exception, partition: int = -1) -> None:
-        """Settle rows that never got a place to wait: `order` (rows of its columns), or all of the hand-over."""
-        sizes, base = handover.sizes_bytes(), handover.base
+    def fail_rows(self, submission: Submission, order: Int64 | None, error: Exception, partition: int = -1) -> None:
+        """Settle rows that never got a place to wait: `order` (rows of its columns), or all of the submission."""
+        sizes, base = submission.sizes_bytes(), submission.base
         if order is None:
-            piece = Piece(handover, base, base + len(sizes), None, int(np.sum(sizes)))
+            piece = Piece(submission, base, base + len(sizes), None, int(np.sum(sizes)))
         else:
-            piece = Piece(handover, 0, len(order), order + base, int(np.sum(sizes[order])))
+            piece = Piece(submission, 0, len(order), order + base, int(np.sum(sizes[order])))
         self.fail_pieces([piece], error, partition)
 
     def fail_pieces(self, pieces: Iterable[Piece], error: Exception, partition: int = -1) -> None:
         """Settle rows that are in no batch."""
-        for handover, start, stop, order, held_bytes in pieces:
+        for submission, start, stop, order, held_bytes in pieces:
             if stop > start:
-                freed_bytes, call = handover.settle(start, stop, order, held_bytes, partition, -1, -1, error)
+                freed_bytes, call = submission.settle(start, stop, order, held_bytes, partition, -1, -1, error)
                 self.records_open -= stop - start
-                self._recorder.failed(handover.topic, stop - start)
+                self._recorder.failed(submission.topic, stop - start)
                 self.on_failure(error)
-                self._settled(handover, freed_bytes, call)
+                self._settled(submission, freed_bytes, call)
 
-    def _settled(self, handover: Handover, freed_bytes: int, call: Calls | None) -> None:
+    def _settled(self, submission: Submission, freed_bytes: int, call: Calls | None) -> None:
         self._freed_bytes += freed_bytes
         if call is not None:
             self._effects.append(Call(*call))
-        if not handover.rows:
-            del self._open[handover.serial]
+        if not submission.rows:
+            del self._open[submission.serial]
 
     def flush(self, completion: Any) -> None:
         """Answer `completion` once everything that has arrived so far is settled."""
@@ -155,12 +155,12 @@ class Ledger:
         self._effects.append(Resolve(completion, value, error))
 
     def check(self) -> None:
-        """What is kept of the hand-overs is what they say, between two steps; CheckFailed if not."""
-        same("records open", self.records_open, sum(handover.rows for handover in self._open.values()))
-        same("hand-overs open", list(self._open), [handover.serial for handover in self._open.values()])
-        for handover in self._open.values():
-            holds(f"hand-over {handover.serial} is open with {handover.rows} rows", handover.rows > 0)
-            holds(f"hand-over {handover.serial} holds {handover.reserved_bytes} bytes", handover.reserved_bytes >= 0)
+        """What is kept of the submissions is what they say, between two steps; CheckFailed if not."""
+        same("records open", self.records_open, sum(submission.rows for submission in self._open.values()))
+        same("submissions open", list(self._open), [submission.serial for submission in self._open.values()])
+        for submission in self._open.values():
+            holds(f"submission {submission.serial} is open with {submission.rows} rows", submission.rows > 0)
+            holds(f"submission {submission.serial} holds {submission.reserved_bytes} bytes", submission.reserved_bytes >= 0)
         same("bytes freed and not given back", self._freed_bytes, 0)
         oldest = next(iter(self._open), self._serial + 1)
         holds(f"a flush waits for nothing: {self._flushes}, the oldest is {oldest}", all(serial >= oldest for serial, _ in self._flushes))

@@ -1,4 +1,4 @@
-"""`ProducerMachine`: takes hand-overs, keeps the producer id, and leads accumulator, schedule and sender through each step."""
+"""`ProducerMachine`: takes submissions, keeps the producer id, and leads accumulator, schedule and sender through each step."""
 
 from __future__ import annotations
 
@@ -17,19 +17,10 @@ from fairlead_kafka.base.units import NS_PER_S, ms_to_ns
 from fairlead_kafka.core.backoff import Backoff
 from fairlead_kafka.core.effects import Effect
 from fairlead_kafka.core.events import ConnectionEvent, Event, Submitted
-from fairlead_kafka.core.machine import Dice, MemoryPool
+from fairlead_kafka.core.machine import MemoryPool, Rng
 from fairlead_kafka.core.network import AwaitConnection, Network
 from fairlead_kafka.producer.accumulator import Accumulator
 from fairlead_kafka.producer.batch import Batch
-from fairlead_kafka.producer.handover import (
-    Flush,
-    Intake,
-    PartitionsFor,
-    Stop,
-    TellUndelivered,
-    TransactionOperation,
-    Undelivered,
-)
 from fairlead_kafka.producer.identity import Identity, IdentityState, IdentityTrigger
 from fairlead_kafka.producer.ledger import Ledger
 from fairlead_kafka.producer.meters import Sampling
@@ -39,6 +30,15 @@ from fairlead_kafka.producer.remainders import Remainders
 from fairlead_kafka.producer.schedule import Schedule
 from fairlead_kafka.producer.sender import Sender
 from fairlead_kafka.producer.settings import producer_settings
+from fairlead_kafka.producer.submission import (
+    Flush,
+    Intake,
+    PartitionsFor,
+    ReportUndelivered,
+    Stop,
+    TransactionOperation,
+    Undelivered,
+)
 from fairlead_kafka.producer.transaction_states import TransactionState
 from fairlead_kafka.producer.transactions import Transactions
 from fairlead_kafka.producer.tuning import POLL_INTERVAL_NS, STREAM_RECORDS
@@ -51,22 +51,22 @@ _TRANSACTION_TIMEOUT_MS = 2**31 - 1
 class ProducerMachine:
     """A producer without its face. `settings` are of scope "producer"; raises ConfigError if they contradict each other."""
 
-    def __init__(self, settings: Settings, dice: Dice, intake: Intake, memory: MemoryPool) -> None:
+    def __init__(self, settings: Settings, rng: Rng, intake: Intake, memory: MemoryPool) -> None:
         self.settings = producer_settings(settings)
-        self._dice = dice
+        self._rng = rng
         self._intake = intake
         self._memory = memory
         self._events: deque[Event] = deque()
         self.recorder = Recorder(Sampling(ms_to_ns(settings["metrics.sample.window.ms"]), settings["metrics.num.samples"]))
-        self._network = Network(settings, dice, max_in_flight=self.settings.max_in_flight, traffic=self.recorder)
+        self._network = Network(settings, rng, max_in_flight=self.settings.max_in_flight, traffic=self.recorder)
         self._ledger = Ledger(memory, self.recorder)
         self._schedule = Schedule()
         self._identity = Identity(self.settings.idempotent, self.settings.transactional_id is not None)
-        self._transactions = Transactions(self.settings, self._network, self._identity, self._ledger, dice, self._quiet)
+        self._transactions = Transactions(self.settings, self._network, self._identity, self._ledger, rng, self._quiet)
         self._ledger.on_failure = self._failed
         self._nodes = Nodes(self.settings, self._network)
         self._accumulator = Accumulator(
-            self.settings, self._network.metadata, self._schedule, self._ledger, self._transactions, self._nodes, dice
+            self.settings, self._network.metadata, self._schedule, self._ledger, self._transactions, self._nodes, rng
         )
         self._remainders = Remainders(self._ledger, self._schedule)
         self._sender = Sender(
@@ -79,7 +79,7 @@ class ProducerMachine:
             self._transactions,
             self._nodes,
             self.recorder,
-            dice,
+            rng,
         )
         self._backoff = Backoff(self.settings.retry_backoff_ms, self.settings.retry_backoff_max_ms)
         self._metadata_version = self._network.metadata.version
@@ -121,7 +121,7 @@ class ProducerMachine:
         self._events.append(event)
 
     def step(self, now_ns: int, wall_ms: int) -> Sequence[Effect]:
-        """Work on all events, hand-overs and what time brings; see `core.machine.Machine`."""
+        """Work on all events, submissions and what time brings; see `core.machine.Machine`."""
         self._now_ns = now_ns
         self.recorder.tick(now_ns)
         self._sender.tick(now_ns)
@@ -173,9 +173,9 @@ class ProducerMachine:
         if not self._stopped:
             failure = UsageError(f"the producer has ended: {error!r}")
             self._give_up_all(failure)
-            for handover in self._intake.take(False):
-                self._ledger.enter(handover)
-                self._ledger.fail_rows(handover, None, failure)
+            for submission in self._intake.take(False):
+                self._ledger.enter(submission)
+                self._ledger.fail_rows(submission, None, failure)
         return self._ledger.take_effects()
 
     def held_bytes(self) -> int:
@@ -186,7 +186,7 @@ class ProducerMachine:
         """What is kept twice agrees, between two steps; CheckFailed if not. For tests and the simulator."""
         if not self._stopped:
             self._ledger.check()
-            self._accumulator.check(self._ledger.open_handovers())
+            self._accumulator.check(self._ledger.open_submissions())
             self._nodes.check()
             self._transactions.check()
 
@@ -197,23 +197,23 @@ class ProducerMachine:
         fast = self._taken_rows >= STREAM_RECORDS or now_ns - self._taken_ns < POLL_INTERVAL_NS // 2
         under_way = self._ledger.records_open > 0 or self.settings.linger_ns >= POLL_INTERVAL_NS
         coming_back = fast and under_way and not self._stopped
-        handovers = self._intake.take(coming_back)
-        if handovers:
-            self._taken_ns, self._taken_rows = now_ns, sum(handover.rows for handover in handovers)
-        self._poll_ns = now_ns + POLL_INTERVAL_NS if handovers and coming_back else None
+        submissions = self._intake.take(coming_back)
+        if submissions:
+            self._taken_ns, self._taken_rows = now_ns, sum(submission.rows for submission in submissions)
+        self._poll_ns = now_ns + POLL_INTERVAL_NS if submissions and coming_back else None
         refusal = self._transactions.refusal()
-        for handover in handovers:
-            self._ledger.enter(handover)
+        for submission in submissions:
+            self._ledger.enter(submission)
             if self._stopped:
-                self._ledger.fail_rows(handover, None, UsageError("the producer is closed"))
+                self._ledger.fail_rows(submission, None, UsageError("the producer is closed"))
             elif self._identity.state is IdentityState.FAILED and self._identity.error is not None:
-                self._ledger.fail_rows(handover, None, self._identity.error)
+                self._ledger.fail_rows(submission, None, self._identity.error)
             elif refusal is not None:
-                self._ledger.fail_rows(handover, None, refusal)
+                self._ledger.fail_rows(submission, None, refusal)
             else:
-                self._accumulator.accept(handover, now_ns)
-        if handovers:
-            self._remainders.taken(handovers)
+                self._accumulator.accept(submission, now_ns)
+        if submissions:
+            self._remainders.taken(submissions)
 
     def _operate(self, operation: object, now_ns: int) -> None:
         if isinstance(operation, Flush):
@@ -225,7 +225,7 @@ class ProducerMachine:
             self._network.metadata.want(operation.topic, now_ns)
             timeout_ns = self.settings.max_block_ns if operation.timeout_ns is None else operation.timeout_ns
             self._questions.append((now_ns + timeout_ns, operation))
-        elif isinstance(operation, TellUndelivered):
+        elif isinstance(operation, ReportUndelivered):
             self._ledger.resolve(operation.completion, Undelivered(self._ledger.open_by_topic(), self._why_waiting(operation.topic)))
         elif isinstance(operation, AwaitConnection):
             if self._stopped:
@@ -362,7 +362,7 @@ class ProducerMachine:
             self._accumulator.fail_unbound(error)
             return
         identity.fire(IdentityTrigger.REFUSED)
-        identity.retry_at_ns = self._now_ns + self._backoff.wait_ns(identity.failures, self._dice)
+        identity.retry_at_ns = self._now_ns + self._backoff.wait_ns(identity.failures, self._rng)
         identity.failures += 1
 
     def _give_up(self, batch: Batch, error: Exception) -> None:

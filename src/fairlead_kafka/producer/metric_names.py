@@ -104,7 +104,7 @@ PRODUCER = (
     _gauge("buffer-available-bytes", "bytes", "What of it is free."),
     _gauge("machine-code", "1", "1: kernels run as machine code; 0: there is none for this platform, and all is slow.", ours=True),
     _gauge("waiting-threads", "callers", "Callers, threads or tasks, that wait for room in buffer.memory."),
-    *_counted("buffer-exhausted", "calls", "exhausted", "Hand-overs that failed because buffer.memory had no room."),
+    *_counted("buffer-exhausted", "calls", "exhausted", "Submissions that failed because buffer.memory had no room."),
     Metric(
         "bufferpool-wait-time-ns-total", "ns", "Time that callers waited for it.", lambda reading: reading.total("waited_ns"), counts=True
     ),

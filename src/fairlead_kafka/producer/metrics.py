@@ -1,4 +1,4 @@
-"""What a producer counts: a recorder that its parts call once for a batch, a request or a hand-over, never for a record.
+"""What a producer counts: a recorder that its parts call once for a batch, a request or a submission, never for a record.
 
 The names under which all of it is read, and their meaning, are in `metric_names`.
 """
@@ -15,7 +15,7 @@ from fairlead_kafka.producer.metric_names import NODE, PRODUCER, TOPIC, named
 
 if TYPE_CHECKING:
     from fairlead_kafka.producer.batch import Batch
-    from fairlead_kafka.producer.handover import Handover
+    from fairlead_kafka.producer.submission import Submission
 
 Metrics = dict[str, Any]
 """Kafka's groups: {"producer-metrics": {name: number}, "producer-node-metrics": {"node-0": {...}}, "producer-topic-metrics": {...}}."""
@@ -117,12 +117,12 @@ class Recorder:
 
     # Records and batches
 
-    def entered(self, handover: Handover) -> None:
+    def entered(self, submission: Submission) -> None:
         """Records were handed over."""
-        if not handover.columns.count:
+        if not submission.columns.count:
             return
-        sizes, whole = handover.sizes_bytes(), self.whole
-        whole.entered += handover.columns.count
+        sizes, whole = submission.sizes_bytes(), self.whole
+        whole.entered += submission.columns.count
         whole.entered_bytes += int(np.add.reduce(sizes))
         whole.record_max_bytes = max(whole.record_max_bytes, int(np.maximum.reduce(sizes)))
 

@@ -1,4 +1,4 @@
-"""From a hand-over to spans of its rows, each with the partition that it is for: nothing is changed but the policies' own turns."""
+"""From a submission to spans of its rows, each with the partition that it is for: nothing is changed but the policies' own turns."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from fairlead_kafka.partitioning import (
     expand,
     place_unkeyed,
 )
-from fairlead_kafka.producer.handover import Handover, Int32, Int64
 from fairlead_kafka.producer.queues import TopicBuffer
 from fairlead_kafka.producer.settings import ProducerSettings
 from fairlead_kafka.producer.share import Share
 from fairlead_kafka.producer.spans import Span, Sums, prefix_sums
+from fairlead_kafka.producer.submission import Int32, Int64, Submission
 
 
 class Bound(NamedTuple):
@@ -35,7 +35,7 @@ class Bound(NamedTuple):
 
 
 class Refused(NamedTuple):
-    """Rows of the hand-over (None: all) that go nowhere, why, and the partition that they were for; -1: none."""
+    """Rows of the submission (None: all) that go nowhere, why, and the partition that they were for; -1: none."""
 
     rows: Int64 | None
     error: Exception
@@ -43,7 +43,7 @@ class Refused(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """What becomes of a hand-over: each of its rows is at one place of these."""
+    """What becomes of a submission: each of its rows is at one place of these."""
 
     refused: list[Refused]
     unbound: Span | None
@@ -54,47 +54,47 @@ class Placed(NamedTuple):
 
 
 class Placer:
-    """Places hand-overs of all topics."""
+    """Places submissions of all topics."""
 
     def __init__(self, settings: ProducerSettings, share: Share) -> None:
         self._settings = settings
         self._share = share
 
-    def place(self, topic: TopicBuffer, handover: Handover) -> Placed:
-        """Where each row goes, by its own partition, its key, or the topic's policy. All of it is to be done before the next hand-over."""
+    def place(self, topic: TopicBuffer, submission: Submission) -> Placed:
+        """Where each row goes, by its own partition, its key, or the topic's policy. All of it is to be done before the next submission."""
         refused: list[Refused] = []
-        explicit, kept = _existing(topic, handover, refused)
-        sizes = handover.sizes_bytes()
+        explicit, kept = _existing(topic, submission, refused)
+        sizes = submission.sizes_bytes()
         scaled = np.maximum((sizes * topic.ratio).astype(np.int64), 1) if topic.compressed else sizes
         try:
-            assigned, placement = self._partitions(topic, handover, explicit, scaled)
+            assigned, placement = self._partitions(topic, submission, explicit, scaled)
         except FairleadError as error:
             return Placed([*refused, Refused(kept, error, -1)], None, [], None)
         except Exception as error:  # a custom partitioner may raise anything; its records fail, the producer goes on
-            text = f"the partitioner failed for {handover.columns.count} records of topic {topic.name!r}: {error!r}"
+            text = f"the partitioner failed for {submission.columns.count} records of topic {topic.name!r}: {error!r}"
             return Placed([*refused, Refused(kept, InvalidRecord(text), -1)], None, [], None)
         unbound = None
         if topic.late is not None:
-            unbound, kept = _split_unkeyed(handover, assigned, kept)
+            unbound, kept = _split_unkeyed(submission, assigned, kept)
         if placement is None:
             return Placed(refused, unbound, [], None)
         if isinstance(placement, Runs) and self._share.limit_bytes is not None:
-            placement = expand(placement, handover.columns.count)
+            placement = expand(placement, submission.columns.count)
         if isinstance(placement, Runs):
             ends = placement.ends if scaled is sizes else prefix_sums(sizes)
-            return Placed(refused, unbound, _by_runs(handover, placement, ends), placement)
+            return Placed(refused, unbound, _by_runs(submission, placement, ends), placement)
         for rows, exhausted in self._share.refused(topic, placement, kept, sizes):
             kept = np.setdiff1d(np.arange(len(placement), dtype=np.int64) if kept is None else kept, rows, assume_unique=True)
             refused.append(Refused(rows, exhausted, -1))
-        return Placed(refused, unbound, _by_groups(handover, placement, kept, assigned, topic.load.partition_count), None)
+        return Placed(refused, unbound, _by_groups(submission, placement, kept, assigned, topic.load.partition_count), None)
 
     def _partitions(
-        self, topic: TopicBuffer, handover: Handover, explicit: Int32 | None, scaled: Int64
+        self, topic: TopicBuffer, submission: Submission, explicit: Int32 | None, scaled: Int64
     ) -> tuple[Int32 | None, Placement | None]:
         """The partitions that were asked for or follow from keys, and those with the policy's choice; None: it is made later."""
         custom = self._settings.partitioner.custom
         assigned = assign_partitions(
-            handover.columns,
+            submission.columns,
             explicit,
             topic.load.partition_count,
             topic=topic.name,
@@ -107,9 +107,9 @@ class Placer:
         return assigned, place_unkeyed(assigned, scaled, topic.policy, topic.load)
 
 
-def _existing(topic: TopicBuffer, handover: Handover, refused: list[Refused]) -> tuple[Int32 | None, Int64 | None]:
+def _existing(topic: TopicBuffer, submission: Submission, refused: list[Refused]) -> tuple[Int32 | None, Int64 | None]:
     """The explicit partitions, and the rows whose partition exists (None: all). The others are refused here, alone."""
-    explicit = handover.partitions
+    explicit = submission.partitions
     if explicit is None or not len(explicit):
         return None, None
     bad = (explicit < -1) | (explicit >= topic.load.partition_count)
@@ -123,40 +123,40 @@ def _existing(topic: TopicBuffer, handover: Handover, refused: list[Refused]) ->
     return np.where(bad, np.int32(0), explicit), np.flatnonzero(~bad)
 
 
-def _split_unkeyed(handover: Handover, assigned: Int32 | None, kept: Int64 | None) -> tuple[Span | None, Int64 | None]:
+def _split_unkeyed(submission: Submission, assigned: Int32 | None, kept: Int64 | None) -> tuple[Span | None, Int64 | None]:
     """The records without a partition, and the rows of the others (None: all)."""
-    sizes = handover.sizes_bytes()
+    sizes = submission.sizes_bytes()
     if assigned is None:
-        return Span(handover, prefix_sums(sizes), 0, len(sizes)) if len(sizes) else None, kept
+        return Span(submission, prefix_sums(sizes), 0, len(sizes)) if len(sizes) else None, kept
     unkeyed = assigned < 0
     if not unkeyed.any():
         return None, kept
     rows = np.flatnonzero(unkeyed)
-    span = Span(handover, prefix_sums(sizes[rows]), 0, len(rows), rows + handover.base)
+    span = Span(submission, prefix_sums(sizes[rows]), 0, len(rows), rows + submission.base)
     return span, np.flatnonzero(~unkeyed) if kept is None else kept[~unkeyed[kept]]
 
 
-def _by_runs(handover: Handover, runs: Runs, ends: Sums) -> list[Bound]:
+def _by_runs(submission: Submission, runs: Runs, ends: Sums) -> list[Bound]:
     """Runs of consecutive records; `ends` is the prefix sum of the records' sizes."""
     bound, start = [], 0
     for partition, stop in runs:
-        bound.append(Bound(partition, Span(handover, ends, start, stop), True))
+        bound.append(Bound(partition, Span(submission, ends, start, stop), True))
         start = stop
     return bound
 
 
-def _by_groups(handover: Handover, placement: Int32, kept: Int64 | None, assigned: Int32 | None, partition_count: int) -> list[Bound]:
+def _by_groups(submission: Submission, placement: Int32, kept: Int64 | None, assigned: Int32 | None, partition_count: int) -> list[Bound]:
     """One partition after the other, each partition's records in their order of arrival."""
     order, bounds = counting_sort(placement if kept is None else placement[kept], partition_count)
     if kept is not None:
         order = kept[order]
     if not len(order):
         return []
-    ends = prefix_sums(handover.sizes_bytes()[order])
-    rows = order + handover.base if handover.base else order
+    ends = prefix_sums(submission.sizes_bytes()[order])
+    rows = order + submission.base if submission.base else order
     partitions = np.flatnonzero(np.diff(bounds))
     positions = bounds[np.append(partitions, partitions[-1] + 1)].tolist()
     return [
-        Bound(partition, Span(handover, ends, start, stop, rows), assigned is None or int(assigned[order[start]]) < 0)
+        Bound(partition, Span(submission, ends, start, stop, rows), assigned is None or int(assigned[order[start]]) < 0)
         for (start, stop), partition in zip(pairwise(positions), partitions.tolist(), strict=True)
     ]

@@ -16,11 +16,11 @@ from fairlead_kafka.base.units import NS_PER_S
 from fairlead_kafka.core.metadata import TopicMetadata
 from fairlead_kafka.partitioning import LatePolicy, TopicLoad, UnkeyedPolicy
 from fairlead_kafka.producer.batch import Batch, BatchState, BatchTrigger
-from fairlead_kafka.producer.handover import Handover
 from fairlead_kafka.producer.identity import PartitionSequences
 from fairlead_kafka.producer.nodes import Nodes
 from fairlead_kafka.producer.settings import ProducerSettings
 from fairlead_kafka.producer.spans import Span, SpanQueue
+from fairlead_kafka.producer.submission import Submission
 from fairlead_kafka.producer.tuning import COMPRESSION_MARGIN, GROWTH_BYTES
 from fairlead_kafka.records import Compression
 
@@ -188,7 +188,7 @@ class PartitionQueue:
 class LateQueue(SpanQueue):
     """A topic's records that have no partition yet, under a policy that binds them when a broker is ready."""
 
-    __slots__ = ("counted", "joining", "kept_ns", "policy", "troubled")
+    __slots__ = ("blocked", "counted", "joining", "kept_ns", "policy")
 
     def __init__(self, policy: LatePolicy) -> None:
         super().__init__()
@@ -199,7 +199,7 @@ class LateQueue(SpanQueue):
         """Partitions that are to become part of the open transaction, so that they can be bound to."""
         self.kept_ns = -NS_PER_S * 3600
         """When all was taken the last time that was not kept for busy brokers; linger.ms counts from then for what is open later."""
-        self.troubled: set[int] = set()
+        self.blocked: set[int] = set()
         """Partitions that are out of the account for reasons of their own."""
 
 
@@ -243,8 +243,8 @@ class TopicBuffer:
         """How long what fills no batch waits for more."""
         self.gather_limit_bytes = settings.gather_limit_bytes
         """The same where more than that waits; less once a broker found a batch too large."""
-        self.unbound: deque[Handover] = deque()
-        """Hand-overs that wait for metadata, each with its time of arrival."""
+        self.unbound: deque[Submission] = deque()
+        """Submissions that wait for metadata, each with its time of arrival."""
         self.late = LateQueue(policy) if isinstance(policy, LatePolicy) else None
         """Records that wait for a broker, under a policy that binds at drain time."""
         self.filling = -1

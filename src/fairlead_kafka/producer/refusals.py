@@ -15,7 +15,7 @@ from fairlead_kafka.base.errors import BatchRefused, BrokerError, RecordTooLarge
 from fairlead_kafka.base.limits import BATCH_OVERHEAD_BYTES
 from fairlead_kafka.base.rights import broker_error
 from fairlead_kafka.producer.batch import Batch
-from fairlead_kafka.producer.handover import Piece
+from fairlead_kafka.producer.submission import Piece
 
 
 def refusal(batch: Batch, code: int, entry: Any) -> Exception:
@@ -52,12 +52,12 @@ def refused_pieces(batch: Batch, code: int, entry: Any) -> list[tuple[Piece, Exc
     )
     cut: list[tuple[Piece, Exception]] = []
     first = 0
-    for handover, start, stop, order, held_bytes in batch.pieces:
+    for submission, start, stop, order, held_bytes in batch.pieces:
         marks = sorted({first, first + stop - start, *(at for index in errors for at in (index, index + 1))})
         bounds = [mark for mark in marks if first <= mark <= first + stop - start]
         for begin, end in pairwise(bounds):
             held = held_bytes if end == bounds[-1] else 0  # what the piece holds comes back with its last row
-            piece = Piece(handover, start + begin - first, start + end - first, order, held)
+            piece = Piece(submission, start + begin - first, start + end - first, order, held)
             cut.append((piece, errors.get(begin, others)))
         first += stop - start
     return cut

@@ -13,14 +13,13 @@ from fairlead_kafka.base.ids import NO_SEQUENCE, Node
 from fairlead_kafka.base.units import ns_to_ms
 from fairlead_kafka.core.backoff import Backoff
 from fairlead_kafka.core.connection import NEVER_NS
-from fairlead_kafka.core.machine import Dice
+from fairlead_kafka.core.machine import Rng
 from fairlead_kafka.core.metadata import NO_TOPIC_ID
 from fairlead_kafka.core.network import Network
 from fairlead_kafka.producer.accumulator import Accumulator
 from fairlead_kafka.producer.batch import Batch, BatchTrigger
 from fairlead_kafka.producer.drain import Drain
 from fairlead_kafka.producer.encoding import encode_drained, split
-from fairlead_kafka.producer.handover import Piece
 from fairlead_kafka.producer.identity import Identity, IdentityState
 from fairlead_kafka.producer.ledger import Ledger
 from fairlead_kafka.producer.metrics import Recorder
@@ -30,6 +29,7 @@ from fairlead_kafka.producer.refusals import refusal, refused_pieces
 from fairlead_kafka.producer.request import Request
 from fairlead_kafka.producer.schedule import Schedule
 from fairlead_kafka.producer.settings import ProducerSettings
+from fairlead_kafka.producer.submission import Piece
 from fairlead_kafka.producer.transactions import Transactions
 from fairlead_kafka.producer.verdicts import Verdict, judge
 from fairlead_kafka.wire import ApiKey, Message
@@ -58,7 +58,7 @@ class Sender:
         transactions: Transactions,
         nodes: Nodes,
         recorder: Recorder,
-        dice: Dice,
+        rng: Rng,
     ) -> None:
         self._settings = settings
         self._network = network
@@ -68,7 +68,7 @@ class Sender:
         self._recorder = recorder
         self._identity = identity
         self._transactions = transactions
-        self._dice = dice
+        self._rng = rng
         self._backoff = Backoff(settings.retry_backoff_ms, settings.retry_backoff_max_ms)
         self._now_ns = 0
         self._idempotent = settings.idempotent
@@ -238,7 +238,7 @@ class Sender:
         return not batch.done and batch.attempts <= self._settings.retries and self._now_ns < expires_ns
 
     def _retry(self, batch: Batch) -> None:
-        batch.retry_at_ns = self._now_ns + self._backoff.wait_ns(batch.attempts - 1, self._dice)
+        batch.retry_at_ns = self._now_ns + self._backoff.wait_ns(batch.attempts - 1, self._rng)
         batch.queue.put_back(batch)
         self._recorder.retried(batch)
 
@@ -279,7 +279,7 @@ class Sender:
             if pieces:
                 count = sum([piece.stop - piece.start for piece in pieces])
                 text = f"{count} record{'' if count == 1 else 's'} for {queue}"
-                error = self._expired(text, pieces[0].handover.created_ns, self.why_waiting(queue))
+                error = self._expired(text, pieces[0].submission.created_ns, self.why_waiting(queue))
                 self._accumulator.fail_unsent(queue, pieces, error, now_ns)
 
     def _expired(self, what: str, created_ns: int, why: str) -> TimedOut:

@@ -11,12 +11,12 @@ from fairlead_kafka.base.checks import same
 from fairlead_kafka.base.errors import BufferExhausted
 from fairlead_kafka.base.ids import NO_LEADER
 from fairlead_kafka.producer.batch import Batch
-from fairlead_kafka.producer.handover import Int32, Int64
 from fairlead_kafka.producer.queues import PartitionQueue, TopicBuffer
+from fairlead_kafka.producer.submission import Int32, Int64
 
 
 class Share:
-    """What records that are bound to a broker, waiting or in flight, hold of buffer.memory, by broker; counted per batch and hand-over.
+    """What records that are bound to a broker, waiting or in flight, hold of buffer.memory, by broker; counted per batch and submission.
 
     Records without key or partition are not counted under `late`: they go where there is room. Partitions without a leader
     count as one broker. While no other broker has had any traffic, nothing is refused: then there is nobody to protect.

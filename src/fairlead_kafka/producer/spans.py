@@ -1,4 +1,4 @@
-"""Records that wait, as spans of rows of hand-overs. Nothing of them is a batch until `SpanQueue.cut`, the one place that cuts by bytes."""
+"""Records that wait, as spans of rows of submissions. Nothing of them is a batch until `SpanQueue.cut`, which alone cuts by bytes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from fairlead_kafka.base.checks import holds, same
-from fairlead_kafka.producer.handover import Handover, Int64, Piece
+from fairlead_kafka.producer.submission import Int64, Piece, Submission
 
 Sums = Sequence[int]
 
@@ -24,16 +24,16 @@ def prefix_sums(sizes: Int64) -> Sums:
 
 
 class Span:
-    """Rows of one hand-over: `order[start:stop]` of its source, or rows `start` to `stop` of its columns if there is no order.
+    """Rows of one submission: `order[start:stop]` of its source, or rows `start` to `stop` of its columns if there is no order.
 
-    `ends` is the prefix sum of the sizes, which spans of a hand-over share; so a batch is cut from any length by one binary search.
+    `ends` is the prefix sum of the sizes, which spans of a submission share; so a batch is cut from any length by one binary search.
     """
 
-    __slots__ = ("ends", "first_row", "handover", "order", "start", "stop")
+    __slots__ = ("ends", "first_row", "order", "start", "stop", "submission")
 
-    def __init__(self, handover: Handover, ends: Sums, start: int, stop: int, order: Int64 | None = None) -> None:
-        self.handover, self.ends, self.start, self.stop, self.order = handover, ends, start, stop, order
-        self.first_row = handover.base
+    def __init__(self, submission: Submission, ends: Sums, start: int, stop: int, order: Int64 | None = None) -> None:
+        self.submission, self.ends, self.start, self.stop, self.order = submission, ends, start, stop, order
+        self.first_row = submission.base
         """Row 0 without an order is this one of the source."""
 
     @property
@@ -45,11 +45,11 @@ class Span:
         """The rows from `start` to `stop`, as a batch holds them."""
         ends, start = self.ends, self.start
         if self.order is None:
-            return Piece(self.handover, self.first_row + start, self.first_row + stop, None, ends[stop] - ends[start])
-        return Piece(self.handover, start, stop, self.order, ends[stop] - ends[start])
+            return Piece(self.submission, self.first_row + start, self.first_row + stop, None, ends[stop] - ends[start])
+        return Piece(self.submission, start, stop, self.order, ends[stop] - ends[start])
 
     def move(self, first_row: int) -> None:
-        """The hand-over has a new source, in which these rows follow each other from `first_row` on (`Handover.move`)."""
+        """The submission has a new source, in which these rows follow each other from `first_row` on (`Submission.move`)."""
         self.ends = prefix_sums(np.diff(np.asarray(self.ends[self.start : self.stop + 1])))
         self.start, self.stop, self.order, self.first_row = 0, self.stop - self.start, None, first_row
 
@@ -70,7 +70,7 @@ class SpanQueue:
     @property
     def oldest_ns(self) -> int:
         """When the first of the waiting records was handed over."""
-        return self.spans[0].handover.created_ns
+        return self.spans[0].submission.created_ns
 
     @property
     def next_bytes(self) -> int:
@@ -118,7 +118,7 @@ class SpanQueue:
     def take_older(self, than_ns: int) -> list[Piece]:
         """Take the records that were handed over at `than_ns` or before."""
         taken = []
-        while self.spans and self.spans[0].handover.created_ns <= than_ns:
+        while self.spans and self.spans[0].submission.created_ns <= than_ns:
             span = self.spans.popleft()
             piece = span.piece(span.stop)
             taken.append(piece)

@@ -6,7 +6,8 @@ from collections import deque
 from collections.abc import Callable, Iterator
 
 from fairlead_kafka.base.errors import UsageError
-from fairlead_kafka.producer.handover import (
+from fairlead_kafka.producer.ledger import Ledger
+from fairlead_kafka.producer.submission import (
     EndTransaction,
     InitTransactions,
     LeaveTransaction,
@@ -14,7 +15,6 @@ from fairlead_kafka.producer.handover import (
     SendOffsets,
     TransactionOperation,
 )
-from fairlead_kafka.producer.ledger import Ledger
 
 INIT, COMMIT, ABORT, OFFSETS = "init_transactions", "commit_transaction", "abort_transaction", "send_offsets_to_transaction"
 PREPARE = "prepare_transaction"

@@ -21,12 +21,16 @@ from fairlead_kafka.base.errors import BrokerError, ProducerFenced, TimedOut, Tr
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.core.backoff import Backoff
 from fairlead_kafka.core.connection import NEVER_NS
-from fairlead_kafka.core.machine import Dice
+from fairlead_kafka.core.machine import Rng
 from fairlead_kafka.core.network import Network
 from fairlead_kafka.core.prepared import PreparedTransaction
 from fairlead_kafka.core.script import Script, Scripts
 from fairlead_kafka.producer.coordinators import Coordinators, Refused
-from fairlead_kafka.producer.handover import (
+from fairlead_kafka.producer.identity import Identity, IdentityState, IdentityTrigger
+from fairlead_kafka.producer.ledger import Ledger
+from fairlead_kafka.producer.reactions import FATAL_CODES, Reaction, code_of
+from fairlead_kafka.producer.settings import ProducerSettings
+from fairlead_kafka.producer.submission import (
     BeginTransaction,
     EndTransaction,
     InitTransactions,
@@ -35,10 +39,6 @@ from fairlead_kafka.producer.handover import (
     SendOffsets,
     TransactionOperation,
 )
-from fairlead_kafka.producer.identity import Identity, IdentityState, IdentityTrigger
-from fairlead_kafka.producer.ledger import Ledger
-from fairlead_kafka.producer.reactions import FATAL_CODES, Reaction, code_of
-from fairlead_kafka.producer.settings import ProducerSettings
 from fairlead_kafka.producer.transaction_calls import ABORT, COMMIT, INIT, OFFSETS, PREPARE, Call, Calls
 from fairlead_kafka.producer.transaction_partitions import TransactionPartitions
 from fairlead_kafka.producer.transaction_states import TRANSITIONS, TransactionState, TransactionTrigger
@@ -60,7 +60,7 @@ class Transactions:
     """
 
     def __init__(
-        self, settings: ProducerSettings, network: Network, identity: Identity, ledger: Ledger, dice: Dice, quiet: Callable[[], bool]
+        self, settings: ProducerSettings, network: Network, identity: Identity, ledger: Ledger, rng: Rng, quiet: Callable[[], bool]
     ) -> None:
         self.transactional_id = settings.transactional_id
         self.state = TransactionState.UNINITIALIZED
@@ -71,7 +71,7 @@ class Transactions:
         self._ledger = ledger
         self._quiet = quiet
         self._calls = Calls(ledger)
-        self._scripts = Scripts(network, dice, Backoff(settings.retry_backoff_ms, settings.retry_backoff_max_ms))
+        self._scripts = Scripts(network, rng, Backoff(settings.retry_backoff_ms, settings.retry_backoff_max_ms))
         self._coordinators = Coordinators(
             network, identity, settings.transactional_id or "", settings.transaction_timeout_ms, lambda: self.state in _COMMITTABLE
         )

@@ -13,7 +13,7 @@ POLL_INTERVAL_NS = 1_000_000
 STREAM_RECORDS = 64
 """So many in one look are a stream, which is not to wake the machine; a few now and then do, and wait for no look."""
 LOOK_BYTES = 1 << 22
-"""Hand-overs are looked through for what can be copied out each time so much was taken in, and nothing is done for less."""
+"""Submissions are looked through for what can be copied out each time so much was taken in, and nothing is done for less."""
 
 # Cutting
 

@@ -10,7 +10,7 @@ effects out in order, and steps it again when something arrives or its deadline 
   through the inbox.
 - `VirtualHost` has a clock of its own, which jumps to the next thing that happens; machines in it connect to each other in memory,
   over links that take time, lose, reset and can be cut, and their files are byte arrays. Same machines, no waiting, and no chance but
-  the dice it was given: a seed tells the same story every time.
+  the rng it was given: a seed tells the same story every time.
 
 Other threads reach a machine by `submit` alone: an operation goes into the inbox, and a byte through a socket pair wakes the
 loop if it sleeps; while it is awake, or was woken already, submitting is an append to a deque. The answer comes back in a
@@ -31,10 +31,10 @@ from fairlead_kafka.base.lazy import lazily
 if TYPE_CHECKING:
     from fairlead_kafka.runtime.clock import thread_work_ns
     from fairlead_kafka.runtime.completion import Completion, wrap_async
-    from fairlead_kafka.runtime.dice import system_dice
     from fairlead_kafka.runtime.freed_memory import keep_freed_memory
     from fairlead_kafka.runtime.handle import Handle, Host
     from fairlead_kafka.runtime.host import SelectorHost
+    from fairlead_kafka.runtime.rng import system_rng
     from fairlead_kafka.runtime.virtual import VirtualHost
     from fairlead_kafka.runtime.virtual_link import Conditions, VirtualLink
 
@@ -47,7 +47,7 @@ __all__ = [
     "VirtualHost",
     "VirtualLink",
     "keep_freed_memory",
-    "system_dice",
+    "system_rng",
     "thread_work_ns",
     "wrap_async",
 ]
@@ -58,7 +58,7 @@ _HOMES = {
         "Completion",
         "wrap_async",
     ),
-    "fairlead_kafka.runtime.dice": ("system_dice",),
+    "fairlead_kafka.runtime.rng": ("system_rng",),
     "fairlead_kafka.runtime.freed_memory": ("keep_freed_memory",),
     "fairlead_kafka.runtime.handle": (
         "Handle",

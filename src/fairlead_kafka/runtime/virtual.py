@@ -26,7 +26,7 @@ from fairlead_kafka.core.effects import (
     Write,
 )
 from fairlead_kafka.core.events import Event, Submitted
-from fairlead_kafka.core.machine import Dice, Machine
+from fairlead_kafka.core.machine import Machine, Rng
 from fairlead_kafka.runtime.authenticating import authenticate
 from fairlead_kafka.runtime.handle import Handle, call, crash, give_up, refuse, resolve
 from fairlead_kafka.runtime.virtual_disk import VirtualDisk
@@ -46,7 +46,7 @@ class VirtualHost:
 
     `latency_ms` is the default of every link, one way; `chunk_bytes` cuts what is received into pieces of that size (None: as
     written). With `raise_errors` what a machine raises comes out of `run_until` and `advance`; without, the machine is ended
-    and the others go on, as on the selector host. `dice`: what the links' `Conditions` leave to chance is drawn from it, so the
+    and the others go on, as on the selector host. `rng`: what the links' `Conditions` leave to chance is drawn from it, so the
     same seed tells the same story. A step takes no time, unless the machine's handle says how much (`Handle.work_ns`): then
     its effects come after it, and what happens meanwhile waits for its end.
     """
@@ -58,7 +58,7 @@ class VirtualHost:
         chunk_bytes: int | None = None,
         wall_ms: int = 1_700_000_000_000,
         raise_errors: bool = True,
-        dice: Dice | None = None,
+        rng: Rng | None = None,
     ) -> None:
         self._now_ns = START_NS
         self._wall_offset_ms = wall_ms - START_NS // NS_PER_MS
@@ -76,7 +76,7 @@ class VirtualHost:
         """Called with the time for every event that a machine is given: a transcript to print or compare."""
         self.stepped: Callable[[Machine], None] | None = None
         """Called with every machine that has taken a step."""
-        self.network = VirtualNetwork(Conditions(latency_ms), chunk_bytes, dice, self.now_ns, self._call_at, self._deliver)
+        self.network = VirtualNetwork(Conditions(latency_ms), chunk_bytes, rng, self.now_ns, self._call_at, self._deliver)
         self.disk = VirtualDisk(self._call_after, self._deliver)
         network = self.network
         self._carriers: dict[type, Callable[[Handle, Any], None]] = {

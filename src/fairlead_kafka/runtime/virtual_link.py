@@ -8,7 +8,7 @@ from math import log
 from typing import TYPE_CHECKING, Any
 
 from fairlead_kafka.base.units import NS_PER_MS, ms_to_ns
-from fairlead_kafka.core.machine import Dice
+from fairlead_kafka.core.machine import Rng
 from fairlead_kafka.runtime.handle import Handle
 
 if TYPE_CHECKING:
@@ -42,10 +42,10 @@ class Conditions:
 class VirtualLink:
     """What lies between two machines. Bytes of a connection stay in order whatever the conditions become."""
 
-    __slots__ = ("_conditions", "_cut", "_dice", "_ends", "_held", "latency_ns", "not_reading", "plain")
+    __slots__ = ("_conditions", "_cut", "_ends", "_held", "_rng", "latency_ns", "not_reading", "plain")
 
-    def __init__(self, conditions: Conditions, dice: Callable[[], Dice]) -> None:
-        self._dice = dice
+    def __init__(self, conditions: Conditions, rng: Callable[[], Rng]) -> None:
+        self._rng = rng
         self._cut: list[Handle | None] = []
         self._held: list[tuple[Handle | None, Callable[..., None], tuple[Any, ...]]] = []
         self._ends: list[End] = []
@@ -125,7 +125,7 @@ class VirtualLink:
     def resets(self) -> bool:
         """Does this write break its connection?"""
         resets = self._conditions.resets
-        return bool(resets) and self._dice().random() < resets
+        return bool(resets) and self._rng().random() < resets
 
     def sending_ns(self, size_bytes: int) -> int:
         """How long `size_bytes` take to leave."""
@@ -137,9 +137,9 @@ class VirtualLink:
         conditions = self._conditions
         delay_ms = conditions.latency_ms
         if conditions.jitter_ms:
-            delay_ms -= log(1.0 - self._dice().random()) * conditions.jitter_ms
+            delay_ms -= log(1.0 - self._rng().random()) * conditions.jitter_ms
         if conditions.loss:
             wait_ms, losses = RETRANSMISSION_MS, 0
-            while losses < RETRANSMISSIONS_MAX and self._dice().random() < conditions.loss:
+            while losses < RETRANSMISSIONS_MAX and self._rng().random() < conditions.loss:
                 delay_ms, wait_ms, losses = delay_ms + wait_ms, 2 * wait_ms, losses + 1
         return ms_to_ns(delay_ms)

@@ -9,7 +9,7 @@ from fairlead_kafka.base.errors import UsageError
 from fairlead_kafka.base.units import KIB
 from fairlead_kafka.core.effects import Buffer
 from fairlead_kafka.core.events import Accepted, Connected, Disconnected, Event, Listening, Received, Sent
-from fairlead_kafka.core.machine import Dice
+from fairlead_kafka.core.machine import Rng
 from fairlead_kafka.runtime.handle import Handle
 from fairlead_kafka.runtime.virtual_link import Conditions, VirtualLink
 
@@ -164,7 +164,7 @@ class VirtualNetwork:
         self,
         conditions: Conditions,
         chunk_bytes: int | None,
-        dice: Dice | None,
+        rng: Rng | None,
         now_ns: Callable[[], int],
         call_at: Callable[..., None],
         deliver: Callable[[Handle, Event], None],
@@ -172,7 +172,7 @@ class VirtualNetwork:
         self.conditions = conditions
         self.chunk_bytes = chunk_bytes
         self.deliver = deliver
-        self._dice = dice
+        self._rng = rng
         self._now_ns = now_ns
         self._call_at = call_at
         self._listeners: dict[tuple[str, int], tuple[Handle, int]] = {}
@@ -181,11 +181,11 @@ class VirtualNetwork:
         self._links: dict[tuple[Handle, Handle], VirtualLink] = {}
         self._last_port = FIRST_FREE_PORT - 1
 
-    def dice(self) -> Dice:
+    def rng(self) -> Rng:
         """The generator that faults are drawn from; UsageError if the host was made without one."""
-        if self._dice is None:
-            raise UsageError("conditions that leave something to chance need dice: make the host with VirtualHost(dice=...)")
-        return self._dice
+        if self._rng is None:
+            raise UsageError("conditions that leave something to chance need rng: make the host with VirtualHost(rng=...)")
+        return self._rng
 
     def link(self, one: Handle, other: Handle) -> VirtualLink:
         """What lies between two machines."""
@@ -195,7 +195,7 @@ class VirtualNetwork:
         return found
 
     def _new_link(self) -> VirtualLink:
-        return VirtualLink(self.conditions, self.dice)
+        return VirtualLink(self.conditions, self.rng)
 
     def arrive(self, end: End, function: Callable[..., None], *arguments: Any) -> None:
         """Call `function` when something sent to `end` now gets there: `bytes` as its argument take time by their number."""

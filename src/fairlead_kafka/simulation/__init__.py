@@ -11,7 +11,7 @@ Theory of operation
     World             senders against a cluster under faults; then calm, a last send, and judgement (`world`, `judge`)
     simulate          seeds of a world on several processes, and its canaries (`run`, `canaries`)
 
-A seed draws everything: brokers, topics, configurations, hand-overs, faults. Each part has a generator of its own. The same seed tells
+A seed draws everything: brokers, topics, configurations, submissions, faults. Each part has a generator of its own. The same seed tells
 the same story, event by event; a violation prints the seed, the plan and the command that replays it.
 
 Model brokers are not `broker`: they are a second, smaller reading of Kafka's rules for producers, some 40 microseconds per request, made

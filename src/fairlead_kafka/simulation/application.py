@@ -13,8 +13,8 @@ from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.config_client import CLIENT_CONFIGS
 from fairlead_kafka.base.errors import UsageError
 from fairlead_kafka.base.limits import RECORD_OVERHEAD_MAX_BYTES
-from fairlead_kafka.core.machine import Dice
-from fairlead_kafka.producer import Handover, ProducerMachine, Settled, Wake
+from fairlead_kafka.core.machine import Rng
+from fairlead_kafka.producer import ProducerMachine, Settled, Submission, Wake
 from fairlead_kafka.records import BinaryColumn, RecordColumns, columns_from_lists
 from fairlead_kafka.runtime import VirtualHost
 
@@ -49,16 +49,16 @@ class Account:
 
 
 class Inbox:
-    """Implements `producer.handover.Intake`."""
+    """Implements `producer.submission.Intake`."""
 
     def __init__(self) -> None:
-        self.items: list[Handover] = []
+        self.items: list[Submission] = []
         self.expected = False
         """The machine looks again by itself."""
         self.closed: Exception | None = None
 
-    def take(self, coming_back: bool) -> Sequence[Handover]:
-        """See `producer.handover.Intake`."""
+    def take(self, coming_back: bool) -> Sequence[Submission]:
+        """See `producer.submission.Intake`."""
         items = self.items
         self.expected = coming_back and bool(items)
         if items:
@@ -71,7 +71,7 @@ class Inbox:
 
 
 class Handed:
-    """Implements `producer.handover.Delivery` for records handed over together: tells `on_settled` of rows and where they went."""
+    """Implements `producer.submission.Delivery` for records handed over together: tells `on_settled` of rows and where they went."""
 
     __slots__ = ("_on_settled", "count", "created_ns", "serial", "topic", "unsettled")
 
@@ -85,7 +85,7 @@ class Handed:
         self._on_settled = on_settled
 
     def settle(self, settled: Settled) -> None:
-        """See `producer.handover.Delivery`."""
+        """See `producer.submission.Delivery`."""
         first_row, start, stop, order, partition, base_offset, _, error = settled
         self.unsettled -= stop - start
         rows = range(first_row + start, first_row + stop) if order is None else (order[start:stop] + first_row).tolist()
@@ -93,7 +93,7 @@ class Handed:
 
 
 OnSettled = Callable[[Handed, Sequence[int], int, int, "Exception | None"], None]
-"""(hand-over, its rows, partition, offset of the first of them or -1, error)."""
+"""(submission, its rows, partition, offset of the first of them or -1, error)."""
 
 
 class Application:
@@ -103,7 +103,7 @@ class Application:
         self,
         host: VirtualHost,
         config: Mapping[str, Any],
-        dice: Dice,
+        rng: Rng,
         on_settled: OnSettled,
         machine_type: Callable[..., ProducerMachine] = ProducerMachine,
     ) -> None:
@@ -111,7 +111,7 @@ class Application:
         self.settings: Settings = CLIENT_CONFIGS.parse("producer", dict(config))
         self.account = Account(self.settings["buffer.memory"])
         self.inbox = Inbox()
-        self.machine = machine_type(self.settings, dice, self.inbox, self.account)
+        self.machine = machine_type(self.settings, rng, self.inbox, self.account)
         self.handle = host.add(self.machine)
         self.records = 0
         """Records handed over, from which on they are numbered."""
@@ -148,7 +148,7 @@ class Application:
         now_ns = self.host.now_ns()
         handed = Handed(topic, self.records, columns.count, now_ns, self._on_settled)
         self.records += columns.count
-        self.inbox.items.append(Handover(topic, columns, partitions, handed, created_ns=now_ns, reserved_bytes=size_bytes))
+        self.inbox.items.append(Submission(topic, columns, partitions, handed, created_ns=now_ns, reserved_bytes=size_bytes))
         if not self.inbox.expected:
             self.inbox.expected = True
             self.host.submit(self.handle, Wake())

@@ -69,9 +69,9 @@ def _retrying_last_first(put_back: Any) -> Any:
 
 
 def _acknowledging_what_expired(settle: Any) -> Any:
-    def planted(handover: Any, *arguments: Any) -> Any:
+    def planted(submission: Any, *arguments: Any) -> Any:
         *others, error = arguments
-        return settle(handover, *others, None if isinstance(error, TimedOut) else error)
+        return settle(submission, *others, None if isinstance(error, TimedOut) else error)
 
     return planted
 
@@ -87,8 +87,8 @@ def _losing_what_moved(refused: Any) -> Any:
 
 
 def _keeping_memory(settle: Any) -> Any:
-    def planted(handover: Any, *arguments: Any) -> Any:
-        freed, call = settle(handover, *arguments)
+    def planted(submission: Any, *arguments: Any) -> Any:
+        freed, call = settle(submission, *arguments)
         return (0 if arguments[-1] is not None else freed), call
 
     return planted
@@ -207,9 +207,9 @@ CANARIES = (
     Canary("retry renumbers sequences", "producer", "producer: a batch goes back into its queue", _renumbering),
     Canary("ack without an answer", "producer", "producer: a request was lost", _acknowledging_what_was_lost),
     Canary("retry goes before earlier batches", "producer", "producer: a batch goes back into its queue", _retrying_last_first),
-    Canary("expired batch acked", "producer", "producer: a hand-over gives memory back", _acknowledging_what_expired),
-    Canary("lost hand-over on leader move", "producer", "producer: a broker refused a batch", _losing_what_moved),
-    Canary("memory of failed records never comes back", "producer", "producer: a hand-over gives memory back", _keeping_memory),
+    Canary("expired batch acked", "producer", "producer: a submission gives memory back", _acknowledging_what_expired),
+    Canary("lost submission on leader move", "producer", "producer: a broker refused a batch", _losing_what_moved),
+    Canary("memory of failed records never comes back", "producer", "producer: a submission gives memory back", _keeping_memory),
     Canary("a gap in the sequences is never closed", "producer", "producer: sequences start again", _never_starting_again),
     Canary("a forgotten topic starts again in the same epoch", "producer", "producer: sequences are forgotten", _doing_nothing),
     Canary("commit without waiting for batches", "producer", "producer: all is settled", _never_waiting),

@@ -58,10 +58,10 @@ class ClusterFaults(Faults):
         cluster: RealCluster,
         senders: Sequence[Sender],
         calm: Conditions,
-        dice: Random,
+        rng: Random,
         flushed: bool,
     ) -> None:
-        super().__init__(host, script, senders, calm, dice)
+        super().__init__(host, script, senders, calm, rng)
         self._cluster = cluster
         self._flushed = flushed
         cluster.may_lose_power = self.may_lose_power
@@ -180,7 +180,7 @@ class ClusterFaults(Faults):
         """A partition moves to as many brokers, in another order or other ones."""
         controller = self._cluster.controller
         order = list(range(len(self._cluster.brokers)))
-        self._dice.shuffle(order)
+        self._rng.shuffle(order)
         image = controller.image.topics[fault["topic"]].partitions[fault["partition"]]
         move = Reassignment(fault["topic"], fault["partition"], order[: len(image.target_replicas)])
         controller.decide(AlterReassignments([move]), _heedless)

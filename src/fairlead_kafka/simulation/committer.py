@@ -100,11 +100,11 @@ class Asker:
 class Committer:
     """Commits 1, 2, 3 ... for partition 0 of "orders", asking every broker each time: the coordinator is the one that takes it."""
 
-    def __init__(self, host: VirtualHost, script: Script, addresses: Sequence[str], dice: Random) -> None:
+    def __init__(self, host: VirtualHost, script: Script, addresses: Sequence[str], rng: Random) -> None:
         self._host = host
         self._script = script
         self._addresses = addresses
-        self._dice = dice
+        self._rng = rng
         self._asker = Asker(host)
         self._next = 1
         self._open = 0
@@ -123,13 +123,13 @@ class Committer:
         codes: list[int] = []
         if not self.acknowledged:  # whoever asks for it has the topic made
             self._asker.ask(
-                self._dice.choice(self._addresses), ApiKey.FIND_COORDINATOR, FIND_VERSION, Message(key=GROUP, key_type=0), _unheard
+                self._rng.choice(self._addresses), ApiKey.FIND_COORDINATOR, FIND_VERSION, Message(key=GROUP, key_type=0), _unheard
             )
         for address in self._addresses:
             self._asker.ask(
                 address, ApiKey.OFFSET_COMMIT, COMMIT_VERSION, _commit(offset), lambda answer: self._told(offset, codes, answer)
             )
-        self._script.after(PAUSE_MS * (0.5 + self._dice.random()), self._go_on, codes, self._host.now_ns())
+        self._script.after(PAUSE_MS * (0.5 + self._rng.random()), self._go_on, codes, self._host.now_ns())
 
     def finish(self) -> None:
         """Commit nothing more."""

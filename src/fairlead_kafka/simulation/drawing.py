@@ -15,46 +15,46 @@ LATE = ("late",)
 """Policies that bind unkeyed records when a broker is ready for them."""
 
 
-def draw_config(dice: Random) -> dict[str, Any]:
+def draw_config(rng: Random) -> dict[str, Any]:
     """Configs of a producer, without bootstrap.servers: small and hasty, so that limits and time-outs are met often."""
-    request_timeout_ms = dice.choice([150, 500, 1500])
-    linger_ms = dice.choice([0, 0, 3, 40])
+    request_timeout_ms = rng.choice([150, 500, 1500])
+    linger_ms = rng.choice([0, 0, 3, 40])
     config: dict[str, Any] = {
-        "acks": dice.choice(["all"] * 8 + ["1", "0"]),
+        "acks": rng.choice(["all"] * 8 + ["1", "0"]),
         "linger.ms": linger_ms,
-        "batch.size": dice.choice([0, 90, 90, 250, 250, 1000, 16_384]),
-        "buffer.memory": dice.choice([3_000, 20_000, 1_000_000]),
-        "max.block.ms": dice.choice([100, 300]),
-        "max.request.size": dice.choice([900, 4_000, 1_048_576]),
-        "max.in.flight.requests.per.connection": dice.choice([1, 1, 2, 5, 5, 5]),
-        "compression.type": dice.choice(["none", "none", "none", "lz4", "zstd"]),
+        "batch.size": rng.choice([0, 90, 90, 250, 250, 1000, 16_384]),
+        "buffer.memory": rng.choice([3_000, 20_000, 1_000_000]),
+        "max.block.ms": rng.choice([100, 300]),
+        "max.request.size": rng.choice([900, 4_000, 1_048_576]),
+        "max.in.flight.requests.per.connection": rng.choice([1, 1, 2, 5, 5, 5]),
+        "compression.type": rng.choice(["none", "none", "none", "lz4", "zstd"]),
         "request.timeout.ms": request_timeout_ms,
-        "delivery.timeout.ms": request_timeout_ms + linger_ms + dice.choice([300, 500, 2000, 6000]),
-        "retry.backoff.ms": dice.choice([1, 20, 100]),
-        "retry.backoff.max.ms": dice.choice([100, 400]),
-        "reconnect.backoff.ms": dice.choice([1, 20, 50]),
-        "reconnect.backoff.max.ms": dice.choice([50, 400]),
-        "socket.connection.setup.timeout.ms": dice.choice([100, 600]),
+        "delivery.timeout.ms": request_timeout_ms + linger_ms + rng.choice([300, 500, 2000, 6000]),
+        "retry.backoff.ms": rng.choice([1, 20, 100]),
+        "retry.backoff.max.ms": rng.choice([100, 400]),
+        "reconnect.backoff.ms": rng.choice([1, 20, 50]),
+        "reconnect.backoff.max.ms": rng.choice([50, 400]),
+        "socket.connection.setup.timeout.ms": rng.choice([100, 600]),
         "socket.connection.setup.timeout.max.ms": 600,
-        "metadata.max.age.ms": dice.choice([700, 300_000]),
+        "metadata.max.age.ms": rng.choice([700, 300_000]),
         "metadata.max.idle.ms": 5_000,
-        "max.in.flight.requests.adaptive.enable": dice.random() < 0.7,
-        "partitioner.class": dice.choice(POLICIES),
-        "partitioner.ignore.keys": dice.random() < 0.1,
-        "partitioner.availability.timeout.ms": dice.choice([0, 0, 50]),
+        "max.in.flight.requests.adaptive.enable": rng.random() < 0.7,
+        "partitioner.class": rng.choice(POLICIES),
+        "partitioner.ignore.keys": rng.random() < 0.1,
+        "partitioner.availability.timeout.ms": rng.choice([0, 0, 50]),
     }
-    config["enable.idempotence"] = config["acks"] == "all" and dice.random() < 0.7
-    if not config["enable.idempotence"] and dice.random() < 0.7:
+    config["enable.idempotence"] = config["acks"] == "all" and rng.random() < 0.7
+    if not config["enable.idempotence"] and rng.random() < 0.7:
         config["max.in.flight.requests.per.connection"] = 1  # what keeps order without sequences
     if config["partitioner.class"] in LATE:
-        config["partitioner.max.skew.bytes"] = dice.choice([-1, -1, 0, 500, 2**63 - 1])
+        config["partitioner.max.skew.bytes"] = rng.choice([-1, -1, 0, 500, 2**63 - 1])
     return config
 
 
-def draw_sending(dice: Random, topics: Sequence[tuple[str, int]], room_bytes: int) -> Sending:
-    """A hand-over to one of `topics` (name, partitions) that fits `room_bytes` of buffer.memory."""
-    rows = 1 if dice.random() < 0.6 else 1 + dice.randrange(24)
-    size_bytes = 12 + dice.randrange(1 + min(200, max(0, room_bytes // rows - 60)))
+def draw_sending(rng: Random, topics: Sequence[tuple[str, int]], room_bytes: int) -> Sending:
+    """A submission to one of `topics` (name, partitions) that fits `room_bytes` of buffer.memory."""
+    rows = 1 if rng.random() < 0.6 else 1 + rng.randrange(24)
+    size_bytes = 12 + rng.randrange(1 + min(200, max(0, room_bytes // rows - 60)))
     rows = max(1, min(rows, room_bytes // (size_bytes + 60)))
-    topic, partitions = dice.choice(topics)
-    return Sending(topic, dice.choice(STYLES), rows, size_bytes, partitions)
+    topic, partitions = rng.choice(topics)
+    return Sending(topic, rng.choice(STYLES), rows, size_bytes, partitions)

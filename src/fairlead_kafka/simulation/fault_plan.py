@@ -69,39 +69,39 @@ FATAL = ((ErrorCode.INVALID_RECORD, False), (ErrorCode.TOPIC_AUTHORIZATION_FAILE
 class Drawing:
     """Draws faults for one world from its generator."""
 
-    def __init__(self, dice: Random, place: Place, until_ms: float) -> None:
-        self._dice = dice
+    def __init__(self, rng: Random, place: Place, until_ms: float) -> None:
+        self._rng = rng
         self._place = place
         self._until_ms = until_ms
 
     def plan(self, kinds: Sequence[str], most: int) -> list[Fault]:
         """Up to `most` faults, in order of time; all of them have ended by `until_ms`. A kind that is named twice comes twice as often."""
-        dice = self._dice
-        if dice.random() < CLEAN_SHARE:
+        rng = self._rng
+        if rng.random() < CLEAN_SHARE:
             return []
-        chosen = [dice.choice(list(kinds)) for _ in range(1 + dice.randrange(KINDS_MAX))]  # a world has its own diseases
-        faults = [self._draw(dice.choice(chosen)) for _ in range(2 + dice.randrange(most - 1))]
+        chosen = [rng.choice(list(kinds)) for _ in range(1 + rng.randrange(KINDS_MAX))]  # a world has its own diseases
+        faults = [self._draw(rng.choice(chosen)) for _ in range(2 + rng.randrange(most - 1))]
         return sorted(faults, key=lambda fault: fault.at_ms)
 
     def _draw(self, kind: str) -> Fault:
-        dice = self._dice
-        at_ms = dice.random() * (self._until_ms if dice.random() < 0.8 else EARLY_MS)
-        lasts_ms = min(-log(1.0 - dice.random()) * 0.25 * self._until_ms, self._until_ms - at_ms)
+        rng = self._rng
+        at_ms = rng.random() * (self._until_ms if rng.random() < 0.8 else EARLY_MS)
+        lasts_ms = min(-log(1.0 - rng.random()) * 0.25 * self._until_ms, self._until_ms - at_ms)
         what = getattr(self, f"_{kind.replace(' ', '_')}")()
         momentary = kind in MOMENTARY
         return Fault(round(at_ms, 1), kind, tuple(what.items()), 0.0 if momentary else round(lasts_ms, 1))
 
     def _client(self) -> int:
-        return self._dice.randrange(self._place.clients)
+        return self._rng.randrange(self._place.clients)
 
     def _broker(self) -> int:
-        return self._dice.randrange(self._place.brokers)
+        return self._rng.randrange(self._place.brokers)
 
     # What each kind needs to know
 
     def _cut(self) -> dict[str, Any]:
-        way = self._dice.choice(["both", "to broker", "to client"])
-        return {"client": self._client(), "broker": self._broker(), "way": way, "lost": self._dice.random() < 0.5}
+        way = self._rng.choice(["both", "to broker", "to client"])
+        return {"client": self._client(), "broker": self._broker(), "way": way, "lost": self._rng.random() < 0.5}
 
     def _reset(self) -> dict[str, Any]:
         return {"client": self._client(), "broker": self._broker()}
@@ -110,25 +110,25 @@ class Drawing:
         return {"client": self._client(), "broker": self._broker(), **self._conditions()}
 
     def _conditions(self) -> dict[str, Any]:
-        dice = self._dice
+        rng = self._rng
         return {
-            "latency_ms": round(dice.choice([0.1, 1.0, 20.0, 150.0]) * dice.random(), 2),
-            "jitter_ms": round(dice.choice([0.0, 1.0, 30.0]) * dice.random(), 2),
-            "loss": round(dice.choice([0.0, 0.05, 0.4]) * dice.random(), 3),
-            "resets": round(dice.choice([0.0, 0.0, 0.1]) * dice.random(), 3),
-            "bytes_per_ms": round(dice.choice([0.0, 0.0, 20.0]) * (1 + dice.random()), 1),
+            "latency_ms": round(rng.choice([0.1, 1.0, 20.0, 150.0]) * rng.random(), 2),
+            "jitter_ms": round(rng.choice([0.0, 1.0, 30.0]) * rng.random(), 2),
+            "loss": round(rng.choice([0.0, 0.05, 0.4]) * rng.random(), 3),
+            "resets": round(rng.choice([0.0, 0.0, 0.1]) * rng.random(), 3),
+            "bytes_per_ms": round(rng.choice([0.0, 0.0, 20.0]) * (1 + rng.random()), 1),
         }
 
     def _slow(self) -> dict[str, Any]:
-        dice = self._dice
-        ms = round(dice.choice([5.0, 50.0, 600.0]) * (0.1 + dice.random()), 1)
-        return {"broker": self._broker(), "ms": ms, "fault": dice.choice(["serial", "latency"])}
+        rng = self._rng
+        ms = round(rng.choice([5.0, 50.0, 600.0]) * (0.1 + rng.random()), 1)
+        return {"broker": self._broker(), "ms": ms, "fault": rng.choice(["serial", "latency"])}
 
     def _freeze(self) -> dict[str, Any]:
         return {"broker": self._broker()}
 
     def _kill(self) -> dict[str, Any]:
-        return {"broker": self._broker(), "elect": self._dice.random() < 0.7}
+        return {"broker": self._broker(), "elect": self._rng.random() < 0.7}
 
     def _power(self) -> dict[str, Any]:
         return {"broker": self._broker()}
@@ -140,14 +140,14 @@ class Drawing:
         return {}
 
     def _reassign(self) -> dict[str, Any]:
-        topic, partition = self._dice.choice(list(self._place.partitions))
+        topic, partition = self._rng.choice(list(self._place.partitions))
         return {"topic": topic, "partition": partition}
 
     def _full(self) -> dict[str, Any]:
         return {"broker": self._broker()}
 
     def _hiccup(self) -> dict[str, Any]:
-        return {"broker": self._broker(), "how": self._dice.choice(["full", "full", "broken"]), "ms": self._dice.choice([1, 10, 100])}
+        return {"broker": self._broker(), "how": self._rng.choice(["full", "full", "broken"]), "ms": self._rng.choice([1, 10, 100])}
 
     def _pages(self) -> dict[str, Any]:
         return {"broker": self._broker()}
@@ -156,73 +156,73 @@ class Drawing:
         return {"broker": self._broker()}
 
     def _crowd(self) -> dict[str, Any]:
-        return {"broker": self._broker(), "connections": self._dice.choice([20, 100, 300])}
+        return {"broker": self._broker(), "connections": self._rng.choice([20, 100, 300])}
 
     def _deaf(self) -> dict[str, Any]:
-        return {"broker": self._broker(), "requests": self._dice.choice([10, 200, 800])}
+        return {"broker": self._broker(), "requests": self._rng.choice([10, 200, 800])}
 
     def _long_ids(self) -> dict[str, Any]:
-        return {"length": self._dice.choice([0, 1, 249, 250, 32_700, 32_766, 32_767, 32_768, 40_000, 66_000])}
+        return {"length": self._rng.choice([0, 1, 249, 250, 32_700, 32_766, 32_767, 32_768, 40_000, 66_000])}
 
     def _torn(self) -> dict[str, Any]:
-        return {"broker": self._broker(), "effects": 1 + self._dice.randrange(self._dice.choice([2, 20]))}
+        return {"broker": self._broker(), "effects": 1 + self._rng.randrange(self._rng.choice([2, 20]))}
 
     def _blackout(self) -> dict[str, Any]:
         return {}
 
     def _pair(self) -> dict[str, Any]:
         one = self._broker()
-        return {"broker": one, "other": (one + 1 + self._dice.randrange(self._place.brokers - 1)) % self._place.brokers}
+        return {"broker": one, "other": (one + 1 + self._rng.randrange(self._place.brokers - 1)) % self._place.brokers}
 
     def _between(self) -> dict[str, Any]:
-        return {**self._pair(), "way": self._dice.choice(["both", "to one", "to other"]), "lost": self._dice.random() < 0.5}
+        return {**self._pair(), "way": self._rng.choice(["both", "to one", "to other"]), "lost": self._rng.random() < 0.5}
 
     def _isolate(self) -> dict[str, Any]:
-        return {"broker": self._broker(), "from controller": self._dice.random() < 0.5, "lost": self._dice.random() < 0.5}
+        return {"broker": self._broker(), "from controller": self._rng.random() < 0.5, "lost": self._rng.random() < 0.5}
 
     def _cut_off(self) -> dict[str, Any]:
-        way = self._dice.choice(["both", "to broker", "to controller"])
-        return {"broker": self._broker(), "way": way, "lost": self._dice.random() < 0.5}
+        way = self._rng.choice(["both", "to broker", "to controller"])
+        return {"broker": self._broker(), "way": way, "lost": self._rng.random() < 0.5}
 
     def _bad_line(self) -> dict[str, Any]:
         return {**self._pair(), **self._conditions()}
 
     def _clock(self) -> dict[str, Any]:
-        return {"broker": self._broker(), "ms": self._dice.choice([-600_000, -3_000, 3_000, 600_000])}
+        return {"broker": self._broker(), "ms": self._rng.choice([-600_000, -3_000, 3_000, 600_000])}
 
     def _move(self) -> dict[str, Any]:
-        topic, partition = self._dice.choice(list(self._place.partitions))
-        return {"topic": topic, "partition": partition, "broker": self._broker(), "truncate": self._dice.random() < 0.5}
+        topic, partition = self._rng.choice(list(self._place.partitions))
+        return {"topic": topic, "partition": partition, "broker": self._broker(), "truncate": self._rng.random() < 0.5}
 
     def _replication(self) -> dict[str, Any]:
-        return {"most_ms": round(self._dice.choice([5.0, 100.0, 800.0]) * self._dice.random(), 1)}
+        return {"most_ms": round(self._rng.choice([5.0, 100.0, 800.0]) * self._rng.random(), 1)}
 
     def _markers(self) -> dict[str, Any]:
-        return {"most_ms": round(self._dice.choice([10.0, 300.0]) * self._dice.random(), 1)}
+        return {"most_ms": round(self._rng.choice([10.0, 300.0]) * self._rng.random(), 1)}
 
     def _refusals(self) -> dict[str, Any]:
-        share = self._dice.choice([0.05, 0.4, 0.8]) * (0.3 + 0.7 * self._dice.random())
-        return {"share": round(share, 3), "fatal": self._dice.random() < 0.2}
+        share = self._rng.choice([0.05, 0.4, 0.8]) * (0.3 + 0.7 * self._rng.random())
+        return {"share": round(share, 3), "fatal": self._rng.random() < 0.2}
 
     def _troubles(self) -> dict[str, Any]:
-        return {"share": round(self._dice.random(), 3)}
+        return {"share": round(self._rng.random(), 3)}
 
     def _small_batches(self) -> dict[str, Any]:
-        return {"bytes": 150 + self._dice.randrange(600)}
+        return {"bytes": 150 + self._rng.randrange(600)}
 
     def _metadata_lag(self) -> dict[str, Any]:
-        return {"ms": round(self._dice.random() * 1500.0, 1)}
+        return {"ms": round(self._rng.random() * 1500.0, 1)}
 
     def _forget(self) -> dict[str, Any]:
         return {}
 
     def _grow(self) -> dict[str, Any]:
-        return {"topic": self._dice.choice(list(self._place.partitions))[0]}
+        return {"topic": self._rng.choice(list(self._place.partitions))[0]}
 
     def _disk(self) -> dict[str, Any]:
-        dice = self._dice
-        append_ms = round(dice.choice([0.1, 5.0, 60.0]) * dice.random(), 2)
-        return {"sync_ms": round(dice.choice([1.0, 20.0, 300.0]) * dice.random(), 2), "append_ms": append_ms}
+        rng = self._rng
+        append_ms = round(rng.choice([0.1, 5.0, 60.0]) * rng.random(), 2)
+        return {"sync_ms": round(rng.choice([1.0, 20.0, 300.0]) * rng.random(), 2), "append_ms": append_ms}
 
 
 def described(faults: Sequence[Fault]) -> str:

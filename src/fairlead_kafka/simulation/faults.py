@@ -19,12 +19,12 @@ End = Callable[[], None]
 class Faults:
     """The ill will of a world. A kind of fault "small batches" is begun by the method `_small_batches`, which gives what ends it."""
 
-    def __init__(self, host: VirtualHost, script: Script, senders: Sequence[Sender], calm: Conditions, dice: Random) -> None:
+    def __init__(self, host: VirtualHost, script: Script, senders: Sequence[Sender], calm: Conditions, rng: Random) -> None:
         self._host = host
         self._script = script
         self._senders = senders
         self._calm = calm
-        self._dice = dice
+        self._rng = rng
 
     def broker_handles(self) -> Sequence[Handle]:
         """The brokers, as they are now."""

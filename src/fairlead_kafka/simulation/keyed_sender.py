@@ -13,7 +13,7 @@ KEYS = tuple(b"key %d" % number for number in range(4))
 TOMBSTONE_SHARE = 0.15
 SKEWS_MS = (0, 0, -600_000, -2_000, 2_000, 600_000)
 JITTER_MS = 40
-"""Of the records of one hand-over: their times are in no order."""
+"""Of the records of one submission: their times are in no order."""
 
 
 class Wrote(NamedTuple):
@@ -36,14 +36,14 @@ class KeyedSender(Sender):
     def rows(self, sending: Sending, serials: range) -> Rows:
         """See `Sender`."""
         now_ms = self._app().host.now_ms() + self.skew_ms
-        rows = [self._row(self._dice, serial, sending, now_ms) for serial in serials]
+        rows = [self._row(self._rng, serial, sending, now_ms) for serial in serials]
         self.wrote.update(zip(serials, rows, strict=True))
         return Rows([row.value for row in rows], [row.key for row in rows], None, [row.timestamp_ms for row in rows])
 
-    def _row(self, dice: Random, serial: int, sending: Sending, now_ms: int) -> Wrote:
-        deletes = sending.topic == COMPACTED and dice.random() < TOMBSTONE_SHARE
-        timestamp_ms = now_ms + dice.choice([0, 0, dice.randrange(-JITTER_MS, JITTER_MS)])
-        return Wrote(dice.choice(KEYS), None if deletes else self.value(serial, sending.size_bytes), timestamp_ms)
+    def _row(self, rng: Random, serial: int, sending: Sending, now_ms: int) -> Wrote:
+        deletes = sending.topic == COMPACTED and rng.random() < TOMBSTONE_SHARE
+        timestamp_ms = now_ms + rng.choice([0, 0, rng.randrange(-JITTER_MS, JITTER_MS)])
+        return Wrote(rng.choice(KEYS), None if deletes else self.value(serial, sending.size_bytes), timestamp_ms)
 
 
 class KeyedTransactionalSender(KeyedSender, TransactionalSender):

@@ -43,11 +43,11 @@ State = dict[bytes, bytes | None]
 class KeyedWriter:
     """Writes 1, 2, 3 ... under one key or another, asking every broker each time: the leader is the one that takes it."""
 
-    def __init__(self, host: VirtualHost, script: Script, addresses: Sequence[str], dice: Random) -> None:
+    def __init__(self, host: VirtualHost, script: Script, addresses: Sequence[str], rng: Random) -> None:
         self._host = host
         self._script = script
         self._addresses = addresses
-        self._dice = dice
+        self._rng = rng
         self._asker = Asker(host)
         self._finished = False
         self._serial = 0
@@ -61,14 +61,14 @@ class KeyedWriter:
         if self._finished:
             return
         self._serial += 1
-        key = self._dice.choice(KEYS)
-        value = None if self._dice.random() < DELETED_SHARE else b"%d" % self._serial
+        key = self._rng.choice(KEYS)
+        value = None if self._rng.random() < DELETED_SHARE else b"%d" % self._serial
         codes: list[int | None] = []
         for address in self._addresses:
             self._asker.ask(
                 address, ApiKey.PRODUCE, PRODUCE_VERSION, self._record(key, value), lambda answer: self._told(key, value, codes, answer)
             )
-        self._script.after(PAUSE_MS * (0.5 + self._dice.random()), self._go_on, key, value, codes, self._host.now_ns())
+        self._script.after(PAUSE_MS * (0.5 + self._rng.random()), self._go_on, key, value, codes, self._host.now_ns())
 
     def finish(self) -> None:
         """Write nothing more."""

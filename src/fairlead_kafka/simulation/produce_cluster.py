@@ -7,7 +7,7 @@ from random import Random
 
 from fairlead_kafka.base.errors import ConfigError, UsageError
 from fairlead_kafka.base.units import ms_to_ns
-from fairlead_kafka.core.machine import Dice
+from fairlead_kafka.core.machine import Rng
 from fairlead_kafka.records import BatchHeader
 from fairlead_kafka.runtime import Handle, VirtualHost
 from fairlead_kafka.simulation.model_apis import PORT, ModelApis
@@ -26,7 +26,7 @@ class ProduceCluster:
     """`brokers` model brokers, numbered from 0, at `name-0:9092` and so on.
 
     Every broker can lead every partition: the log is one (`log`). With `keeps_records` what was written can be read back
-    from it; without, only headers stay, and long runs cost no memory. `forgetful` brokers answer as those before Kafka 2.5. `dice` is for
+    from it; without, only headers stay, and long runs cost no memory. `forgetful` brokers answer as those before Kafka 2.5. `rng` is for
     what is left to chance (`replication_ms`).
     """
 
@@ -39,7 +39,7 @@ class ProduceCluster:
         keeps_records: bool = False,
         forgetful: bool = False,
         max_message_bytes: int = 1_048_588,
-        dice: Dice | None = None,
+        rng: Rng | None = None,
     ) -> None:
         if brokers < 1:
             raise ConfigError(f"brokers: a cluster needs 1 or more, got {brokers}")
@@ -58,7 +58,7 @@ class ProduceCluster:
         self.on_request: OnRequest | None = None
         self.script = Script(host)
         """What the cluster itself does in time: transactions that time out, markers."""
-        self._dice = dice
+        self._rng = rng
         self._replication_ns = 0
         self._markers_ms = 0.0
         self.machines = [ModelBroker(self, node_id) for node_id in range(brokers)]
@@ -115,17 +115,17 @@ class ProduceCluster:
 
     def replicate_within(self, most_ms: float) -> None:
         """From now on answers to acks=all wait for other brokers, up to `most_ms`; 0: they do not."""
-        if most_ms and self._dice is None:
-            raise UsageError("how long replication takes is left to chance: make the cluster with ProduceCluster(dice=...)")
+        if most_ms and self._rng is None:
+            raise UsageError("how long replication takes is left to chance: make the cluster with ProduceCluster(rng=...)")
         self._replication_ns = ms_to_ns(most_ms)
 
     # For the brokers
 
     def replication_ns(self) -> int:
         """How long the answer to one request waits for other brokers."""
-        if not self._replication_ns or self._dice is None:
+        if not self._replication_ns or self._rng is None:
             return 0
-        return int(self._dice.random() * self._replication_ns)
+        return int(self._rng.random() * self._replication_ns)
 
     def mark_within(self, most_ms: float) -> None:
         """From now on the markers of a transaction that ends are written within `most_ms`; 0: at once."""
@@ -133,7 +133,7 @@ class ProduceCluster:
 
     def markers_ms(self) -> float:
         """How long it takes until the markers of one transaction are written."""
-        return self._markers_ms if self._dice is None else self._markers_ms * self._dice.random()
+        return self._markers_ms if self._rng is None else self._markers_ms * self._rng.random()
 
     def trouble(self, node_id: int, api_key: ApiKey) -> int:
         """The error code that a script wants, or 0."""

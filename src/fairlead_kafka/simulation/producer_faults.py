@@ -41,9 +41,9 @@ class ProducerFaults(Faults):
         cluster: ProduceCluster,
         senders: Sequence[Sender],
         calm: Conditions,
-        dice: Random,
+        rng: Random,
     ) -> None:
-        super().__init__(host, script, senders, calm, dice)
+        super().__init__(host, script, senders, calm, rng)
         self._cluster = cluster
         self._refused_share = 0.0
         self._refused_with: Sequence[tuple[int, bool]] = ()
@@ -136,15 +136,15 @@ class ProducerFaults(Faults):
     # What brokers ask
 
     def _on_produce(self, node_id: int, topic: str, partition: int, header: BatchHeader) -> Refusal | None:
-        if not self._refused_share or self._dice.random() >= self._refused_share:
+        if not self._refused_share or self._rng.random() >= self._refused_share:
             return None
-        return Refusal(*self._dice.choice(list(self._refused_with)))
+        return Refusal(*self._rng.choice(list(self._refused_with)))
 
     def _on_request(self, node_id: int, api_key: ApiKey) -> int:
-        if not self._troubled_share or self._dice.random() >= self._troubled_share:
+        if not self._troubled_share or self._rng.random() >= self._troubled_share:
             return 0
         codes: dict[int, tuple[int, ...]] = {
             ApiKey.METADATA: (ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
             ApiKey.INIT_PRODUCER_ID: (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE),
         }
-        return self._dice.choice(codes.get(api_key, _COORDINATORS_TROUBLES))
+        return self._rng.choice(codes.get(api_key, _COORDINATORS_TROUBLES))

@@ -77,15 +77,15 @@ Steps = Generator[Callable[[Completion], object], tuple[Any, "Exception | None"]
 class Reader:
     """One consumer. `look` begins a look; `look.stopped_ns` says that it is over."""
 
-    def __init__(self, host: VirtualHost, bootstrap_servers: str, committed: bool, dice: Random) -> None:
+    def __init__(self, host: VirtualHost, bootstrap_servers: str, committed: bool, rng: Random) -> None:
         config = {
             "bootstrap.servers": bootstrap_servers,
             "isolation.level": "read_committed" if committed else "read_uncommitted",
             "auto.offset.reset": "none",
             "fetch.max.wait.ms": 40,
             "request.timeout.ms": 400,
-            "fetch.max.bytes": dice.choice([500, 5_000, 1_000_000]),
-            "max.partition.fetch.bytes": dice.choice([300, 3_000, 1_000_000]),
+            "fetch.max.bytes": rng.choice([500, 5_000, 1_000_000]),
+            "max.partition.fetch.bytes": rng.choice([300, 3_000, 1_000_000]),
             "reconnect.backoff.max.ms": 100,
             "retry.backoff.ms": 20,
             "retry.backoff.max.ms": 100,
@@ -94,7 +94,7 @@ class Reader:
         self.committed = committed
         self.looks: list[Look] = []
         self._host = host
-        self.machine = ConsumerMachine(CLIENT_CONFIGS.parse("consumer", config), dice)
+        self.machine = ConsumerMachine(CLIENT_CONFIGS.parse("consumer", config), rng)
         self.handle = host.add(self.machine)
 
     @property

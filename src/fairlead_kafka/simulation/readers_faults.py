@@ -42,16 +42,16 @@ class ReadersFaults(ClusterFaults):
         cluster: RealCluster,
         senders: Sequence[Sender],
         calm: Conditions,
-        dice: Random,
+        rng: Random,
         flushed: bool,
         places: Sequence[Place],
         violated: Callable[[str], None],
     ) -> None:
-        super().__init__(host, script, cluster, senders, calm, dice, flushed)
+        super().__init__(host, script, cluster, senders, calm, rng, flushed)
         self.places = places
         self._violated = violated
         self._long_named = LongIds(host, [broker.address for broker in cluster.brokers])
-        self.rot = Rot(host, cluster, tuple({topic: None for topic, _ in places}), dice)
+        self.rot = Rot(host, cluster, tuple({topic: None for topic, _ in places}), rng)
 
     def _hiccup(self, fault: Fault) -> None:
         """One broker's writes fail, midway, and soon succeed again."""

@@ -40,7 +40,7 @@ class SkewedBroker(Broker):
 class RealBroker:
     """One broker through all its lives."""
 
-    def __init__(self, cluster: RealCluster, node_id: int, dice: Random) -> None:
+    def __init__(self, cluster: RealCluster, node_id: int, rng: Random) -> None:
         self.node_id = node_id
         self.folder = f"/broker-{node_id}"
         self.running = False
@@ -48,7 +48,7 @@ class RealBroker:
         """How much its time of day is ahead."""
         self._cluster = cluster
         self._host = cluster.host
-        self._dice = dice
+        self._rng = rng
         self._faults = Faults()
         self._ending = self._again = False
         """Asked to end and not ended yet; and to live again then."""
@@ -136,9 +136,9 @@ class RealBroker:
     def _lose_unsynced(self, pages: bool = False) -> None:
         self._effects_to_live = 0
         self._cluster.power_cuts += 1
-        dice = self._dice
+        rng = self._rng
         self._host.disk.cut_power(
-            self.folder, lambda size_bytes: dice.randrange(size_bytes + 1), lambda: not pages or dice.random() < WRITTEN_BACK_SHARE
+            self.folder, lambda size_bytes: rng.randrange(size_bytes + 1), lambda: not pages or rng.random() < WRITTEN_BACK_SHARE
         )
 
     @property
@@ -148,7 +148,7 @@ class RealBroker:
 
     def _make(self) -> None:
         self.machine = SkewedBroker(
-            self.node_id, self._cluster.view_of(self.node_id), self.folder, self._dice, f"broker-{self.node_id}", PORT
+            self.node_id, self._cluster.view_of(self.node_id), self.folder, self._rng, f"broker-{self.node_id}", PORT
         )
         self.machine.faults, self.machine.skew_ms = self._faults, self.skew_ms
         handle = self.handle = self._host.add(self.machine)
@@ -185,7 +185,7 @@ class RealCluster:
     """
 
     def __init__(
-        self, host: VirtualHost, brokers: int, config: Mapping[str, Any], new_dice: Callable[[], Random], distant: bool = False
+        self, host: VirtualHost, brokers: int, config: Mapping[str, Any], new_rng: Callable[[], Random], distant: bool = False
     ) -> None:
         self.host = host
         self.may_lose_power: Callable[[RealBroker], bool] = lambda broker: True
@@ -194,12 +194,12 @@ class RealCluster:
         self._cuts: dict[tuple[int, int], int | None] = {}
         """Pairs of brokers, the lower id first (the controller's is HERE), cut from each other: whom nothing reaches, None: neither."""
         self._settings = BROKER_CONFIGS.parse("broker", dict(config))
-        self.controller = Controller(self._settings, new_dice())
+        self.controller = Controller(self._settings, new_rng())
         self.server: Handle | None = self._serve() if distant else None
         """The controller as a machine, if it is distant."""
         if not distant:
             host.add(Clockwork(self.controller))
-        self.brokers = [RealBroker(self, node_id, new_dice()) for node_id in range(brokers)]
+        self.brokers = [RealBroker(self, node_id, new_rng()) for node_id in range(brokers)]
         host.disk.watch = self._disk_effect
 
     @property

@@ -29,11 +29,11 @@ class Rotten(NamedTuple):
 class Rot:
     """Damages batches of `topics`, that a checkpoint has seen synced: a start reads nothing before it."""
 
-    def __init__(self, host: VirtualHost, cluster: RealCluster, topics: tuple[str, ...], dice: Random) -> None:
+    def __init__(self, host: VirtualHost, cluster: RealCluster, topics: tuple[str, ...], rng: Random) -> None:
         self._host = host
         self._cluster = cluster
         self._topics = topics
-        self._dice = dice
+        self._rng = rng
         self.found: list[Rotten] = []
 
     def begin(self, broker: RealBroker) -> Rotten | None:
@@ -41,9 +41,9 @@ class Rot:
         candidates = list(self._old(broker))
         if not candidates:
             return None
-        rotten, location = self._dice.choice(candidates)
+        rotten, location = self._rng.choice(candidates)
         content = self._host.files[self._path(broker, location.file)]
-        content[location.position + RECORDS_AT + self._dice.randrange(location.size_bytes - RECORDS_AT)] ^= 1
+        content[location.position + RECORDS_AT + self._rng.randrange(location.size_bytes - RECORDS_AT)] ^= 1
         self.found.append(rotten)
         return rotten
 

@@ -12,8 +12,8 @@ from fairlead_kafka.base.errors import ProducerFenced, TimedOut, TransactionFail
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.core.group_offsets import GroupMetadata, OffsetAndMetadata
-from fairlead_kafka.producer.handover import BeginTransaction, EndTransaction, InitTransactions, SendOffsets
 from fairlead_kafka.producer.identity import Identity
+from fairlead_kafka.producer.submission import BeginTransaction, EndTransaction, InitTransactions, SendOffsets
 from fairlead_kafka.simulation.application import Application
 from fairlead_kafka.simulation.script import Script
 from fairlead_kafka.simulation.workload import Completion, Sender, Sending
@@ -56,12 +56,12 @@ class TransactionalSender(Sender):
         self,
         number: int,
         script: Script,
-        dice: Random,
+        rng: Random,
         violated: Callable[[str], None],
         start: Callable[[Sender], Application],
         draw: Callable[[Random, Sender], Sending],
     ) -> None:
-        super().__init__(number, script, dice, violated)
+        super().__init__(number, script, rng, violated)
         self.transactions: list[ToldTransaction] = []
         self.incarnations = 0
         self.former_speaks: Callable[[str, Identity], None] = lambda transactional_id, former: None
@@ -111,8 +111,8 @@ class TransactionalSender(Sender):
         if not (yield from self._initialize()):
             return
         while not self._stopping:
-            yield self._dice.random() * PAUSE_MS
-            if not (yield from self._transaction(commits=self._dice.random() < 0.8)):
+            yield self._rng.random() * PAUSE_MS
+            if not (yield from self._transaction(commits=self._rng.random() < 0.8)):
                 return
         self._idle = True
 
@@ -136,21 +136,21 @@ class TransactionalSender(Sender):
 
     def _transaction(self, *, commits: bool, crashes: bool = True) -> Generator[float | Operation, tuple[Any, Exception | None], bool]:
         """One transaction from its begin to its end. False: this life is over, another one has begun."""
-        dice = self._dice
+        rng = self._rng
         _, error = yield BeginTransaction
         if error is not None:
             self._restart(error)
             return False
         transaction = ToldTransaction(len(self.transactions), len(self.told))
         self.transactions.append(transaction)
-        crashes = crashes and dice.random() < CRASH_SHARE
-        for _ in range(dice.randrange(4)):
-            self.send(self._draw(dice, self))
-            yield dice.choice([0.0, 5.0, 50.0]) * dice.random()
+        crashes = crashes and rng.random() < CRASH_SHARE
+        for _ in range(rng.randrange(4)):
+            self.send(self._draw(rng, self))
+            yield rng.choice([0.0, 5.0, 50.0]) * rng.random()
         while self._blocked:
             yield 5.0
         transaction.stop = len(self.told)
-        if dice.random() < 0.4:
+        if rng.random() < 0.4:
             transaction.sends_offset = True
             _, error = yield self._offsets(transaction)
             commits = commits and error is None
@@ -189,11 +189,11 @@ class TransactionalSender(Sender):
         """Die, maybe with the commit on its way, and start again."""
         application = self._app()
         transaction.outcome = Outcome.ABORTED
-        if commits and self._dice.random() < 0.5:
+        if commits and self._rng.random() < 0.5:
             transaction.outcome = Outcome.UNKNOWN
             commit = EndTransaction(Completion(lambda _value, _error: None), self._deadline_ns(), True)
             application.host.submit(application.handle, commit)
-            self._script.after(self._dice.random() * 20.0, self._replace)
+            self._script.after(self._rng.random() * 20.0, self._replace)
         else:
             self._script.after(0.0, self._replace)
 

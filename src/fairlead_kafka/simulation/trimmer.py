@@ -25,12 +25,12 @@ class Trimmer:
         host: VirtualHost,
         script: Script,
         addresses: Sequence[str],
-        dice: Random,
+        rng: Random,
         choose: Callable[[Random], tuple[Place, int] | None],
     ) -> None:
         self._script = script
         self._addresses = addresses
-        self._dice = dice
+        self._rng = rng
         self._choose = choose
         self._asker = Asker(host)
         self._finished = False
@@ -43,14 +43,14 @@ class Trimmer:
         """Delete something, and more a little later."""
         if self._finished:
             return
-        chosen = self._choose(self._dice)
+        chosen = self._choose(self._rng)
         if chosen is not None:
             place, offset = chosen
             self.asked[place] = max(offset, self.asked.get(place, 0))
             told = partial(self._told, place, offset)
             for address in self._addresses:
                 self._asker.ask(address, ApiKey.DELETE_RECORDS, DELETE_VERSION, _delete(place, offset), told)
-        self._script.after(PAUSE_MS * (0.5 + self._dice.random()), self.begin)
+        self._script.after(PAUSE_MS * (0.5 + self._rng.random()), self.begin)
 
     def finish(self) -> None:
         """Delete nothing more."""

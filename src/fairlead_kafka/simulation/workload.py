@@ -19,7 +19,7 @@ STYLES = ("unkeyed", "keyed", "explicit", "mixed")
 
 @dataclass(frozen=True, slots=True)
 class Sending:
-    """One hand-over to be: `rows` records of `size_bytes` to `topic`."""
+    """One submission to be: `rows` records of `size_bytes` to `topic`."""
 
     topic: str
     style: str
@@ -30,7 +30,7 @@ class Sending:
 
 
 class Rows(NamedTuple):
-    """What one hand-over holds. Without `timestamps_ms` all records are of now."""
+    """What one submission holds. Without `timestamps_ms` all records are of now."""
 
     values: Sequence[bytes | None]
     keys: Sequence[bytes | None] | None = None
@@ -75,17 +75,17 @@ class Completion:
 class Sender:
     """Sends through one application, waits for memory as `send` would, and writes down what it is told."""
 
-    def __init__(self, number: int, script: Script, dice: Random, violated: Callable[[str], None]) -> None:
+    def __init__(self, number: int, script: Script, rng: Random, violated: Callable[[str], None]) -> None:
         self.number = number
         self.told: list[Told] = []
         """By serial."""
         self.abandoned: set[int] = set()
         """Serials of records whose application died: nobody was there to be told of them."""
         self.refused = 0
-        """Hand-overs that found no room in buffer.memory within max.block.ms."""
+        """Submissions that found no room in buffer.memory within max.block.ms."""
         self.application: Application | None = None
         self._script = script
-        self._dice = dice
+        self._rng = rng
         self._violated = violated
         self._blocked: deque[tuple[int, Sending]] = deque()
         self._pumping = False
@@ -102,7 +102,7 @@ class Sender:
 
     @property
     def open(self) -> int:
-        """Records not settled, and hand-overs that wait for memory."""
+        """Records not settled, and submissions that wait for memory."""
         unsettled = sum(1 for serial, told in enumerate(self.told) if told.settled_ns < 0 and serial not in self.abandoned)
         return len(self._blocked) + unsettled
 
@@ -183,16 +183,16 @@ class Sender:
             self._pump()
 
     def rows(self, sending: Sending, serials: range) -> Rows:
-        """The records of a hand-over, which are to have these serials."""
-        dice = self._dice
+        """The records of a submission, which are to have these serials."""
+        rng = self._rng
         values = [self.value(serial, sending.size_bytes) for serial in serials]
         keys: list[bytes | None] | None = None
         partitions: list[int] | None = None
         if sending.style in ("keyed", "mixed"):
-            keys = [b"key %d" % dice.randrange(KEYS) if sending.style == "keyed" or dice.random() < 0.5 else None for _ in serials]
+            keys = [b"key %d" % rng.randrange(KEYS) if sending.style == "keyed" or rng.random() < 0.5 else None for _ in serials]
         if sending.style in ("explicit", "mixed"):
             count = sending.partitions
-            partitions = [dice.randrange(count) if sending.style == "explicit" or dice.random() < 0.3 else -1 for _ in serials]
+            partitions = [rng.randrange(count) if sending.style == "explicit" or rng.random() < 0.3 else -1 for _ in serials]
         return Rows(values, keys, partitions)
 
     def _hand_over(self, sending: Sending) -> bool:

@@ -45,24 +45,24 @@ class World:
     """Steps of all machines together in `IDLE_MS` without anything to do."""
 
     def __init__(self, seed: int) -> None:
-        dice = self.dice = Random(seed)
+        rng = self.rng = Random(seed)
         self.outcome = Outcome(self.name, seed)
-        self.calm = Conditions(latency_ms=round(dice.choice(self.latencies_ms) * dice.random(), 3))
-        chunk_bytes = dice.choice([None, None, None, 37])
-        self.host = VirtualHost(latency_ms=self.calm.latency_ms, chunk_bytes=chunk_bytes, dice=self.new_dice())
+        self.calm = Conditions(latency_ms=round(rng.choice(self.latencies_ms) * rng.random(), 3))
+        chunk_bytes = rng.choice([None, None, None, 37])
+        self.host = VirtualHost(latency_ms=self.calm.latency_ms, chunk_bytes=chunk_bytes, rng=self.new_rng())
         self.host.steps_max = STEPS_MAX
         self.checks = begin_checking(self.host, seed)
         self.script = Script(self.host)
         self.senders: list[Sender] = []
         self.configs: list[dict[str, Any]] = []
         self._promises: list[Promise] = []
-        self._until_ms = 500.0 + 3_500.0 * dice.random()
+        self._until_ms = 500.0 + 3_500.0 * rng.random()
         self.brokers = self.build()
-        for number in range(1 + dice.randrange(self.producers_max)):
+        for number in range(1 + rng.randrange(self.producers_max)):
             self.add_producer(number)
         self._faults = self.faults()
         place = Place(len(self.senders), self.brokers, [(topic, index) for topic, count in self.topics() for index in range(count)])
-        self.plan: list[Fault] = Drawing(self.new_dice(), place, self._until_ms).plan(self.kinds(), self.faults_max)
+        self.plan: list[Fault] = Drawing(self.new_rng(), place, self._until_ms).plan(self.kinds(), self.faults_max)
 
     # What each world has of its own
 
@@ -122,22 +122,22 @@ class World:
         outcome.acknowledged = sum(told.acknowledged for sender in self.senders for told in sender.told)
         return outcome
 
-    def new_dice(self) -> Random:
+    def new_rng(self) -> Random:
         """A generator of its own for a part of the world, so that a change elsewhere leaves its story alone."""
-        return Random(self.dice.getrandbits(64))
+        return Random(self.rng.getrandbits(64))
 
     def add_producer(self, number: int) -> None:
-        """One more who sends, drawn by the dice."""
-        dice = self.dice
-        config = draw_config(dice)
+        """One more who sends, drawn by the rng."""
+        rng = self.rng
+        config = draw_config(rng)
         config["bootstrap.servers"] = self.bootstrap_servers()
         sender: Sender
-        if config["enable.idempotence"] and dice.random() < TRANSACTIONAL_SHARE:
+        if config["enable.idempotence"] and rng.random() < TRANSACTIONAL_SHARE:
             config["transactional.id"] = f"id-{number}"
-            config["transaction.timeout.ms"] = dice.choice([60_000, 60_000, 900])
-            sender = TransactionalSender(number, self.script, self.new_dice(), self.outcome.violated, self._start, self._draw_for)
+            config["transaction.timeout.ms"] = rng.choice([60_000, 60_000, 900])
+            sender = TransactionalSender(number, self.script, self.new_rng(), self.outcome.violated, self._start, self._draw_for)
         else:
-            sender = Sender(number, self.script, self.new_dice(), self.outcome.violated)
+            sender = Sender(number, self.script, self.new_rng(), self.outcome.violated)
         self.enter(sender, config)
 
     def enter(self, sender: Sender, config: dict[str, Any]) -> None:
@@ -158,12 +158,12 @@ class World:
 
     def _start(self, sender: Sender) -> Application:
         """A producer for `sender`: its first, or a new one."""
-        application = Application(self.host, self.configs[sender.number], self.new_dice(), sender.settled)
+        application = Application(self.host, self.configs[sender.number], self.new_rng(), sender.settled)
         application.records = len(sender.told)
         return application
 
-    def _draw_for(self, dice: Random, sender: Sender) -> Sending:
-        return draw_sending(dice, self.topics(), int(0.8 * application_of(sender).account.total_bytes))
+    def _draw_for(self, rng: Random, sender: Sender) -> Sending:
+        return draw_sending(rng, self.topics(), int(0.8 * application_of(sender).account.total_bytes))
 
     def _described(self) -> str:
         what = f"  {self.brokers} brokers, topics {', '.join(f'{name} ({count})' for name, count in self.topics())}, {self.calm}"
@@ -182,17 +182,17 @@ class World:
         self._faults.heal()
 
     def _plan_sendings(self, sender: Sender, begun_ns: int) -> None:
-        dice, script = self.dice, self.script
+        rng, script = self.rng, self.script
         room = int(0.8 * application_of(sender).account.total_bytes)
-        for _ in range(3 + dice.randrange(30)):
-            at_ns = begun_ns + ms_to_ns(dice.random() * self._until_ms)
-            script.at(at_ns, sender.send, draw_sending(dice, self.topics(), room))
-        burst_ms = dice.choice([0.0, dice.random() * self._until_ms])
-        for _ in range(dice.choice([0, 12, 25])):
-            sending = draw_sending(dice, self.topics()[:1], room)
-            script.at(begun_ns + ms_to_ns(burst_ms + dice.random() * BURST_MS), sender.send, sending)
-        for _ in range(dice.randrange(3)):
-            script.at(begun_ns + ms_to_ns(dice.random() * self._until_ms), sender.flush)
+        for _ in range(3 + rng.randrange(30)):
+            at_ns = begun_ns + ms_to_ns(rng.random() * self._until_ms)
+            script.at(at_ns, sender.send, draw_sending(rng, self.topics(), room))
+        burst_ms = rng.choice([0.0, rng.random() * self._until_ms])
+        for _ in range(rng.choice([0, 12, 25])):
+            sending = draw_sending(rng, self.topics()[:1], room)
+            script.at(begun_ns + ms_to_ns(burst_ms + rng.random() * BURST_MS), sender.send, sending)
+        for _ in range(rng.randrange(3)):
+            script.at(begun_ns + ms_to_ns(rng.random() * self._until_ms), sender.flush)
 
     def _settle(self) -> None:
         """All is well again: what is open is settled in its time, and what is sent once things have calmed down is delivered."""
@@ -204,7 +204,7 @@ class World:
         self.host.advance(self.rest_ms())
         last = [(sender, len(sender.told)) for sender in self.senders]
         for sender, _ in last:
-            sender.send_last(draw_sending(self.dice, self.topics(), 1000))
+            sender.send_last(draw_sending(self.rng, self.topics(), 1000))
         limit_ms = max(promise.settles_within_ms for promise in self._promises) + AFTERMATH_MS
         limit_ms += max(application_of(sender).settings["max.block.ms"] for sender in self.senders)
         self._wait(lambda: not any(sender.open for sender in self.senders), limit_ms)

@@ -49,10 +49,10 @@ class ClusterWorld(World):
 
     def build(self) -> int:
         """Real brokers, running, and two topics; who watches them, and who commits offsets."""
-        dice = self.dice
+        rng = self.rng
         self.compacts = self.outcome.seed % 4 in (2, 3)
-        brokers = dice.choice(BROKERS)
-        self._flushed = brokers == 1 or dice.random() < 0.5
+        brokers = rng.choice(BROKERS)
+        self._flushed = brokers == 1 or rng.random() < 0.5
         self.host.disk.sync_ms, self.host.disk.append_ms = SYNC_MS, APPEND_MS
         replicas = min(REPLICAS, brokers)
         config = {
@@ -63,7 +63,7 @@ class ClusterWorld(World):
             "transaction.state.log.min.isr": min(2, replicas),
             "default.replication.factor": replicas,
             "min.insync.replicas": min(2, replicas),
-            "replica.lag.time.max.ms": dice.choice(LAGS_MS),
+            "replica.lag.time.max.ms": rng.choice(LAGS_MS),
             # Replicas compact each in its own time, and are not equal to the last byte then.
             "log.cleaner.backoff.ms": 150 if self.compacts else 3_600_000,
             "log.cleaner.min.cleanable.ratio": 0.01,
@@ -72,25 +72,25 @@ class ClusterWorld(World):
         }
         if self._flushed:
             config["log.flush.interval.messages"] = 1
-        self._distant = brokers > 1 and dice.random() < 0.5
-        self.cluster = RealCluster(self.host, brokers, config, self.new_dice, self._distant)
+        self._distant = brokers > 1 and rng.random() < 0.5
+        self.cluster = RealCluster(self.host, brokers, config, self.new_rng, self._distant)
         self.cluster.start()
-        self._partitions = {name: 1 + dice.randrange(PARTITIONS_MAX) for name in ("orders", "clicks")}
+        self._partitions = {name: 1 + rng.randrange(PARTITIONS_MAX) for name in ("orders", "clicks")}
         for name, count in self._partitions.items():
             configs = {"flush.messages": NEVER} if name == "clicks" else {}
             self.cluster.controller.decide(CreateTopics([NewTopic(name, count, replicas, configs=configs)]), self._created)
         self.watcher = Watcher(self.script, self.cluster, self._partitions, self.durable_topics, self.outcome.violated)
         self.watcher.begin()
         addresses = [broker.address for broker in self.cluster.brokers]
-        self.committer = Committer(self.host, self.script, addresses, self.new_dice())
+        self.committer = Committer(self.host, self.script, addresses, self.new_rng())
         self.committer.begin()
         self.former_lives = FormerLives(self.host, addresses, self.outcome.violated)
         self.writer: KeyedWriter | None = None
         if self.compacts:
             configs = CONFIGS | ({"flush.messages": "1"} if self._flushed else {})
             self.cluster.controller.decide(CreateTopics([NewTopic(TOPIC, 1, replicas, configs=configs)]), self._created)
-            own_dice = Random(self.outcome.seed)  # so that the rest of the world is as it would be
-            self.writer = KeyedWriter(self.host, self.script, addresses, own_dice)
+            own_rng = Random(self.outcome.seed)  # so that the rest of the world is as it would be
+            self.writer = KeyedWriter(self.host, self.script, addresses, own_rng)
             self.writer.begin()
         return brokers
 
@@ -116,7 +116,7 @@ class ClusterWorld(World):
 
     def faults(self) -> Faults:
         """See `World`."""
-        return ClusterFaults(self.host, self.script, self.cluster, self.senders, self.calm, self.new_dice(), self._flushed)
+        return ClusterFaults(self.host, self.script, self.cluster, self.senders, self.calm, self.new_rng(), self._flushed)
 
     def kinds(self) -> Sequence[str]:
         """See `World`."""

@@ -29,12 +29,12 @@ class ProducerWorld(World):
 
     def build(self) -> int:
         """Model brokers, one topic or two."""
-        dice = self.dice
-        brokers = 1 + dice.randrange(BROKERS_MAX)
-        self.cluster = ProduceCluster(self.host, brokers, keeps_records=True, forgetful=dice.random() < 0.2, dice=self.new_dice())
-        self.cluster.first_epoch = dice.choice([0, 0, 32_766])
-        for name in ("orders", "clicks")[: 1 + dice.randrange(2)]:
-            self.cluster.create_topic(name, 1 + dice.randrange(PARTITIONS_MAX))
+        rng = self.rng
+        brokers = 1 + rng.randrange(BROKERS_MAX)
+        self.cluster = ProduceCluster(self.host, brokers, keeps_records=True, forgetful=rng.random() < 0.2, rng=self.new_rng())
+        self.cluster.first_epoch = rng.choice([0, 0, 32_766])
+        for name in ("orders", "clicks")[: 1 + rng.randrange(2)]:
+            self.cluster.create_topic(name, 1 + rng.randrange(PARTITIONS_MAX))
         return brokers
 
     def bootstrap_servers(self) -> str:
@@ -47,7 +47,7 @@ class ProducerWorld(World):
 
     def faults(self) -> Faults:
         """See `World`."""
-        return ProducerFaults(self.host, self.script, self.cluster, self.senders, self.calm, self.new_dice())
+        return ProducerFaults(self.host, self.script, self.cluster, self.senders, self.calm, self.new_rng())
 
     def kinds(self) -> Sequence[str]:
         """See `World`."""

@@ -55,9 +55,9 @@ class ReadersWorld(World):
 
     def build(self) -> int:
         """Real brokers, running, two topics, and who reads."""
-        dice = self.dice
-        brokers = dice.choice(BROKERS)
-        self.flushed = brokers == 1 or dice.random() < 0.5
+        rng = self.rng
+        brokers = rng.choice(BROKERS)
+        self.flushed = brokers == 1 or rng.random() < 0.5
         self.host.disk.sync_ms, self.host.disk.append_ms = SYNC_MS, APPEND_MS
         config = {
             "offsets.topic.num.partitions": 1,
@@ -67,8 +67,8 @@ class ReadersWorld(World):
             "transaction.state.log.min.isr": min(2, brokers),
             "default.replication.factor": brokers,
             "min.insync.replicas": min(2, brokers),
-            "replica.lag.time.max.ms": dice.choice([150, 600]),
-            "log.cleaner.backoff.ms": dice.choice([60, 150]),
+            "replica.lag.time.max.ms": rng.choice([150, 600]),
+            "log.cleaner.backoff.ms": rng.choice([60, 150]),
             "log.cleaner.min.cleanable.ratio": 0.01,
             "log.flush.offset.checkpoint.interval.ms": 300,
             "broker.session.timeout.ms": 600,
@@ -79,17 +79,17 @@ class ReadersWorld(World):
         }
         if self.flushed:
             config["log.flush.interval.messages"] = 1
-        self.cluster = RealCluster(self.host, brokers, config, self.new_dice)
+        self.cluster = RealCluster(self.host, brokers, config, self.new_rng)
         self.host.disk.descriptors_max = DESCRIPTORS_MAX
         self.cluster.start()
-        compacting = {"cleanup.policy": "compact", "delete.retention.ms": dice.choice(["100", "400"])}
+        compacting = {"cleanup.policy": "compact", "delete.retention.ms": rng.choice(["100", "400"])}
         self._create(COMPACTED, 1, brokers, compacting)
         self._create(EVENTS, 2, brokers, {})
         self.addresses = [broker.address for broker in self.cluster.brokers]
-        self.readers = [Reader(self.host, self.bootstrap_servers(), committed, self.new_dice()) for committed in (False, True)]
-        self._reading = self.new_dice()
+        self.readers = [Reader(self.host, self.bootstrap_servers(), committed, self.new_rng()) for committed in (False, True)]
+        self._reading = self.new_rng()
         self._looks_on = True
-        self.trimmer = Trimmer(self.host, self.script, self.addresses, self.new_dice(), self._to_trim)
+        self.trimmer = Trimmer(self.host, self.script, self.addresses, self.new_rng(), self._to_trim)
         return brokers
 
     def _create(self, name: str, partitions: int, replicas: int, configs: dict[str, str]) -> None:
@@ -102,18 +102,18 @@ class ReadersWorld(World):
 
     def add_producer(self, number: int) -> None:
         """See `World`."""
-        dice = self.dice
-        config = draw_config(dice) | {"acks": "all", "enable.idempotence": True, "delivery.timeout.ms": 30_000}
+        rng = self.rng
+        config = draw_config(rng) | {"acks": "all", "enable.idempotence": True, "delivery.timeout.ms": 30_000}
         config["bootstrap.servers"] = self.bootstrap_servers()
         sender: KeyedSender
-        if dice.random() < TRANSACTIONAL_SHARE:
-            config |= {"transactional.id": f"id-{number}", "transaction.timeout.ms": dice.choice([60_000, 60_000, 900])}
+        if rng.random() < TRANSACTIONAL_SHARE:
+            config |= {"transactional.id": f"id-{number}", "transaction.timeout.ms": rng.choice([60_000, 60_000, 900])}
             violated = self.outcome.violated
-            sender = KeyedTransactionalSender(number, self.script, self.new_dice(), violated, self._start, self._draw_for)
+            sender = KeyedTransactionalSender(number, self.script, self.new_rng(), violated, self._start, self._draw_for)
             sender.offsets_topic = EVENTS
         else:
-            sender = KeyedSender(number, self.script, self.new_dice(), self.outcome.violated)
-        sender.skew_ms = dice.choice(SKEWS_MS)
+            sender = KeyedSender(number, self.script, self.new_rng(), self.outcome.violated)
+        sender.skew_ms = rng.choice(SKEWS_MS)
         self.enter(sender, config)
 
     def bootstrap_servers(self) -> str:
@@ -128,7 +128,7 @@ class ReadersWorld(World):
         """See `World`."""
         places, violated = [(topic, index) for topic, count in self.topics() for index in range(count)], self.outcome.violated
         self.ills = ReadersFaults(
-            self.host, self.script, self.cluster, self.senders, self.calm, self.new_dice(), self.flushed, places, violated
+            self.host, self.script, self.cluster, self.senders, self.calm, self.new_rng(), self.flushed, places, violated
         )
         return self.ills
 
@@ -151,22 +151,22 @@ class ReadersWorld(World):
 
     def _look(self, reader: Reader) -> None:
         """Have a reader look somewhere, and again a little later."""
-        dice = self._reading
+        rng = self._reading
         if self._looks_on and reader.idle:
-            topic, partitions = dice.choice(list(self.topics()))
-            place = (topic, dice.randrange(partitions))
+            topic, partitions = rng.choice(list(self.topics()))
+            place = (topic, rng.randrange(partitions))
             newest = max((told.offset for told in self._told(place)), default=0)
-            seek = 0 if dice.random() < 0.5 else dice.randrange(newest + 1)
-            reader.look(place, seek, self._times(place, dice, TIMES_PER_LOOK), PATIENCE_MS)
+            seek = 0 if rng.random() < 0.5 else rng.randrange(newest + 1)
+            reader.look(place, seek, self._times(place, rng, TIMES_PER_LOOK), PATIENCE_MS)
         if self._looks_on:
-            self.script.after(LOOK_MS * (0.5 + dice.random()), self._look, reader)
+            self.script.after(LOOK_MS * (0.5 + rng.random()), self._look, reader)
 
     def _told(self, place: Place) -> list[Told]:
         """Of all records that were acknowledged there."""
         told = (told for sender in self.senders for told in sender.told)
         return [one for one in told if one.acknowledged and one.offset >= 0 and (one.topic, one.partition) == place]
 
-    def _times(self, place: Place, dice: Random, count: int) -> list[int]:
+    def _times(self, place: Place, rng: Random, count: int) -> list[int]:
         """Times to ask for: of records that were written to the topic, or a little beside them."""
         written = [
             wrote.timestamp_ms
@@ -174,15 +174,15 @@ class ReadersWorld(World):
             for told, wrote in zip(sender.told, sender.wrote.values(), strict=False)
             if told.topic == place[0]
         ]
-        return [dice.choice(written) + dice.choice([-1, 0, 1]) for _ in range(count)] if written else []
+        return [rng.choice(written) + rng.choice([-1, 0, 1]) for _ in range(count)] if written else []
 
     def _keyed(self) -> list[KeyedSender]:
         return [sender for sender in self.senders if isinstance(sender, KeyedSender)]
 
-    def _to_trim(self, dice: Random) -> tuple[Place, int] | None:
-        place = (EVENTS, dice.randrange(2))
+    def _to_trim(self, rng: Random) -> tuple[Place, int] | None:
+        place = (EVENTS, rng.randrange(2))
         offsets = sorted(told.offset for told in self._told(place))
-        return (place, dice.choice(offsets[: 1 + len(offsets) // 2])) if offsets else None
+        return (place, rng.choice(offsets[: 1 + len(offsets) // 2])) if offsets else None
 
     # Judgement
 

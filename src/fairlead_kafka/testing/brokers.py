@@ -10,7 +10,7 @@ from fairlead_kafka.base.config_client import CLIENT_CONFIGS
 from fairlead_kafka.broker import Broker
 from fairlead_kafka.broker.controller import ClusterView
 from fairlead_kafka.broker.listeners import Listener, between_brokers, listener_value, listeners_of, mechanism_between_brokers
-from fairlead_kafka.runtime import system_dice
+from fairlead_kafka.runtime import system_rng
 
 if TYPE_CHECKING:
     from fairlead_kafka.security.server_transport import ServerTransport
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def make_broker(node_id: int, view: ClusterView, folder: str, host: str, ports: Mapping[str, int]) -> Broker:
     """A broker that listens on `ports` where its config leaves them free."""
-    broker = Broker(node_id, view, folder, system_dice(), host)
+    broker = Broker(node_id, view, folder, system_rng(), host)
     broker.take_ports(ports)
     return broker
 

@@ -22,7 +22,7 @@ from fairlead_kafka.broker import Controller
 from fairlead_kafka.broker.control import ControllerServer, Decide
 from fairlead_kafka.broker.controller import CreateTopics, DeleteTopics, NewTopic
 from fairlead_kafka.broker.listeners import DEFAULT_LISTENER, Listener, listeners_of
-from fairlead_kafka.runtime import Completion, Handle, SelectorHost, system_dice
+from fairlead_kafka.runtime import Completion, Handle, SelectorHost, system_rng
 from fairlead_kafka.runtime.at_exit import close_last, was_closed
 from fairlead_kafka.testing.brokers import check_listeners
 from fairlead_kafka.testing.folder import FolderLock, MetadataFile
@@ -99,7 +99,7 @@ class Cluster:
     def _open(self, brokers: int, settings: Settings, port: int, host: str, crossing: dict[str, Any] | None) -> None:
         ports = _ports_of(self._folder, brokers)
         self._metadata = MetadataFile(self._folder / "metadata.log", durable=not self._temporary)
-        self._controller = Controller(settings, system_dice(), self._metadata.append, self._metadata.replace)
+        self._controller = Controller(settings, system_rng(), self._metadata.append, self._metadata.replace)
         self._metadata.replay(self._controller)
         self._know_users()
         self._controller.await_brokers(range(brokers))

@@ -17,9 +17,9 @@ from tests.unit.spark_stream.driving import Offsets, advance, rows
 class Query:
     """A streaming query as Spark's `MicroBatchExecution` runs it, with its two logs, by a driver that may die between any two steps."""
 
-    def __init__(self, new_reader: Callable[[], FairleadStreamReader], dice: random.Random) -> None:
+    def __init__(self, new_reader: Callable[[], FairleadStreamReader], rng: random.Random) -> None:
         self._new_reader = new_reader
-        self._dice = dice
+        self._rng = rng
         self._reader: FairleadStreamReader | None = None
         self.ends: list[Offsets] = []
         self.committed: list[list[tuple[int, int]]] = []
@@ -49,7 +49,7 @@ class Query:
         return self.ends[batch - 1] if batch else json.loads(json.dumps(reader.initialOffset()))
 
     def _dies(self) -> bool:
-        if self._dice.random() < (0.2 if self.committed else 0.5):  # the first micro-batch is the one that is hard to get right
+        if self._rng.random() < (0.2 if self.committed else 0.5):  # the first micro-batch is the one that is hard to get right
             self._reader = None
         return self._reader is None
 
@@ -59,20 +59,20 @@ class Query:
 def test_every_record_is_read_once_whenever_the_driver_dies(
     stream: Any, send: Any, admin: Any, topic: str, seed: int, starting: str
 ) -> None:
-    dice = random.Random(seed)
-    limits = dice.choice(
+    rng = random.Random(seed)
+    limits = rng.choice(
         [{}, {"maxOffsetsPerTrigger": 4}, {"maxBytesPerTrigger": "200"}, {"minOffsetsPerTrigger": 3, "maxTriggerDelay": "0"}]
     )
-    query = Query(lambda: stream(subscribe=topic, startingOffsets=starting, balanceBy="bytes", **limits), dice)
+    query = Query(lambda: stream(subscribe=topic, startingOffsets=starting, balanceBy="bytes", **limits), rng)
     sent = [0, 0]
-    send(topic, *(counts := [dice.randrange(5) for _ in sent]))
+    send(topic, *(counts := [rng.randrange(5) for _ in sent]))
     sent = list(counts)
     for _ in range(25):
-        if dice.random() < 0.5:
-            counts = [dice.randrange(4) for _ in sent]
+        if rng.random() < 0.5:
+            counts = [rng.randrange(4) for _ in sent]
             send(topic, *counts)
             sent = [before + more for before, more in zip(sent, counts, strict=True)]
-        if dice.random() < 0.1:
+        if rng.random() < 0.1:
             sent.append(0)
             admin.create_partitions({topic: fairlead_kafka.NewPartitions(len(sent))})
         query.trigger()

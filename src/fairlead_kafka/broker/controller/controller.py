@@ -34,7 +34,7 @@ from fairlead_kafka.broker.controller.mutations import Mutations
 from fairlead_kafka.broker.controller.placement import Assignments
 from fairlead_kafka.broker.controller.reassignment import Reassignments
 from fairlead_kafka.broker.controller.topics import Topics
-from fairlead_kafka.core.machine import Dice
+from fairlead_kafka.core.machine import Rng
 
 PRODUCER_ID_BLOCK = 1_000
 """Producer ids handed to a broker at once (Kafka's `ProducerIdsBlock.PRODUCER_ID_BLOCK_SIZE`)."""
@@ -48,8 +48,8 @@ class Controller(Journal):
     All methods that change something raise `BrokerError` with Kafka's code, and change nothing then.
     """
 
-    def __init__(self, settings: Settings, dice: Dice, append: Append | None = None, replace: Append | None = None) -> None:
-        super().__init__(settings, dice, append, replace)
+    def __init__(self, settings: Settings, rng: Rng, append: Append | None = None, replace: Append | None = None) -> None:
+        super().__init__(settings, rng, append, replace)
         self.limits = Limits(self.image, self.configs)
         self.mutations = Mutations(self.image, self.configs)
         self._topics = Topics(self, self.limits, self.mutations)

@@ -18,7 +18,7 @@ from fairlead_kafka.broker.controller.log import decode_log, encode_decision
 from fairlead_kafka.broker.controller.older import modern
 from fairlead_kafka.broker.controller.view import ClusterView
 from fairlead_kafka.broker.guard import shared
-from fairlead_kafka.core.machine import Dice
+from fairlead_kafka.core.machine import Rng
 
 _logger = logging.getLogger("fairlead_kafka.broker")
 
@@ -39,9 +39,9 @@ class Journal(ClusterView):
     after would be lost with it: nothing is changed any more until it could be replaced.
     """
 
-    def __init__(self, settings: Settings, dice: Dice, append: Append | None, replace: Append | None) -> None:
+    def __init__(self, settings: Settings, rng: Rng, append: Append | None, replace: Append | None) -> None:
         super().__init__(settings)
-        self._dice = dice
+        self._rng = rng
         self.awaited: set[int] = set()
         """Brokers of a log that was replayed, or that are said to be about to start, which have not started since."""
         self.last_leaders: dict[UUID, list[int]] = {}
@@ -118,7 +118,7 @@ class Journal(ClusterView):
         """An id that nothing has."""
         number = 0
         for _ in range(4):
-            number = number << 32 | self._dice.randrange(1 << 32)
+            number = number << 32 | self._rng.randrange(1 << 32)
         return UUID(int=number, version=4)
 
     def _fold(self, replace: Append) -> None:

@@ -28,7 +28,7 @@ takes longer than `offsets.commit.timeout.ms` is told to have timed out, and may
 compacted as any with `cleanup.policy=compact`; offsets nobody has committed for `offsets.retention.minutes` to a group without members
 are taken back, and with the last of them the group.
 
-Everything runs in the broker's step: no clock, no dice, no thread of its own.
+Everything runs in the broker's step: no clock, no rng, no thread of its own.
 """
 
 from fairlead_kafka.broker.coordinator.coordinator import CoordinatorHost, GroupCoordinator

@@ -20,7 +20,7 @@ from fairlead_kafka.broker.guard import Owner, Task
 from fairlead_kafka.broker.internal import NO_PRODUCER, ProducerIdentity
 from fairlead_kafka.broker.shards import ShardHost, Shards
 from fairlead_kafka.broker.timers import Repeating
-from fairlead_kafka.core.machine import Dice
+from fairlead_kafka.core.machine import Rng
 from fairlead_kafka.records import RecordColumns
 
 _MS_PER_MINUTE = 60_000
@@ -33,7 +33,7 @@ class CoordinatorHost(ShardHost, Protocol):
 
     wall_ms: int
     settings: Mapping[str, Any]
-    dice: Dice
+    rng: Rng
     logs: Any
 
     def append_internal(

@@ -18,7 +18,7 @@ from fairlead_kafka.broker.coordinator.group import CONSUMER_PROTOCOL, Group, Jo
 from fairlead_kafka.broker.coordinator.group_records import GroupRecord
 from fairlead_kafka.broker.coordinator.states import HEARTBEAT_ERRORS, SYNC_ERRORS, GroupState
 from fairlead_kafka.broker.timers import Timer
-from fairlead_kafka.core.machine import Dice
+from fairlead_kafka.core.machine import Rng
 
 NEW_MEMBER_TIMEOUT_MS = 300_000
 """A member that has never been answered is given up after this long (Kafka's `NewMemberJoinTimeoutMs`)."""
@@ -29,7 +29,7 @@ class RebalancerHost(AttendanceHost, Protocol):
 
     wall_ms: int
     settings: Mapping[str, Any]
-    dice: Dice
+    rng: Rng
 
 
 Persist = Callable[[Group, GroupRecord, Callable[[int], None]], None]
@@ -96,7 +96,7 @@ class Rebalancer:
             raise BrokerError(ErrorCode.GROUP_MAX_SIZE_REACHED, f"group {group.group_id} has group.max.size members")
 
     def _new_member_id(self, request: JoinRequest) -> str:
-        digits = "".join(f"{self._host.dice.randrange(1 << 32):08x}" for _ in range(4))
+        digits = "".join(f"{self._host.rng.randrange(1 << 32):08x}" for _ in range(4))
         unique = f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
         return member_id_of(request.client_id if request.instance_id is None else request.instance_id, unique)
 

@@ -20,7 +20,7 @@ On the other side, a partition takes the first batch of a transaction only after
 (`verifier`), keeps the last stable offset until the marker comes (`broker.log.transactions`), and the group coordinator keeps the offsets
 committed in a transaction aside until then.
 
-Everything runs in the broker's step: no clock, no dice, no thread of its own. What is not served: versions of the requests that need
+Everything runs in the broker's step: no clock, no rng, no thread of its own. What is not served: versions of the requests that need
 `transaction.version` 2 (an epoch per transaction, partitions added by producing), and two-phase commit.
 """
 

@@ -47,8 +47,8 @@ _MONTH = "Nov/2026"
 
 def generated(rows: int, seed: int = 1, lines_per_s: float = LINES_PER_S) -> Iterator[pa.Table]:
     """`rows` lines in the combined log format, so many for each second of the log; the same for the same `seed`."""
-    dice = random.Random(seed)
-    hosts = [f"{dice.randrange(1, 224)}.{dice.randrange(256)}.{dice.randrange(256)}.{dice.randrange(1, 255)}" for _ in range(HOST_COUNT)]
+    rng = random.Random(seed)
+    hosts = [f"{rng.randrange(1, 224)}.{rng.randrange(256)}.{rng.randrange(256)}.{rng.randrange(1, 255)}" for _ in range(HOST_COUNT)]
     host_weights = list(accumulate(1 / (rank + 1) for rank in range(HOST_COUNT)))
     status_weights = list(accumulate(_STATUS_WEIGHTS))
     made = 0
@@ -56,14 +56,14 @@ def generated(rows: int, seed: int = 1, lines_per_s: float = LINES_PER_S) -> Ite
         count = min(GENERATED_TABLE_ROWS, rows - made)
         lines = []
         for number in range(made, made + count):
-            host = hosts[bisect(host_weights, dice.random() * host_weights[-1])]
-            status = _STATUSES[bisect(status_weights, dice.random() * status_weights[-1])]
-            size = "-" if status == "304" else str(int(dice.lognormvariate(8.5, 1.6)))
+            host = hosts[bisect(host_weights, rng.random() * host_weights[-1])]
+            status = _STATUSES[bisect(status_weights, rng.random() * status_weights[-1])]
+            size = "-" if status == "304" else str(int(rng.lognormvariate(8.5, 1.6)))
             second = int(number / lines_per_s)
             when = f"{1 + second // 86_400 % 28:02}/{_MONTH}:{second // 3600 % 24:02}:{second // 60 % 60:02}:{second % 60:02} +0000"
-            path, agent = dice.choice(_PATHS), dice.choice(_AGENTS)
+            path, agent = rng.choice(_PATHS), rng.choice(_AGENTS)
             line = f'{host} - - [{when}] "GET {path} HTTP/1.1" {status} {size} "-" "{agent}"'
-            lines.append((line[: len(line) // 3] if dice.random() < BROKEN_LINE_SHARE else line).encode())
+            lines.append((line[: len(line) // 3] if rng.random() < BROKEN_LINE_SHARE else line).encode())
         made += count
         yield _keyed(lines)
 

@@ -140,7 +140,7 @@ class _Run:
             self.host.run_until(completion.done, FLUSH_MS)
 
     def waits(self) -> dict[str, Any]:
-        """From hand-over to acknowledgement, and records that came to nothing."""
+        """From submission to acknowledgement, and records that came to nothing."""
         if not self._counts:
             return {"p50_ms": None, "p99_ms": None, "failed": self._failed}
         order = np.argsort(self._waited_ns)

@@ -22,7 +22,7 @@ from fairlead_kafka.core.backoff import Backoff
 from fairlead_kafka.core.effects import Effect
 from fairlead_kafka.core.events import ConnectionEvent
 from fairlead_kafka.core.group_offsets import NO_GENERATION, GroupMetadata, OffsetAndMetadata
-from fairlead_kafka.core.machine import Dice
+from fairlead_kafka.core.machine import Rng
 from fairlead_kafka.core.network import Network
 from fairlead_kafka.core.script import Done, Script, Scripts
 from fairlead_kafka.wire import ApiKey, Message
@@ -45,14 +45,14 @@ class Assignee(Protocol):
 class Membership:
     """A member, or none yet, of the group `group.id`. `gate` is shared with the face; `network` is the consumer's other one."""
 
-    def __init__(self, settings: Settings, dice: Dice, network: Network, gate: Gate, assignee: Assignee) -> None:
+    def __init__(self, settings: Settings, rng: Rng, network: Network, gate: Gate, assignee: Assignee) -> None:
         self._settings = settings
         self._assignee = assignee
         self._gate = gate
         self.group_id: str = settings["group.id"]
         self._instance_id: str | None = settings["group.instance.id"]
-        self._network = Network(settings, dice, max_in_flight=_IN_FLIGHT_MAX, beside=network)
-        self._scripts = Scripts(self._network, dice, Backoff(settings["retry.backoff.ms"], settings["retry.backoff.max.ms"]))
+        self._network = Network(settings, rng, max_in_flight=_IN_FLIGHT_MAX, beside=network)
+        self._scripts = Scripts(self._network, rng, Backoff(settings["retry.backoff.ms"], settings["retry.backoff.max.ms"]))
         self._calls = CoordinatorCalls(settings, self._network.metadata, self.group_id)
         self._assignors = assignors_named(settings["partition.assignment.strategy"])
         self._cooperative = all(assignor.cooperative for assignor in self._assignors)

@@ -42,7 +42,7 @@ class Engine:
         self._deaths: list[Death] = deaths_of(spec["deaths"])
         self._guarantee = settings.Guarantee()
         self._checkpoint = Path(spec["checkpoint"])
-        self._dice = random.Random(spec["seed"])
+        self._rng = random.Random(spec["seed"])
         for name in ("offsets", "commits"):
             (self._checkpoint / name).mkdir(parents=True, exist_ok=True)
 
@@ -84,7 +84,7 @@ class Engine:
     def _run_task(self, batch: int, numbers: range) -> Any:
         """The message of the attempt that ended first; None if all died."""
         for _ in range(ATTEMPTS_MAX):
-            attempts = [self._start(self._write, batch, numbers) for _ in range(2 if self._dice.random() < SPECULATIVE else 1)]
+            attempts = [self._start(self._write, batch, numbers) for _ in range(2 if self._rng.random() < SPECULATIVE else 1)]
             waiting = {channel: process for process, channel in attempts}
             message = None
             while waiting and message is None:

@@ -1,12 +1,12 @@
-"""The dice that machines throw outside of simulations."""
+"""The rng that machines throw outside of simulations."""
 
 from __future__ import annotations
 
 import random
 
-from fairlead_kafka.core.machine import Dice
+from fairlead_kafka.core.machine import Rng
 
 
-def system_dice() -> Dice:
+def system_rng() -> Rng:
     """A generator seeded by the operating system."""
     return random.Random()

@@ -27,9 +27,9 @@ has the base offset (-1: not known) in the partition, each next one 1 more; the 
 
 
 class Piece(NamedTuple):
-    """Rows `order[start:stop]` of a hand-over's source, or rows `start` to `stop` of it, in a batch or about to be."""
+    """Rows `order[start:stop]` of a submission's source, or rows `start` to `stop` of it, in a batch or about to be."""
 
-    handover: Handover
+    submission: Submission
     start: int
     stop: int
     order: Int64 | None
@@ -38,13 +38,13 @@ class Piece(NamedTuple):
 
 
 class Delivery(Protocol):
-    """Where the results of one hand-over go; its rows are numbered as the user handed them over."""
+    """Where the results of one submission go; its rows are numbered as the user handed them over."""
 
     def settle(self, settled: Settled) -> Calls | None:
         """Called once for each row. Returns what to call, outside the step, for delivery callbacks; None if there are none."""
 
 
-class Handover:
+class Submission:
     """Records of one topic, handed over together: those of `columns`, which are rows `base` and on of `source`.
 
     Once placed, rows are numbered as in `source`, which the pieces of one table share, so that their batches can be encoded together.
@@ -111,7 +111,7 @@ class Handover:
         self.source_bytes = self.reserved_bytes
         self.base, self.partitions = 0, None
 
-    @hook("producer: a hand-over gives memory back")
+    @hook("producer: a submission gives memory back")
     def settle(
         self,
         start: int,
@@ -133,9 +133,9 @@ class Handover:
 
 
 class Intake(Protocol):
-    """Where a face leaves hand-overs, from any thread, and its machine takes them in a step."""
+    """Where a face leaves submissions, from any thread, and its machine takes them in a step."""
 
-    def take(self, coming_back: bool) -> Sequence[Handover]:
+    def take(self, coming_back: bool) -> Sequence[Submission]:
         """All that was handed over since the last take, in order.
 
         With `coming_back`, and if anything was taken, the machine will look again within `tuning.POLL_INTERVAL_NS` without being woken:
@@ -171,7 +171,7 @@ class Undelivered(NamedTuple):
     why: str
 
 
-class TellUndelivered(NamedTuple):
+class ReportUndelivered(NamedTuple):
     """Answered with `Undelivered` of one topic, or of all (None)."""
 
     completion: Any
@@ -198,7 +198,7 @@ class InitTransactions(NamedTuple):
 
 
 class BeginTransaction(NamedTuple):
-    """From now on hand-overs belong to a new transaction. Answered with None."""
+    """From now on submissions belong to a new transaction. Answered with None."""
 
     completion: Any
 
