@@ -23,7 +23,7 @@ _MACHINES = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "aarch64", "arm64
 
 
 class Platform(NamedTuple):
-    """What is compiled for: `target` as zig names it, `wheel` as a wheel's tag does, and what its linker is told."""
+    """A platform that is compiled for: `target` as zig names it, `wheel` as a wheel's tag does, and its linker's arguments."""
 
     target: str
     wheel: str
@@ -76,7 +76,7 @@ def build(file: Path, platform: Platform | None = None, flags: Sequence[str] = (
 
 
 def module_file(folder: Path, platform: Platform) -> Path:
-    """Where the module lies in the package's folder."""
+    """Path of the module in the package's folder."""
     return folder / "base" / f"_native{platform.suffix}"
 
 

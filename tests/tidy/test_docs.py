@@ -14,11 +14,13 @@ from types import ModuleType
 import pytest
 
 import fairlead_kafka
+from fairlead_kafka import partitioning
 from fairlead_kafka.base import limits
 from fairlead_kafka.base.config_broker_security import STANDARD_AUTHORIZER
+from fairlead_kafka.partitioning import POLICY_NAMES
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md"), ROOT / "tests" / "README.md"])
+PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md"), ROOT / "tests" / "README.md"])
 
 
 def _generator() -> ModuleType:
@@ -51,6 +53,12 @@ def test_bounds_in_the_documents_are_those_of_the_code() -> None:
     assert {name: int(number.replace(",", "")) * units[unit] for name, number, unit in stated} == {
         name: getattr(limits, name) for name, _number, _unit in stated
     }
+
+
+def test_every_policy_is_in_the_table_of_policies_and_in_its_room_s_theory() -> None:
+    rows = re.findall(r"^\| `([a-z_.]+)` \|", (ROOT / "docs" / "partitioning.md").read_text(encoding="utf-8"), re.MULTILINE)
+    told = re.findall(r"^- `([a-z_.]+)`", partitioning.__doc__ or "", re.MULTILINE)
+    assert set(POLICY_NAMES) == set(rows) == set(told)
 
 
 def test_every_room_has_a_line_on_the_map_of_the_house() -> None:

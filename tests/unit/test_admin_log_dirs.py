@@ -19,7 +19,8 @@ OF = TopicPartition("t", 1)
 
 def answer(size_bytes: int, code: int = 0, directory_code: int = 0, **sizes: int) -> Message:
     partition = Message(partition_index=1, partition_size=size_bytes, offset_lag=0, is_future_key=False)
-    row = Message(error_code=directory_code, log_dir="/d", topics=[Message(name="t", partitions=[partition])], **sizes)
+    told = {"total_bytes": -1, "usable_bytes": -1, **sizes}
+    row = Message(error_code=directory_code, log_dir="/d", topics=[Message(name="t", partitions=[partition])], **told)
     return Message(throttle_time_ms=0, error_code=code, results=[] if code else [row])
 
 

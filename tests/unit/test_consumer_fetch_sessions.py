@@ -177,7 +177,7 @@ def test_a_broker_that_comes_back_knows_no_session_and_nothing_is_missed(monkeyp
     cluster.close()
 
 
-def test_a_session_that_was_evicted_is_begun_anew(monkeypatch: pytest.MonkeyPatch, served: Served) -> None:
+def test_a_session_that_was_evicted_is_restarted(monkeypatch: pytest.MonkeyPatch, served: Served) -> None:
     cluster = cluster_of(monkeypatch, 1)
     cluster.topic("events", 4)
     with reader_of(cluster, *PARTITIONS) as reader:

@@ -14,7 +14,7 @@ from fairlead_kafka.base.errors import BrokerError, DecodeError
 from fairlead_kafka.base.ids import Node
 from fairlead_kafka.broker.control.plain import dump, load
 from fairlead_kafka.broker.controller import AlterOperation, ConfigAlteration, NewTopic, decisions
-from fairlead_kafka.broker.controller.decisions import DECIDERS
+from fairlead_kafka.broker.controller.controller import DECIDERS
 from tests.support.controllers import make_controller
 
 ALTERATIONS = [ConfigAlteration("retention.ms", AlterOperation.SET, "1"), ConfigAlteration("retention.ms", AlterOperation.DELETE)]

@@ -78,7 +78,7 @@ def test_what_the_caller_got_is_said_in_words() -> None:
     assert told(limit, 10, 1, []) == "acknowledged"
     assert told(limit, 10, 4, []) == "acknowledged, in 4 batches"
     assert told(limit, 0, 0, [RecordTooLarge("too large")] * 10) == "RecordTooLarge: too large"
-    assert told(limit, 7, 1, [BufferExhausted("full")]) == "7 acknowledged; 1 × BufferExhausted: full; 2 not handed over"
+    assert told(limit, 7, 1, [BufferExhausted("full")]) == "7 acknowledged; 1 × BufferExhausted: full; 2 not submitted"
     assert len(told(limit, 0, 0, [RecordTooLarge("x" * 500)] * 10)) <= GOT_MAX_LETTERS + 20
 
 

@@ -151,7 +151,7 @@ def test_a_replica_that_lags_leaves_those_in_sync_and_returns_when_it_has_caught
     rig.until(rig.level)
 
 
-def test_a_stream_that_died_without_a_word_is_missed_and_begun_anew_before_the_replica_is_out_of_sync(rig: ReplicaRig) -> None:
+def test_a_stream_that_died_without_a_word_is_missed_and_restarted_before_the_replica_is_out_of_sync(rig: ReplicaRig) -> None:
     rig.must_put(b"a")
     rig.cut(0, 2)
     rig.host.advance(1_000)

@@ -111,8 +111,8 @@ def test_names_are_in_java_s_own_utf_8(written: bytes, alias: str) -> None:
             "is a JCEKS, which only Java reads; convert it: `keytool -importkeystore .* -srcstoretype JCEKS .*PKCS12`",
         ),
         (store(version=3), "is a JKS of version 3, but only versions 1 and 2 are known; the file is likely damaged"),
-        (store(count=2**32 - 1), "the file is cut short or damaged: .*; copy or make it anew"),
-        (store(number(3) + text(b"a") + bytes(8)), "there is an entry of the unknown kind 3; copy or make it anew"),
+        (store(count=2**32 - 1), "the file is cut short or damaged: .*; copy or make it again"),
+        (store(number(3) + text(b"a") + bytes(8)), "there is an entry of the unknown kind 3; copy or make it again"),
         (store(trusted_entry(b"a", b"abc", kind=b"PGP")), "there is a certificate that is not X.509"),
         (store(trusted_entry(b"\xff", b"abc")), "there is a name that is not text"),
         (MAGIC + number(2) + number(1) + number(1) + text(b"a") + bytes(8) + number(2**32 - 1), "at byte 31 it says that 4294967295 more"),
@@ -151,7 +151,7 @@ def test_any_changed_byte_gives_a_key_store_or_an_error_of_ours() -> None:
 def test_a_protected_key_that_is_damaged_anywhere_is_told() -> None:
     (entry,) = read_jks(read("ec.jks"), PASSWORD).keys
     for length in range(len(entry.protected_key)):
-        with pytest.raises(ConfigError, match=r"^the key store: the private key of alias 'ec' is damaged; make the file anew$"):
+        with pytest.raises(ConfigError, match=r"^the key store: the private key of alias 'ec' is damaged; make the file again$"):
             unprotect_key(KeyEntry("ec", (), entry.protected_key[:length]), PASSWORD)
 
 

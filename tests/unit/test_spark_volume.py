@@ -105,7 +105,7 @@ def test_looks_and_memory_are_bounded() -> None:
     volume = Volume(log.look)
     for start in range(0, 1_000_000, 10_000):
         volume.learn([OffsetRange(T0, start, start + 10_000)])
-    assert len(volume._samples[T0]) <= SAMPLES_PER_PARTITION_MAX
+    assert len(volume._samples[T0]) == SAMPLES_PER_PARTITION_MAX
     assert volume.size_bytes(OffsetRange(T0, 990_000, 1_000_000)) == pytest.approx(1_000_000)
 
 

@@ -4,9 +4,10 @@ Theory of operation. A call is a script (`core.script`): a generator that asks a
 inside its step. `topics`, `configs`, `offsets`, `log_dirs`, `groups`, `transactions`, `acls`, `users` and `quotas` hold the scripts;
 `items` and the modules named `..._items` what they take and give, and what of it is checked before anything is sent.
 
-Every call about several items has one frame (`scripts.per_item`): all items go into one request, items that failed for a reason that
-passes are asked about again after a back-off with fresh metadata, and when all are settled the call gives {item: result} or
-raises one `ItemsFailed` that names every item with its error, and holds the results of the others. What passes is what the table
+Every call about several items has one frame (`scripts.per_item`): all items go into one request,
+items that failed for a reason that passes are asked about again after a back-off with fresh
+metadata, and when all are completed the call gives {item: result} or raises one `ItemsFailed` that
+names every item with its error, and holds the results of the others. What passes is what the table
 of error codes calls retriable, except that a topic that is not there is told at once.
 
 Requests that must go to the controller go to the node that the metadata names; NOT_CONTROLLER asks for metadata and tries again.

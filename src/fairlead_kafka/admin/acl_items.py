@@ -1,4 +1,4 @@
-"""What entries of access control lists, and filters for them, have to be: checked before anything is sent (`AclControlManager`)."""
+"""Checks of ACL entries and of filters for them, before anything is sent (`AclControlManager`)."""
 
 from __future__ import annotations
 
@@ -17,13 +17,17 @@ from fairlead_kafka.base.errors import UsageError
 from fairlead_kafka.base.principal import parse_principal
 
 _NOT_OF_ENTRIES = frozenset({"UNKNOWN", "ANY", "MATCH"})
-"""Values of the enums that a filter may have, or nobody; an entry says exactly what it means."""
+"""Enum values for filters only, or for neither (UNKNOWN); an entry says exactly what it means."""
 _NO_BITS = -(2**31)
-"""What brokers answer who was not asked, or what a version without the field says (`MetadataResponse.AUTHORIZED_OPERATIONS_OMITTED`)."""
+"""Bits of an answer where nothing was asked for, or of a version without the field
+(`MetadataResponse.AUTHORIZED_OPERATIONS_OMITTED`)."""
 
 
 def check_binding(where: str, binding: AclBinding) -> None:
-    """UsageError, beginning with `where`, for an entry that no broker takes, or that could never allow or deny anything."""
+    """UsageError, beginning with `where`, for an ACL entry that no broker takes.
+
+    Also for one that could never allow or deny anything.
+    """
     for name, value in binding._asdict().items():
         if getattr(value, "name", "") in _NOT_OF_ENTRIES:
             raise UsageError(f"{where}: {name} {value.name} is for filters; an entry says exactly what it means")
@@ -49,14 +53,14 @@ def check_filter(where: str, wanted: AclFilter) -> None:
 
 
 def operations_of(bits: int) -> frozenset[AclOperation] | None:
-    """The operations of a bit field, a bit for each by its number (KIP-430); None if the broker did not tell."""
+    """Operations of a bit field, a bit for each (KIP-430); None if the broker did not tell."""
     if bits == _NO_BITS:
         return None
     return frozenset(operation for operation in AclOperation if operation > AclOperation.ANY and bits >> operation & 1)
 
 
 def binding_of(resource_type: int, name: str, pattern_type: int, principal: str, host: str, operation: int, permission: int) -> AclBinding:
-    """An entry as a broker tells it; what is newer than this client is UNKNOWN."""
+    """ACL entry made of a broker's answer; what is newer than this client is UNKNOWN."""
     return AclBinding(
         AclResourceType(resource_type) if resource_type in AclResourceType.__members__.values() else AclResourceType.UNKNOWN,
         name,

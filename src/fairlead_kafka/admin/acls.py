@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from fairlead_kafka.admin.acl_items import binding_of
 from fairlead_kafka.admin.scripts import AdminScript, Settled, about_one, explained, per_item
 from fairlead_kafka.base.acls import AclBinding, AclFilter
 from fairlead_kafka.core.network import CONTROLLER
 from fairlead_kafka.core.script import Ask
-from fairlead_kafka.wire import ApiKey, Message
+from fairlead_kafka.wire import ApiKey
+from fairlead_kafka.wire.messages import (
+    CreateAclsRequest,
+    CreateAclsResponse,
+    DeleteAclsRequest,
+    DeleteAclsResponse,
+    DescribeAclsRequest,
+    DescribeAclsResponse,
+)
+
+F = TypeVar("F", DescribeAclsRequest, DeleteAclsRequest.DeleteAclsFilter)
 
 
 def create_acls(bindings: Sequence[AclBinding]) -> AdminScript[dict[AclBinding, None]]:
-    """Add entries; one that is there already is fine."""
+    """Create ACL entries; one that is there already is no error."""
     asked: list[AclBinding] = []
 
-    def ask(items: dict[AclBinding, Any]) -> list[Ask]:
+    def ask(items: dict[AclBinding, Any]) -> list[Ask[CreateAclsResponse]]:
         asked[:] = items
-        return [Ask(ApiKey.CREATE_ACLS, Message(creations=[_creation(one) for one in asked]), CONTROLLER)]
+        return [Ask(ApiKey.CREATE_ACLS, CreateAclsRequest(creations=[_creation(one) for one in asked]), CONTROLLER)]
 
-    def read(answer: Message) -> list[tuple[AclBinding, Settled]]:
+    def read(answer: CreateAclsResponse) -> list[tuple[AclBinding, Settled]]:
         # Answers are in the order of what was asked, and name nothing.
         rows = zip(tuple(asked), answer.results, strict=False)
         return [(one, Settled(row.error_code, explained(row.error_code, row.error_message, "Alter"))) for one, row in rows]
@@ -30,9 +40,9 @@ def create_acls(bindings: Sequence[AclBinding]) -> AdminScript[dict[AclBinding, 
 
 
 def describe_acls(wanted: AclFilter) -> AdminScript[list[AclBinding]]:
-    """The entries that a filter means, in order."""
+    """ACL entries that match a filter, sorted."""
 
-    def read(answer: Message) -> Settled:
+    def read(answer: DescribeAclsResponse) -> Settled:
         found = [
             binding_of(of.resource_type, of.resource_name, of.pattern_type, row.principal, row.host, row.operation, row.permission_type)
             for of in answer.resources
@@ -40,25 +50,26 @@ def describe_acls(wanted: AclFilter) -> AdminScript[list[AclBinding]]:
         ]
         return Settled(answer.error_code, explained(answer.error_code, answer.error_message, "Describe"), sorted(found))
 
-    return about_one("describe_acls", Ask(ApiKey.DESCRIBE_ACLS, _filter(wanted)), read)
+    return about_one("describe_acls", Ask(ApiKey.DESCRIBE_ACLS, _filter(DescribeAclsRequest, wanted)), read)
 
 
 def delete_acls(filters: Sequence[AclFilter]) -> AdminScript[dict[AclFilter, list[AclBinding]]]:
-    """{filter: the entries that it meant, which are gone}."""
+    """Delete ACL entries that match filters: {filter: entries deleted}."""
     asked: list[AclFilter] = []
 
-    def ask(items: dict[AclFilter, Any]) -> list[Ask]:
+    def ask(items: dict[AclFilter, Any]) -> list[Ask[DeleteAclsResponse]]:
         asked[:] = items
-        return [Ask(ApiKey.DELETE_ACLS, Message(filters=[_filter(one) for one in asked]), CONTROLLER)]
+        filters = [_filter(DeleteAclsRequest.DeleteAclsFilter, one) for one in asked]
+        return [Ask(ApiKey.DELETE_ACLS, DeleteAclsRequest(filters=filters), CONTROLLER)]
 
-    def read(answer: Message) -> list[tuple[AclFilter, Settled]]:
+    def read(answer: DeleteAclsResponse) -> list[tuple[AclFilter, Settled]]:
         return [(one, _deleted(row)) for one, row in zip(tuple(asked), answer.filter_results, strict=False)]
 
     return per_item("delete_acls", dict.fromkeys(filters), ask, read)
 
 
-def _creation(binding: AclBinding) -> Message:
-    return Message(
+def _creation(binding: AclBinding) -> CreateAclsRequest.AclCreation:
+    return CreateAclsRequest.AclCreation(
         resource_type=int(binding.resource_type),
         resource_name=binding.resource_name,
         resource_pattern_type=int(binding.pattern_type),
@@ -69,8 +80,8 @@ def _creation(binding: AclBinding) -> Message:
     )
 
 
-def _filter(wanted: AclFilter) -> Message:
-    return Message(
+def _filter(made: type[F], wanted: AclFilter) -> F:
+    return made(
         resource_type_filter=int(wanted.resource_type),
         resource_name_filter=wanted.resource_name,
         pattern_type_filter=int(wanted.pattern_type),
@@ -81,9 +92,11 @@ def _filter(wanted: AclFilter) -> Message:
     )
 
 
-def _deleted(row: Message) -> Settled:
-    """What became of one filter; an entry that it meant and that could not be deleted fails it."""
-    failed = next((one for one in (row, *row.matching_acls) if one.error_code), None)
+def _deleted(row: DeleteAclsResponse.DeleteAclsFilterResult) -> Settled:
+    """Result of one filter, which fails if an entry that matches could not be deleted."""
+    rows: list[DeleteAclsResponse.DeleteAclsFilterResult | DeleteAclsResponse.DeleteAclsMatchingAcl]
+    rows = [row, *row.matching_acls]
+    failed = next((one for one in rows if one.error_code), None)
     if failed is not None:
         return Settled(failed.error_code, explained(failed.error_code, failed.error_message, "Alter"))
     found = [

@@ -7,18 +7,26 @@ from typing import Any
 
 from fairlead_kafka.admin.items import ConfigChange, ConfigEntry, ConfigResource, ConfigSource, ResourceType, config_text
 from fairlead_kafka.admin.scripts import AdminScript, Settled, per_item
+from fairlead_kafka.core.connection import R
 from fairlead_kafka.core.script import Ask
-from fairlead_kafka.wire import ApiKey, Message
+from fairlead_kafka.wire import ApiKey, RequestMessage
+from fairlead_kafka.wire.messages import (
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
 
 
 def describe_configs(resources: Sequence[ConfigResource]) -> AdminScript[dict[ConfigResource, dict[str, ConfigEntry]]]:
-    """{resource: {name: entry}}."""
+    """Configs of resources: {resource: {config name: entry}}."""
 
-    def request(items: dict[ConfigResource, Any]) -> Message:
-        wanted = [Message(resource_type=int(item.type), resource_name=item.name, configuration_keys=None) for item in items]
-        return Message(resources=wanted, include_synonyms=False, include_documentation=False)
+    def request(items: dict[ConfigResource, Any]) -> DescribeConfigsRequest:
+        row = DescribeConfigsRequest.DescribeConfigsResource
+        wanted = [row(resource_type=int(one.type), resource_name=one.name, configuration_keys=None) for one in items]
+        return DescribeConfigsRequest(resources=wanted, include_synonyms=False, include_documentation=False)
 
-    def read(answer: Message) -> list[tuple[ConfigResource, Settled]]:
+    def read(answer: DescribeConfigsResponse) -> list[tuple[ConfigResource, Settled]]:
         return [
             (
                 _resource(item),
@@ -35,29 +43,33 @@ def alter_configs(
 ) -> AdminScript[dict[ConfigResource, None]]:
     """Change some configs of each resource and leave its others alone."""
 
-    def request(items: dict[ConfigResource, Sequence[ConfigChange]]) -> Message:
+    def request(items: dict[ConfigResource, Sequence[ConfigChange]]) -> IncrementalAlterConfigsRequest:
+        change_row = IncrementalAlterConfigsRequest.AlterableConfig
         resources = [
-            Message(
+            IncrementalAlterConfigsRequest.AlterConfigsResource(
                 resource_type=int(resource.type),
                 resource_name=resource.name,
                 configs=[
-                    Message(name=change.name, config_operation=int(change.operation), value=config_text(change.value)) for change in wanted
+                    change_row(name=change.name, config_operation=int(change.operation), value=config_text(change.value))
+                    for change in wanted
                 ],
             )
             for resource, wanted in items.items()
         ]
-        return Message(resources=resources, validate_only=validate_only)
+        return IncrementalAlterConfigsRequest(resources=resources, validate_only=validate_only)
 
-    def read(answer: Message) -> list[tuple[ConfigResource, Settled]]:
+    def read(answer: IncrementalAlterConfigsResponse) -> list[tuple[ConfigResource, Settled]]:
         return [(_resource(item), Settled(item.error_code, item.error_message)) for item in answer.responses]
 
     return per_item("alter_configs", changes, _by_node(ApiKey.INCREMENTAL_ALTER_CONFIGS, request), read)
 
 
-def _by_node(api_key: ApiKey, request: Callable[[dict[ConfigResource, Any]], Message]) -> Callable[[dict[ConfigResource, Any]], list[Ask]]:
+def _by_node(
+    api_key: ApiKey, request: Callable[[dict[ConfigResource, Any]], RequestMessage[R]]
+) -> Callable[[dict[ConfigResource, Any]], list[Ask[R]]]:
     """One request to each broker whose own configs are meant, and one to any broker about everything else."""
 
-    def ask(items: dict[ConfigResource, Any]) -> list[Ask]:
+    def ask(items: dict[ConfigResource, Any]) -> list[Ask[R]]:
         groups: dict[int | None, dict[ConfigResource, Any]] = {}
         for resource, item in items.items():
             own = resource.type in (ResourceType.BROKER, ResourceType.BROKER_LOGGER) and resource.name.isdecimal()
@@ -67,13 +79,18 @@ def _by_node(api_key: ApiKey, request: Callable[[dict[ConfigResource, Any]], Mes
     return ask
 
 
-def _resource(item: Message) -> ConfigResource:
-    """What a row of an answer speaks of; a type of a number unknown to us stays a number, and equals nothing that was asked for."""
+def _resource(
+    item: DescribeConfigsResponse.DescribeConfigsResult | IncrementalAlterConfigsResponse.AlterConfigsResourceResponse,
+) -> ConfigResource:
+    """Resource that a row of an answer is about.
+
+    A type whose number is unknown to us stays a number, and equals nothing that was asked for.
+    """
     number: Any = item.resource_type
     return ConfigResource(ResourceType(number) if number in ResourceType.__members__.values() else number, item.resource_name)
 
 
-def _entry(config: Message) -> ConfigEntry:
+def _entry(config: DescribeConfigsResponse.DescribeConfigsResourceResult) -> ConfigEntry:
     source = config.config_source
     known = source in ConfigSource.__members__.values()
     return ConfigEntry(config.name, config.value, ConfigSource(source) if known else source, config.read_only, config.is_sensitive)

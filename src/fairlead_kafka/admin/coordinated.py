@@ -1,29 +1,40 @@
-"""The frames of admin calls about what coordinators keep: groups and transactional ids, one by one or those of every broker."""
+"""Frames of admin calls to coordinators, about groups and transactional ids.
+
+Calls are about some of them, or about those of every broker.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from fairlead_kafka.admin.scripts import AdminScript, Settled
 from fairlead_kafka.base.codes import ErrorCode, policy
 from fairlead_kafka.base.errors import BrokerError, ItemsFailed, UnsupportedVersion
+from fairlead_kafka.core.connection import R
 from fairlead_kafka.core.coordinator_lookup import KeyType, find_coordinators
 from fairlead_kafka.core.metadata import Metadata
-from fairlead_kafka.core.script import Ask, Pause
+from fairlead_kafka.core.script import Ask, Pause, ask_all
 from fairlead_kafka.core.topic_listing import ask_metadata
-from fairlead_kafka.wire import ApiKey, Message
+from fairlead_kafka.wire import ApiKey, RequestMessage
+from fairlead_kafka.wire.messages import ListGroupsResponse, ListTransactionsResponse
+
+Listed = TypeVar("Listed", ListGroupsResponse, ListTransactionsResponse)
 
 
-def of_every_broker(what: str, api_key: ApiKey, message: Message) -> AdminScript[list[Message]]:
-    """A script: the answer of each live broker; one that cannot answer now is asked again. BrokerError for what does not pass."""
+def of_every_broker(what: str, api_key: ApiKey, message: RequestMessage[Listed]) -> AdminScript[list[Listed]]:
+    """A script: the answer of each live broker; one that cannot answer now is asked again.
+
+    BrokerError for an error that does not pass.
+    """
     answer = yield from ask_metadata([])
     waiting = {broker.node_id for broker in answer.brokers}
-    found: list[Message] = []
+    found: list[Listed] = []
     while waiting:
         nodes = sorted(waiting)
         trouble: Exception | None = None
-        for node_id, said in zip(nodes, (yield [Ask(api_key, message, node_id) for node_id in nodes]), strict=True):
+        answers = yield from ask_all([Ask(api_key, message, node_id) for node_id in nodes])
+        for node_id, said in zip(nodes, answers, strict=True):
             if isinstance(said, UnsupportedVersion):
                 raise said
             if isinstance(said, Exception):
@@ -46,13 +57,14 @@ def per_coordinated(
     key_type: KeyType,
     metadata: Metadata,
     keys: Sequence[str],
-    ask: Callable[[list[str]], list[tuple[ApiKey, Message]]],
-    read: Callable[[int, Message], Iterable[tuple[str, Settled]]],
+    ask: Callable[[list[str]], Sequence[tuple[ApiKey, RequestMessage[R]]]],
+    read: Callable[[int, R], Iterable[tuple[str, Settled]]],
 ) -> AdminScript[dict[str, Any]]:
     """A script: {key: result}, of the coordinators of groups or transactional ids.
 
-    `ask` makes the requests about the keys of one coordinator: one for all, or one for each. `read` takes one answer apart; an answer about
-    one key need not name it. Raises ItemsFailed if any key failed, once all are settled.
+    `ask` makes the requests about the keys of one coordinator: one for all, or one for each. `read`
+    takes one answer apart; an answer about one key need not name it. Raises ItemsFailed if any key
+    failed, once all are completed.
     """
     nodes: dict[str, int] = {}
     results: dict[str, Any] = {}
@@ -68,7 +80,7 @@ def per_coordinated(
             else:
                 trouble = found
         asked = _requests(open_keys, nodes, ask)
-        answers = (yield [one for _, one in asked]) if asked else []
+        answers = (yield from ask_all([one for _, one in asked])) if asked else []
         for (mine, one), answer in zip(asked, answers, strict=True):
             if isinstance(answer, UnsupportedVersion):
                 raise answer
@@ -92,16 +104,19 @@ def per_coordinated(
 
 
 def _requests(
-    keys: Sequence[str], nodes: Mapping[str, int], ask: Callable[[list[str]], list[tuple[ApiKey, Message]]]
-) -> list[tuple[list[str], Ask]]:
+    keys: Sequence[str],
+    nodes: Mapping[str, int],
+    ask: Callable[[list[str]], Sequence[tuple[ApiKey, RequestMessage[R]]]],
+) -> list[tuple[list[str], Ask[R]]]:
     """Each request with the keys that it is about: all of one coordinator's, or one of them each."""
     by_node: dict[int, list[str]] = {}
     for key in keys:
         if key in nodes:
             by_node.setdefault(nodes[key], []).append(key)
-    found = []
+    found: list[tuple[list[str], Ask[R]]] = []
     for node_id, mine in by_node.items():
         made = ask(mine)
         shares = [mine] if len(made) == 1 else [[key] for key in mine]
-        found += [(share, Ask(api_key, message, node_id, fails_fast=True)) for share, (api_key, message) in zip(shares, made, strict=True)]
+        for share, (api_key, message) in zip(shares, made, strict=True):
+            found.append((share, Ask(api_key, message, node_id, fails_fast=True)))
     return found

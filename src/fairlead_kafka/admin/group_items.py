@@ -1,4 +1,4 @@
-"""What admin calls about groups take and give (`org.apache.kafka.clients.admin`)."""
+"""Arguments and results of admin calls on groups (`org.apache.kafka.clients.admin`)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Groups: list, describe, delete; their offsets: read, set, take back. Sources: KIP-222, KIP-496, KIP-518, KIP-709, KIP-848.
+"""Groups: list, describe, delete; their committed offsets: list, set, delete.
 
-A group's coordinator is looked for first, and again when it has moved. Groups of one coordinator share a request where the API has room
-for several.
+A group's coordinator is looked for first, and again when it has moved. Groups of one coordinator
+share a request where the API has room for several. Sources: KIP-222, KIP-496, KIP-518, KIP-709,
+KIP-848.
 """
 
 from __future__ import annotations
@@ -15,20 +16,36 @@ from fairlead_kafka.admin.group_items import GroupDescription, GroupListing, Gro
 from fairlead_kafka.admin.scripts import AdminScript, Settled
 from fairlead_kafka.base.codes import ErrorCode, policy
 from fairlead_kafka.base.errors import BrokerError, DecodeError, ItemsFailed
-from fairlead_kafka.base.ids import NO_LEADER_EPOCH, NO_OFFSET, TopicPartition
+from fairlead_kafka.base.ids import NO_OFFSET, TopicPartition
 from fairlead_kafka.core.consumer_protocol import PROTOCOL_TYPE, decode_assignment
 from fairlead_kafka.core.coordinator_lookup import KeyType
 from fairlead_kafka.core.group_offsets import NO_GENERATION, OffsetAndMetadata, offset_rows
 from fairlead_kafka.core.metadata import Metadata
-from fairlead_kafka.wire import ApiKey, Message
+from fairlead_kafka.wire import ApiKey
+from fairlead_kafka.wire.messages import (
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+    ListGroupsRequest,
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+)
 
 _MISSING = "Dead"
 """The state that brokers tell of a group that is not there (until DescribeGroups 6, which has an error for it)."""
 
 
 def list_groups(states: Sequence[str], types: Sequence[str]) -> AdminScript[dict[str, GroupListing]]:
-    """{group: listing} of all brokers' groups, by name; `states` and `types` empty: all."""
-    message = Message(states_filter=list(states), types_filter=list(types))
+    """List groups of all brokers: {group: listing}, by name.
+
+    `states` and `types` empty: all.
+    """
+    message = ListGroupsRequest(states_filter=list(states), types_filter=list(types))
     answers = yield from of_every_broker("the groups", ApiKey.LIST_GROUPS, message)
     rows = [row for said in answers for row in said.groups]
     found = {row.group_id: GroupListing(row.group_id, row.protocol_type, row.group_state, row.group_type) for row in rows}
@@ -38,9 +55,9 @@ def list_groups(states: Sequence[str], types: Sequence[str]) -> AdminScript[dict
 def describe_groups(
     metadata: Metadata, group_ids: Sequence[str], *, include_authorized_operations: bool
 ) -> AdminScript[dict[str, GroupDescription]]:
-    """{group: description}; ItemsFailed names those that are missing."""
+    """Describe groups: {group: description}; ItemsFailed names those that are missing."""
 
-    def read(node_id: int, answer: Message) -> list[tuple[str, Settled]]:
+    def read(node_id: int, answer: DescribeGroupsResponse) -> list[tuple[str, Settled]]:
         rows = []
         for group in answer.groups:
             missing = not group.error_code and group.group_state == _MISSING
@@ -54,23 +71,24 @@ def describe_groups(
                 tuple(_member(member, group.protocol_type) for member in group.members),
                 operations_of(group.authorized_operations),
             )
-            rows.append((group.group_id, Settled(code, getattr(group, "error_message", None), description)))
+            rows.append((group.group_id, Settled(code, group.error_message, description)))
         return rows
 
-    def ask(groups: list[str]) -> list[tuple[ApiKey, Message]]:
-        return [(ApiKey.DESCRIBE_GROUPS, Message(groups=groups, include_authorized_operations=include_authorized_operations))]
+    def ask(groups: list[str]) -> list[tuple[ApiKey, DescribeGroupsRequest]]:
+        message = DescribeGroupsRequest(groups=groups, include_authorized_operations=include_authorized_operations)
+        return [(ApiKey.DESCRIBE_GROUPS, message)]
 
     return per_coordinated("describe_groups", KeyType.GROUP, metadata, group_ids, ask, read)
 
 
 def delete_groups(metadata: Metadata, group_ids: Sequence[str]) -> AdminScript[dict[str, None]]:
-    """Groups without members go, with their offsets."""
+    """Delete groups that have no members, with their offsets."""
 
-    def read(_node_id: int, answer: Message) -> list[tuple[str, Settled]]:
+    def read(_node_id: int, answer: DeleteGroupsResponse) -> list[tuple[str, Settled]]:
         return [(row.group_id, Settled(row.error_code)) for row in answer.results]
 
-    def ask(groups: list[str]) -> list[tuple[ApiKey, Message]]:
-        return [(ApiKey.DELETE_GROUPS, Message(groups_names=groups))]
+    def ask(groups: list[str]) -> list[tuple[ApiKey, DeleteGroupsRequest]]:
+        return [(ApiKey.DELETE_GROUPS, DeleteGroupsRequest(groups_names=groups))]
 
     return per_coordinated("delete_groups", KeyType.GROUP, metadata, group_ids, ask, read)
 
@@ -78,14 +96,14 @@ def delete_groups(metadata: Metadata, group_ids: Sequence[str]) -> AdminScript[d
 def list_group_offsets(
     metadata: Metadata, group_ids: Sequence[str], *, require_stable: bool
 ) -> AdminScript[dict[str, dict[TopicPartition, OffsetAndMetadata]]]:
-    """{group: {partition: committed offset}}; a group that is not there has none."""
+    """Committed offsets: {group: {partition: offset}}; a group that is not there has none."""
 
-    def read(_node_id: int, answer: Message) -> list[tuple[str, Settled]]:
+    def read(_node_id: int, answer: OffsetFetchResponse) -> list[tuple[str, Settled]]:
         if answer.groups:
             return [(group.group_id, _offsets(group)) for group in answer.groups]
         return [("", _offsets(answer))]  # below version 8 an answer is about the one group that was asked for
 
-    def ask(groups: list[str]) -> list[tuple[ApiKey, Message]]:
+    def ask(groups: list[str]) -> list[tuple[ApiKey, OffsetFetchRequest]]:
         return [(ApiKey.OFFSET_FETCH, _fetch_message(group_id, require_stable)) for group_id in groups]
 
     return per_coordinated("list_group_offsets", KeyType.GROUP, metadata, group_ids, ask, read)
@@ -94,8 +112,8 @@ def list_group_offsets(
 def alter_group_offsets(
     metadata: Metadata, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]
 ) -> AdminScript[dict[TopicPartition, None]]:
-    """Commit for a group that has no members."""
-    message = Message(
+    """Set committed offsets of a group that has no members."""
+    message = OffsetCommitRequest(
         group_id=group_id,
         generation_id_or_member_epoch=NO_GENERATION,
         member_id="",
@@ -104,7 +122,7 @@ def alter_group_offsets(
         topics=offset_rows(offsets),
     )
 
-    def read(_node_id: int, answer: Message) -> list[tuple[str, Settled]]:
+    def read(_node_id: int, answer: OffsetCommitResponse) -> list[tuple[str, Settled]]:
         return [(group_id, _partition_rows(answer))]
 
     asked = [(ApiKey.OFFSET_COMMIT, message)]
@@ -115,13 +133,15 @@ def alter_group_offsets(
 def delete_group_offsets(
     metadata: Metadata, group_id: str, partitions: Sequence[TopicPartition]
 ) -> AdminScript[dict[TopicPartition, None]]:
-    """Take committed offsets back; of topics that no member reads."""
-    topics: dict[str, list[Message]] = {}
+    """Delete committed offsets; of topics that no member reads."""
+    topics: dict[str, list[OffsetDeleteRequest.OffsetDeleteRequestPartition]] = {}
     for topic, number in partitions:
-        topics.setdefault(topic, []).append(Message(partition_index=number))
-    message = Message(group_id=group_id, topics=[Message(name=name, partitions=rows) for name, rows in topics.items()])
+        row = OffsetDeleteRequest.OffsetDeleteRequestPartition(partition_index=number)
+        topics.setdefault(topic, []).append(row)
+    made = OffsetDeleteRequest.OffsetDeleteRequestTopic
+    message = OffsetDeleteRequest(group_id=group_id, topics=[made(name=name, partitions=rows) for name, rows in topics.items()])
 
-    def read(_node_id: int, answer: Message) -> list[tuple[str, Settled]]:
+    def read(_node_id: int, answer: OffsetDeleteResponse) -> list[tuple[str, Settled]]:
         return [(group_id, Settled(answer.error_code) if answer.error_code else _partition_rows(answer))]
 
     asked = [(ApiKey.OFFSET_DELETE, message)]
@@ -129,7 +149,7 @@ def delete_group_offsets(
     return _partitions_settled("delete_group_offsets", settled[group_id])
 
 
-def _member(member: Message, protocol_type: str) -> GroupMember:
+def _member(member: DescribeGroupsResponse.DescribedGroupMember, protocol_type: str) -> GroupMember:
     assignment: tuple[TopicPartition, ...] = ()
     if protocol_type == PROTOCOL_TYPE:
         with suppress(DecodeError):  # an assignor of its own making: what it says is between its members
@@ -137,12 +157,12 @@ def _member(member: Message, protocol_type: str) -> GroupMember:
     return GroupMember(member.member_id, member.group_instance_id, member.client_id, member.client_host, assignment)
 
 
-def _fetch_message(group_id: str, require_stable: bool) -> Message:
-    group = Message(group_id=group_id, member_id=None, member_epoch=-1, topics=None)
-    return Message(group_id=group_id, topics=None, groups=[group], require_stable=require_stable)
+def _fetch_message(group_id: str, require_stable: bool) -> OffsetFetchRequest:
+    group = OffsetFetchRequest.OffsetFetchRequestGroup(group_id=group_id, member_id=None, member_epoch=-1, topics=None)
+    return OffsetFetchRequest(group_id=group_id, topics=None, groups=[group], require_stable=require_stable)
 
 
-def _offsets(group: Message) -> Settled:
+def _offsets(group: OffsetFetchResponse | OffsetFetchResponse.OffsetFetchResponseGroup) -> Settled:
     if group.error_code:
         return Settled(group.error_code)
     found: dict[TopicPartition, OffsetAndMetadata] = {}
@@ -151,13 +171,16 @@ def _offsets(group: Message) -> Settled:
             if row.error_code:
                 return Settled(row.error_code, f"offset of {topic.name}-{row.partition_index}")
             if row.committed_offset != NO_OFFSET:
-                epoch = getattr(row, "committed_leader_epoch", NO_LEADER_EPOCH)
-                found[TopicPartition(topic.name, row.partition_index)] = OffsetAndMetadata(row.committed_offset, row.metadata or "", epoch)
+                committed = OffsetAndMetadata(row.committed_offset, row.metadata or "", row.committed_leader_epoch)
+                found[TopicPartition(topic.name, row.partition_index)] = committed
     return Settled(ErrorCode.NONE, None, found)
 
 
-def _partition_rows(answer: Message) -> Settled:
-    """{partition: error code}; an error that passes stands for all, for then none was done and all are asked again."""
+def _partition_rows(answer: OffsetCommitResponse | OffsetDeleteResponse) -> Settled:
+    """Result with {partition: error code}.
+
+    An error that passes stands for all: then none was done, and all are asked again.
+    """
     codes = {TopicPartition(topic.name, row.partition_index): row.error_code for topic in answer.topics for row in topic.partitions}
     passing = next((code for code in codes.values() if code and policy(code).retriable and code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), 0)
     return Settled(passing, None, codes)

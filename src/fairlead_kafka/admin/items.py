@@ -1,4 +1,4 @@
-"""What admin calls take and give: small values, as Kafka's admin client has them (`org.apache.kafka.clients.admin`)."""
+"""Arguments and results of admin calls, as in `org.apache.kafka.clients.admin`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fairlead_kafka.base.within import Int32
 from fairlead_kafka.core.metadata import PartitionMetadata
 
 ConfigValue = str | float | bool
-"""A config's value; all are sent as text."""
+"""A config's value; it is sent as text."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -83,12 +83,16 @@ class ReplicaLog:
     size_bytes: int
     offset_lag: int
     is_future: bool
-    """It is being moved here from another directory of its broker, and will take its place."""
+    """True: it is being moved from another directory of its broker, and will take its place."""
 
 
 @dataclass(slots=True, frozen=True)
 class LogDirDescription:
-    """A log directory of a broker. `error`: it is offline. Sizes are those of its disk, None where the broker does not know."""
+    """A log directory of a broker.
+
+    `error`: why it is offline. Sizes in bytes are those of its disk, None where the broker does not
+    know.
+    """
 
     replicas: Mapping[TopicPartition, ReplicaLog]
     error: Exception | None
@@ -97,7 +101,7 @@ class LogDirDescription:
 
 
 class ResourceType(IntEnum):
-    """What configs belong to (`ConfigResource.Type`)."""
+    """Types of resources that have configs (`ConfigResource.Type`)."""
 
     TOPIC = 2
     BROKER = 4
@@ -107,7 +111,10 @@ class ResourceType(IntEnum):
 
 
 class ConfigResource(NamedTuple):
-    """One thing that has configs; a broker's name is its node id in digits, or empty for the default of all brokers."""
+    """A resource that has configs.
+
+    A broker's name is its node id in digits, or empty for the default of all brokers.
+    """
 
     type: ResourceType
     name: str
@@ -127,7 +134,7 @@ class ConfigResource(NamedTuple):
 
 
 class ConfigSource(IntEnum):
-    """Where a config's value comes from (`DescribeConfigsResponse.ConfigSource`)."""
+    """Source of a config's value (`DescribeConfigsResponse.ConfigSource`)."""
 
     UNKNOWN = 0
     TOPIC = 1
@@ -174,22 +181,22 @@ class ConfigChange(NamedTuple):
 
     @classmethod
     def set(cls, name: str, value: ConfigValue) -> ConfigChange:
-        """Set a value."""
+        """Set a config to a value."""
         return cls(ConfigOperation.SET, name, value)
 
     @classmethod
     def delete(cls, name: str) -> ConfigChange:
-        """Go back to the default."""
+        """Set a config back to its default."""
         return cls(ConfigOperation.DELETE, name)
 
     @classmethod
     def append(cls, name: str, value: ConfigValue) -> ConfigChange:
-        """Add to a list."""
+        """Add items to a config that is a list."""
         return cls(ConfigOperation.APPEND, name, value)
 
     @classmethod
     def subtract(cls, name: str, value: ConfigValue) -> ConfigChange:
-        """Take from a list."""
+        """Remove items from a config that is a list."""
         return cls(ConfigOperation.SUBTRACT, name, value)
 
 

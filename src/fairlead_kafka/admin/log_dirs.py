@@ -1,4 +1,4 @@
-"""Log directories: what each replica takes on its broker's disk. Sources: KIP-113, KIP-827."""
+"""Log directories: the disk space of each replica. Sources: KIP-113, KIP-827."""
 
 from __future__ import annotations
 
@@ -8,31 +8,36 @@ from fairlead_kafka.admin.items import LogDirDescription, ReplicaLog
 from fairlead_kafka.admin.scripts import AdminScript
 from fairlead_kafka.base.errors import BrokerError, UnsupportedVersion
 from fairlead_kafka.base.ids import TopicPartition
-from fairlead_kafka.core.script import Ask, Pause
+from fairlead_kafka.core.script import Ask, Pause, ask_all
 from fairlead_kafka.core.topic_listing import ask_metadata
-from fairlead_kafka.wire import ApiKey, Message
+from fairlead_kafka.wire import ApiKey
+from fairlead_kafka.wire.messages import DescribeLogDirsRequest, DescribeLogDirsResponse
 
 
 def describe_log_dirs(
     node_ids: Collection[int], partitions: Collection[TopicPartition] | None
 ) -> AdminScript[dict[int, dict[str, LogDirDescription]]]:
-    """{node id: {directory: description}} of these brokers, of all that live if none is named; `partitions` None: all."""
+    """Describe log directories: {node id: {directory: description}}.
+
+    `node_ids` empty: of all live brokers; `partitions` None: of all.
+    """
     waiting = set(node_ids)
     if not waiting:
         answer = yield from ask_metadata([])
         waiting = {broker.node_id for broker in answer.brokers}
-    message = Message(topics=None if partitions is None else _topics(partitions))
+    message = DescribeLogDirsRequest(topics=None if partitions is None else _topics(partitions))
     found: dict[int, dict[str, LogDirDescription]] = {}
     while waiting:
         nodes = sorted(waiting)
         trouble: Exception | None = None
-        for node_id, said in zip(nodes, (yield [Ask(ApiKey.DESCRIBE_LOG_DIRS, message, node_id) for node_id in nodes]), strict=True):
+        answers = yield from ask_all([Ask(ApiKey.DESCRIBE_LOG_DIRS, message, node_id) for node_id in nodes])
+        for node_id, said in zip(nodes, answers, strict=True):
             if isinstance(said, UnsupportedVersion):
                 raise said
             if isinstance(said, Exception):
                 trouble = said
                 continue
-            code = getattr(said, "error_code", 0)  # below version 3 there is none for the whole answer
+            code = said.error_code  # below version 3 there is none for the whole answer
             error = BrokerError(code, f"describing the log directories of broker {node_id}") if code else None
             if error is not None and not error.retriable:
                 raise error
@@ -45,24 +50,24 @@ def describe_log_dirs(
     return dict(sorted(found.items()))
 
 
-def _topics(partitions: Iterable[TopicPartition]) -> list[Message]:
+def _topics(partitions: Iterable[TopicPartition]) -> list[DescribeLogDirsRequest.DescribableLogDirTopic]:
     numbers: dict[str, list[int]] = {}
     for topic, number in partitions:
         numbers.setdefault(topic, []).append(number)
-    return [Message(topic=topic, partitions=mine) for topic, mine in numbers.items()]
+    made = DescribeLogDirsRequest.DescribableLogDirTopic
+    return [made(topic=topic, partitions=mine) for topic, mine in numbers.items()]
 
 
-def _directory(node_id: int, row: Message) -> LogDirDescription:
+def _directory(node_id: int, row: DescribeLogDirsResponse.DescribeLogDirsResult) -> LogDirDescription:
     replicas: Mapping[TopicPartition, ReplicaLog] = {
         TopicPartition(topic.name, one.partition_index): ReplicaLog(one.partition_size, one.offset_lag, one.is_future_key)
         for topic in row.topics
         for one in topic.partitions
     }
     error = BrokerError(row.error_code, f"log directory {row.log_dir} of broker {node_id}") if row.error_code else None
-    return LogDirDescription(replicas, error, _known(row, "total_bytes"), _known(row, "usable_bytes"))
+    return LogDirDescription(replicas, error, _known(row.total_bytes), _known(row.usable_bytes))
 
 
-def _known(row: Message, name: str) -> int | None:
-    """A size that brokers tell from version 4 on, and not all of them know (-1)."""
-    size_bytes = getattr(row, name, -1)
+def _known(size_bytes: int) -> int | None:
+    """A size, bytes, told from version 4 on; None where the broker does not know it (-1)."""
     return None if size_bytes < 0 else size_bytes

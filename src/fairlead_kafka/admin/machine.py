@@ -20,7 +20,8 @@ from fairlead_kafka.core.network import AwaitConnection, Network
 from fairlead_kafka.core.script import Scripts
 
 IN_FLIGHT_MAX = 8
-"""Requests under way to one broker; answers come in order, and calls of several threads should not wait for each other's connection."""
+"""Requests under way to one broker at most; answers come in order, and calls of several threads
+should not wait for each other's connection."""
 
 
 @dataclass(slots=True)
@@ -42,7 +43,7 @@ class Shut:
 
 
 class AdminMachine:
-    """Takes `Perform`, `AwaitConnection` and `Shut`."""
+    """Runs admin calls; takes `Perform`, `AwaitConnection` and `Shut`."""
 
     def __init__(self, settings: Settings, rng: Rng) -> None:
         self._network = Network(settings, rng, max_in_flight=IN_FLIGHT_MAX)
@@ -75,12 +76,12 @@ class AdminMachine:
         return effects
 
     def deadline_ns(self) -> int | None:
-        """When to step if nothing arrives."""
+        """Monotonic time of the next step if nothing arrives, ns; None: none is needed."""
         times = [self._network.deadline_ns(), self._scripts.deadline_ns()]
         return min((at_ns for at_ns in times if at_ns is not None), default=None)
 
     def crashed(self, error: Exception) -> Sequence[Effect]:
-        """The host will not step this machine any more: fail what its face waits for."""
+        """Fail what callers wait for: the host will not step this machine any more."""
         self._closed = True
         self._scripts.close(error)
         self._network.close(error)

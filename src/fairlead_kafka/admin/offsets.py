@@ -1,4 +1,4 @@
-"""Offsets of partitions: look up, and delete what lies before. Sources: KIP-396, KIP-107."""
+"""Offsets of partitions: look up, delete records before them. Sources: KIP-396, KIP-107."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.core.metadata import Metadata
 from fairlead_kafka.core.partition_offsets import OffsetAndTimestamp, by_leader
 from fairlead_kafka.core.partition_offsets import list_offsets as ask_offsets
-from fairlead_kafka.core.script import Ask, Pause
-from fairlead_kafka.wire import ApiKey, Message
+from fairlead_kafka.core.script import Ask, Pause, ask_all
+from fairlead_kafka.wire import ApiKey
+from fairlead_kafka.wire.messages import DeleteRecordsRequest, DeleteRecordsResponse
 
 
 def list_offsets(metadata: Metadata, targets: Mapping[TopicPartition, int]) -> AdminScript[dict[TopicPartition, OffsetAndTimestamp | None]]:
-    """{partition: offset and timestamp}, None where no record is that late."""
+    """Look up offsets: {partition: offset and timestamp}, None where no record is that late."""
     found = yield from ask_offsets(metadata, targets)
     return settle("list_offsets", found)
 
 
 def delete_records(metadata: Metadata, before: Mapping[TopicPartition, int], *, timeout_ms: int) -> AdminScript[dict[TopicPartition, int]]:
-    """{partition: its log start now}."""
+    """Delete records before offsets; {partition: its log start offset now}."""
     found: dict[TopicPartition, Any] = {}
     while len(found) < len(before):
         groups, problems = by_leader(metadata, (partition for partition in before if partition not in found))
@@ -31,8 +32,9 @@ def delete_records(metadata: Metadata, before: Mapping[TopicPartition, int], *, 
         found.update(final)
         trouble: Exception | None = None
         if groups:
-            asks = [Ask(ApiKey.DELETE_RECORDS, _message(group, before, timeout_ms), leader) for leader, group in groups.items()]
-            for answer in (yield asks):
+            messages = {leader: _message(group, before, timeout_ms) for leader, group in groups.items()}
+            asks = [Ask(ApiKey.DELETE_RECORDS, message, leader) for leader, message in messages.items()]
+            for answer in (yield from ask_all(asks)):
                 if isinstance(answer, UnsupportedVersion):
                     raise answer
                 if isinstance(answer, Exception):
@@ -56,7 +58,7 @@ def delete_records(metadata: Metadata, before: Mapping[TopicPartition, int], *, 
 
 
 def settle(what: str, found: Mapping[TopicPartition, Any]) -> dict[TopicPartition, Any]:
-    """The results; ItemsFailed if errors are among them."""
+    """Results by partition; ItemsFailed if errors are among them."""
     errors = {partition: result for partition, result in found.items() if isinstance(result, BrokerError)}
     results = {partition: result for partition, result in found.items() if partition not in errors}
     if errors:
@@ -64,14 +66,16 @@ def settle(what: str, found: Mapping[TopicPartition, Any]) -> dict[TopicPartitio
     return results
 
 
-def _message(partitions: list[TopicPartition], before: Mapping[TopicPartition, int], timeout_ms: int) -> Message:
-    topics: dict[str, list[Message]] = {}
+def _message(partitions: list[TopicPartition], before: Mapping[TopicPartition, int], timeout_ms: int) -> DeleteRecordsRequest:
+    topics: dict[str, list[DeleteRecordsRequest.DeleteRecordsPartition]] = {}
     for partition in partitions:
-        topics.setdefault(partition.topic, []).append(Message(partition_index=partition.partition, offset=before[partition]))
-    return Message(topics=[Message(name=name, partitions=items) for name, items in topics.items()], timeout_ms=timeout_ms)
+        row = DeleteRecordsRequest.DeleteRecordsPartition(partition_index=partition.partition, offset=before[partition])
+        topics.setdefault(partition.topic, []).append(row)
+    rows = [DeleteRecordsRequest.DeleteRecordsTopic(name=name, partitions=items) for name, items in topics.items()]
+    return DeleteRecordsRequest(topics=rows, timeout_ms=timeout_ms)
 
 
-def _read(answer: Message) -> dict[TopicPartition, int | BrokerError]:
+def _read(answer: DeleteRecordsResponse) -> dict[TopicPartition, int | BrokerError]:
     return {
         TopicPartition(topic.name, item.partition_index): (
             BrokerError(item.error_code, f"{topic.name}-{item.partition_index}") if item.error_code else item.low_watermark

@@ -1,4 +1,7 @@
-"""What admin calls about quotas take and give (`org.apache.kafka.common.quota`, KIP-546, KIP-612)."""
+"""Arguments and results of admin calls on quotas (`org.apache.kafka.common.quota`).
+
+Sources: KIP-546, KIP-612.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +15,15 @@ from fairlead_kafka.base.nearest import nearest
 
 USER, CLIENT_ID, IP = "user", "client-id", "ip"
 _TYPES = (USER, CLIENT_ID, IP)
-_WAYS = "{'user': name}, {'client-id': id}, both of them, or {'ip': address}; None as a name is whoever has no quota of its own"
+_WAYS = "{'user': name}, {'client-id': id}, both of them, or {'ip': address}; None as a name stands for all that have no quota of their own"
 
 
 @dataclass(slots=True, frozen=True)
 class ClientQuotaEntity:
-    """Whom a quota is for: `ClientQuotaEntity({"user": "alice"})`, by "user", "client-id", both of them, or "ip".
+    """Entity that a quota is for: `ClientQuotaEntity({"user": "alice"})`.
 
-    A name that is None is the default: whoever has no quota of its own.
+    By "user", "client-id", both of them, or "ip". A name that is None is the default: for all that
+    have no quota of their own.
     """
 
     entries: Mapping[str, str | None]
@@ -32,7 +36,7 @@ class ClientQuotaEntity:
 
 
 class ClientQuotaMatch(IntEnum):
-    """How a component of a filter means an entity's name: this one, the default, or any that has one of this type."""
+    """Ways to match an entity's name: this one, the default, or any of this type."""
 
     EXACT = 0
     DEFAULT = 1
@@ -40,7 +44,7 @@ class ClientQuotaMatch(IntEnum):
 
 
 class ClientQuotaFilterComponent(NamedTuple):
-    """What is asked of one type of an entity ("user", "client-id", "ip")."""
+    """Condition on one type of an entity's names ("user", "client-id", "ip")."""
 
     entity_type: str
     match: ClientQuotaMatch
@@ -63,7 +67,10 @@ class ClientQuotaFilterComponent(NamedTuple):
 
 
 class ClientQuotaFilter(NamedTuple):
-    """Which quotas are meant: those that every component fits. `strict`: entities with further types are left out. Empty: all."""
+    """Filter of quotas: those that every component fits. Empty: all.
+
+    `strict`: entities with further types are left out.
+    """
 
     components: Sequence[ClientQuotaFilterComponent] = ()
     strict: bool = False
@@ -73,7 +80,10 @@ ALL_QUOTAS = ClientQuotaFilter()
 
 
 def check_quotas(call: str, entity: ClientQuotaEntity, quotas: Mapping[str, float | None]) -> None:
-    """UsageError, beginning with `call`, for an entity that cannot have quotas, and for quotas that are no numbers above 0."""
+    """UsageError, beginning with `call`, for an entity that cannot have quotas.
+
+    Also for quotas that are not numbers above 0.
+    """
     _check_types(call, entity.entries)
     for kind, name in entity.entries.items():
         if name == "" and kind != CLIENT_ID:

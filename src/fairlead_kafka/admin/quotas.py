@@ -9,38 +9,48 @@ from fairlead_kafka.admin.quota_items import ClientQuotaEntity, ClientQuotaFilte
 from fairlead_kafka.admin.scripts import AdminScript, Settled, about_one, explained, per_item
 from fairlead_kafka.core.network import CONTROLLER
 from fairlead_kafka.core.script import Ask
-from fairlead_kafka.wire import ApiKey, Message
+from fairlead_kafka.wire import ApiKey
+from fairlead_kafka.wire.messages import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasResponse,
+    DescribeClientQuotasRequest,
+    DescribeClientQuotasResponse,
+)
 
 
 def describe_client_quotas(wanted: ClientQuotaFilter) -> AdminScript[dict[ClientQuotaEntity, dict[str, float]]]:
-    """{entity: {quota: value}} of the entities that have quotas."""
+    """Describe quotas: {entity: {quota: value}}, of the entities that have some."""
 
-    def read(answer: Message) -> Settled:
+    def read(answer: DescribeClientQuotasResponse) -> Settled:
         found = {_entity(row): {value.key: value.value for value in row.values} for row in answer.entries or ()}
         ordered = dict(sorted(found.items(), key=lambda item: str(item[0])))
         return Settled(answer.error_code, explained(answer.error_code, answer.error_message, "DescribeConfigs"), ordered)
 
-    components = [Message(entity_type=one.entity_type, match_type=int(one.match), match=one.name) for one in wanted.components]
-    asked = Message(components=components, strict=wanted.strict)
+    row = DescribeClientQuotasRequest.ComponentData
+    components = [row(entity_type=one.entity_type, match_type=int(one.match), match=one.name) for one in wanted.components]
+    asked = DescribeClientQuotasRequest(components=components, strict=wanted.strict)
     return about_one("describe_client_quotas", Ask(ApiKey.DESCRIBE_CLIENT_QUOTAS, asked), read)
 
 
 def alter_client_quotas(
     changes: Mapping[ClientQuotaEntity, Mapping[str, float | None]], *, validate_only: bool
 ) -> AdminScript[dict[ClientQuotaEntity, None]]:
-    """Set quotas of each entity, or (None) take them back, and leave its others alone."""
+    """Set quotas of each entity, or delete them (None), and leave its others alone."""
 
-    def ask(items: dict[ClientQuotaEntity, Any]) -> list[Ask]:
+    def ask(items: dict[ClientQuotaEntity, Any]) -> list[Ask[AlterClientQuotasResponse]]:
         entries = [
-            Message(
-                entity=[Message(entity_type=kind, entity_name=name) for kind, name in entity.entries.items()],
-                ops=[Message(key=key, value=float(value or 0), remove=value is None) for key, value in quotas.items()],
+            AlterClientQuotasRequest.EntryData(
+                entity=[AlterClientQuotasRequest.EntityData(entity_type=kind, entity_name=name) for kind, name in entity.entries.items()],
+                ops=[
+                    AlterClientQuotasRequest.OpData(key=key, value=float(value or 0), remove=value is None) for key, value in quotas.items()
+                ],
             )
             for entity, quotas in items.items()
         ]
-        return [Ask(ApiKey.ALTER_CLIENT_QUOTAS, Message(entries=entries, validate_only=validate_only), CONTROLLER)]
+        message = AlterClientQuotasRequest(entries=entries, validate_only=validate_only)
+        return [Ask(ApiKey.ALTER_CLIENT_QUOTAS, message, CONTROLLER)]
 
-    def read(answer: Message) -> list[tuple[ClientQuotaEntity, Settled]]:
+    def read(answer: AlterClientQuotasResponse) -> list[tuple[ClientQuotaEntity, Settled]]:
         return [
             (_entity(row), Settled(row.error_code, explained(row.error_code, row.error_message, "AlterConfigs"))) for row in answer.entries
         ]
@@ -48,5 +58,7 @@ def alter_client_quotas(
     return per_item("alter_client_quotas", changes, ask, read)
 
 
-def _entity(row: Message) -> ClientQuotaEntity:
+def _entity(
+    row: DescribeClientQuotasResponse.EntryData | AlterClientQuotasResponse.EntryData,
+) -> ClientQuotaEntity:
     return ClientQuotaEntity({part.entity_type: part.entity_name for part in row.entity})

@@ -1,25 +1,31 @@
-"""The frame of every admin call: ask about all items at once, keep what is settled, ask again about the rest, fail together."""
+"""Frame of every admin call about several items.
+
+It asks about all items at once, keeps those that are completed, asks again about the rest, and
+fails once for all.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from fairlead_kafka.base.codes import ErrorCode, policy
 from fairlead_kafka.base.errors import BrokerError, ItemsFailed, UnsupportedVersion
 from fairlead_kafka.base.rights import broker_error
-from fairlead_kafka.core.script import Answer, Ask, Pause
+from fairlead_kafka.core.connection import R
+from fairlead_kafka.core.script import Ask, Pause, Steps, ask_all
 
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
-AdminScript: TypeAlias = Generator[Sequence[Ask] | Pause, list[Answer], T]
+AdminScript: TypeAlias = Steps[T]
 
 _FINAL = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
-"""Retriable by the table, for a producer's sake; an admin who names a topic that is not there has to hear it now."""
+"""Errors that the table calls retriable, for a producer's sake; an admin who names a topic that is
+not there has to know it now."""
 
 
 class Settled(NamedTuple):
-    """What an answer says of one item."""
+    """Result of one item, as an answer has it: error code, message and value."""
 
     code: int
     message: str | None = None
@@ -34,13 +40,13 @@ def retriable(code: int) -> bool:
 def per_item(
     what: str,
     items: Mapping[K, Any],
-    ask: Callable[[dict[K, Any]], Sequence[Ask]],
-    read: Callable[[Any], Iterable[tuple[K, Settled]]],
+    ask: Callable[[dict[K, Any]], Sequence[Ask[R]]],
+    read: Callable[[R], Iterable[tuple[K, Settled]]],
 ) -> AdminScript[dict[K, Any]]:
-    """A script: {item: result}. `ask` makes the requests about the items still open, `read` takes one answer apart.
+    """A script: {item: result}. `ask` makes the requests about the items still open.
 
-    Raises ItemsFailed if any item failed, once all are settled. An error after an answer got lost says so: the request that
-    nobody heard of again may have been carried out.
+    `read` takes one answer apart. Raises ItemsFailed if any item failed, once all are completed. An
+    error after an answer got lost says so: the request without an answer may have been carried out.
     """
     open_items = dict(items)
     results: dict[K, Any] = {}
@@ -48,7 +54,7 @@ def per_item(
     lost: Exception | None = None
     while open_items:
         trouble: Exception | None = None
-        for answer in (yield ask(open_items)):
+        for answer in (yield from ask_all(ask(open_items))):
             if isinstance(answer, UnsupportedVersion):
                 raise answer
             if isinstance(answer, Exception):
@@ -74,8 +80,11 @@ def per_item(
     return {item: results[item] for item in items}
 
 
-def about_one(what: str, ask: Ask, read: Callable[[Any], Settled]) -> AdminScript[Any]:
-    """A script: what a single request gives. BrokerError, not ItemsFailed, if it fails: there is nothing to tell apart."""
+def about_one(what: str, ask: Ask[R], read: Callable[[R], Settled]) -> AdminScript[Any]:
+    """A script: the result of a single request.
+
+    BrokerError, not ItemsFailed, if it fails: there is nothing to tell apart.
+    """
     try:
         settled = yield from per_item(what, {what: None}, lambda _: [ask], lambda answer: [(what, read(answer))])
     except ItemsFailed as failed:
@@ -84,5 +93,8 @@ def about_one(what: str, ask: Ask, read: Callable[[Any], Settled]) -> AdminScrip
 
 
 def explained(code: int, message: str | None, operation: str) -> str | None:
-    """A broker's words on an error; on a missing right, with its name: `operation`, as Kafka's ACLs have it."""
+    """A broker's message on an error, or what its code means.
+
+    On a missing right with its name: `operation`, as Kafka's ACLs have it.
+    """
     return message if not code else broker_error(code, message or policy(code).meaning, operation).context

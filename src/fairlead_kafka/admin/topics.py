@@ -16,25 +16,35 @@ from fairlead_kafka.core.metadata import NO_TOPIC_ID
 from fairlead_kafka.core.network import CONTROLLER
 from fairlead_kafka.core.script import Ask, Pause
 from fairlead_kafka.core.topic_listing import ask_metadata, partitions_of
-from fairlead_kafka.wire import ApiKey, Message
+from fairlead_kafka.wire import ApiKey
+from fairlead_kafka.wire.messages import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+    MetadataResponse,
+)
 
 _BROKERS = 1
-"""Of the end points that DescribeCluster can tell: those of brokers (KIP-919)."""
+"""Endpoint type for DescribeCluster: that of brokers (KIP-919)."""
 
 
 def create_topics(topics: Sequence[NewTopic], *, validate_only: bool, timeout_ms: int) -> AdminScript[dict[str, uuid.UUID]]:
-    """{name: topic id}, once every topic is in the metadata with a leader for each partition."""
+    """Create topics; {name: topic id}.
 
-    def ask(items: dict[str, NewTopic]) -> list[Ask]:
-        return [
-            Ask(
-                ApiKey.CREATE_TOPICS,
-                Message(topics=[_creatable(topic) for topic in items.values()], timeout_ms=timeout_ms, validate_only=validate_only),
-                CONTROLLER,
-            )
-        ]
+    Done once every topic is in the metadata with a leader for each partition.
+    """
 
-    def read(answer: Message) -> list[tuple[str, Settled]]:
+    def ask(items: dict[str, NewTopic]) -> list[Ask[CreateTopicsResponse]]:
+        rows = [_creatable(topic) for topic in items.values()]
+        message = CreateTopicsRequest(topics=rows, timeout_ms=timeout_ms, validate_only=validate_only)
+        return [Ask(ApiKey.CREATE_TOPICS, message, CONTROLLER)]
+
+    def read(answer: CreateTopicsResponse) -> list[tuple[str, Settled]]:
         return [(item.name, Settled(item.error_code, item.error_message, item.topic_id)) for item in answer.topics]
 
     created: dict[str, uuid.UUID] = {}
@@ -51,19 +61,23 @@ def create_topics(topics: Sequence[NewTopic], *, validate_only: bool, timeout_ms
 
 
 def delete_topics(names: Sequence[str], *, timeout_ms: int) -> AdminScript[dict[str, None]]:
-    """Gone, once the metadata has none of them (or one made anew, under another id)."""
+    """Delete topics.
 
-    def ask(items: dict[str, str]) -> list[Ask]:
-        message = Message(
-            topics=[Message(name=name, topic_id=NO_TOPIC_ID) for name in items], topic_names=list(items), timeout_ms=timeout_ms
-        )
+    Done once the metadata has none of them (or one created again, under another id).
+    """
+
+    def ask(items: dict[str, str]) -> list[Ask[DeleteTopicsResponse]]:
+        rows = [DeleteTopicsRequest.DeleteTopicState(name=name, topic_id=NO_TOPIC_ID) for name in items]
+        message = DeleteTopicsRequest(topics=rows, topic_names=list(items), timeout_ms=timeout_ms)
         return [Ask(ApiKey.DELETE_TOPICS, message, CONTROLLER)]
 
-    def read(answer: Message) -> list[tuple[str, Settled]]:
-        return [(item.name, Settled(item.error_code, item.error_message, item.topic_id)) for item in answer.responses]
+    def read(answer: DeleteTopicsResponse) -> list[tuple[str, Settled]]:
+        return [
+            (item.name, Settled(item.error_code, item.error_message, item.topic_id)) for item in answer.responses if item.name is not None
+        ]
 
-    def gone(topic: Message) -> BrokerError | None:
-        old_id = deleted.get(topic.name)
+    def gone(topic: MetadataResponse.MetadataResponseTopic) -> BrokerError | None:
+        old_id = None if topic.name is None else deleted.get(topic.name)
         if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION or (old_id and old_id != NO_TOPIC_ID and topic.topic_id != old_id):
             return None
         return BrokerError(ErrorCode.LEADER_NOT_AVAILABLE, f"topic {topic.name} is deleted, and a broker still has it in its metadata")
@@ -82,22 +96,24 @@ def delete_topics(names: Sequence[str], *, timeout_ms: int) -> AdminScript[dict[
 
 
 def create_partitions(changes: Mapping[str, NewPartitions], *, validate_only: bool, timeout_ms: int) -> AdminScript[dict[str, None]]:
-    """Done, once the metadata has the new partitions with leaders."""
+    """Add partitions. Done once the metadata has the new ones with leaders."""
 
-    def ask(items: dict[str, NewPartitions]) -> list[Ask]:
+    def ask(items: dict[str, NewPartitions]) -> list[Ask[CreatePartitionsResponse]]:
+        row = CreatePartitionsRequest.CreatePartitionsAssignment
         topics = [
-            Message(
+            CreatePartitionsRequest.CreatePartitionsTopic(
                 name=name,
                 count=change.total,
                 assignments=None
                 if change.assignments is None
-                else [Message(broker_ids=_brokers(name, number, brokers)) for number, brokers in enumerate(change.assignments)],
+                else [row(broker_ids=_brokers(name, number, brokers)) for number, brokers in enumerate(change.assignments)],
             )
             for name, change in items.items()
         ]
-        return [Ask(ApiKey.CREATE_PARTITIONS, Message(topics=topics, timeout_ms=timeout_ms, validate_only=validate_only), CONTROLLER)]
+        message = CreatePartitionsRequest(topics=topics, timeout_ms=timeout_ms, validate_only=validate_only)
+        return [Ask(ApiKey.CREATE_PARTITIONS, message, CONTROLLER)]
 
-    def read(answer: Message) -> list[tuple[str, Settled]]:
+    def read(answer: CreatePartitionsResponse) -> list[tuple[str, Settled]]:
         return [(item.name, Settled(item.error_code, item.error_message)) for item in answer.results]
 
     done: dict[str, None] = yield from per_item("create_partitions", changes, ask, read)
@@ -107,17 +123,17 @@ def create_partitions(changes: Mapping[str, NewPartitions], *, validate_only: bo
 
 
 def list_topics(*, include_internal: bool) -> AdminScript[dict[str, TopicListing]]:
-    """{name: listing} of every topic, by name."""
+    """List all topics: {name: listing}, by name."""
     answer = yield from ask_metadata(None)
     return {
         topic.name: TopicListing(topic.name, topic.topic_id, topic.is_internal)
         for topic in sorted(answer.topics, key=lambda topic: str(topic.name))
-        if include_internal or not topic.is_internal
+        if topic.name is not None and (include_internal or not topic.is_internal)
     }
 
 
 def describe_topics(names: Sequence[str], *, include_authorized_operations: bool) -> AdminScript[dict[str, TopicDescription]]:
-    """{name: description}; ItemsFailed names those that are missing."""
+    """Describe topics: {name: description}; ItemsFailed names those that are missing."""
     found: dict[str, TopicDescription] = {}
     errors: dict[str, BrokerError] = {}
     while names:
@@ -125,7 +141,7 @@ def describe_topics(names: Sequence[str], *, include_authorized_operations: bool
         left_out = {name: BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, f"the answer left out {name!r}") for name in names}
         errors = {name: error for name, error in left_out.items() if name not in found}
         for topic in answer.topics:
-            if topic.name not in left_out:  # nobody asked about it
+            if topic.name is None or topic.name not in left_out:  # nobody asked about it
                 continue
             errors.pop(topic.name, None)
             if topic.error_code:
@@ -143,36 +159,43 @@ def describe_topics(names: Sequence[str], *, include_authorized_operations: bool
 
 
 def describe_cluster(*, include_authorized_operations: bool) -> AdminScript[ClusterDescription]:
-    """Nodes, controller, cluster id; and operations, for which newer brokers have a request of their own (KIP-700, Kafka 2.8)."""
-    answer: Message
+    """Describe the cluster: nodes, controller, cluster id; and operations allowed.
+
+    For operations newer brokers have a request of their own (KIP-700, Kafka 2.8).
+    """
+    answer: DescribeClusterResponse | MetadataResponse
     may: frozenset[AclOperation] | None = None
     if include_authorized_operations:
-        message = Message(include_cluster_authorized_operations=True, endpoint_type=_BROKERS, include_fenced_brokers=False)
+        message = DescribeClusterRequest(include_cluster_authorized_operations=True, endpoint_type=_BROKERS, include_fenced_brokers=False)
 
-        def read(answer: Message) -> Settled:
+        def read(answer: DescribeClusterResponse) -> Settled:
             return Settled(answer.error_code, explained(answer.error_code, answer.error_message, "Describe"), answer)
 
-        answer = yield from about_one("describe_cluster", Ask(ApiKey.DESCRIBE_CLUSTER, message), read)
-        nodes = [Node(broker.broker_id, broker.host, broker.port, broker.rack) for broker in answer.brokers]
-        may = operations_of(answer.cluster_authorized_operations)
+        ask = Ask(ApiKey.DESCRIBE_CLUSTER, message)
+        described: DescribeClusterResponse = yield from about_one("describe_cluster", ask, read)
+        nodes = [Node(broker.broker_id, broker.host, broker.port, broker.rack) for broker in described.brokers]
+        may = operations_of(described.cluster_authorized_operations)
+        answer = described
     else:
-        answer = yield from ask_metadata([])
-        nodes = [Node(broker.node_id, broker.host, broker.port, broker.rack) for broker in answer.brokers]
+        answer = listed = yield from ask_metadata([])
+        nodes = [Node(broker.node_id, broker.host, broker.port, broker.rack) for broker in listed.brokers]
     nodes.sort()
     controller = next((node for node in nodes if node.node_id == answer.controller_id), None)
     return ClusterDescription(answer.cluster_id, controller, nodes, may)
 
 
-def _creatable(topic: NewTopic) -> Message:
+def _creatable(topic: NewTopic) -> CreateTopicsRequest.CreatableTopic:
     given = topic.assignments or ()
     rows = given.items() if isinstance(given, Mapping) else enumerate(given)
-    assignments = [Message(partition_index=partition, broker_ids=_brokers(topic.name, partition, brokers)) for partition, brokers in rows]
-    return Message(
+    made = CreateTopicsRequest.CreatableReplicaAssignment
+    assignments = [made(partition_index=partition, broker_ids=_brokers(topic.name, partition, brokers)) for partition, brokers in rows]
+    config = CreateTopicsRequest.CreatableTopicConfig
+    return CreateTopicsRequest.CreatableTopic(
         name=topic.name,
         num_partitions=-1 if assignments else topic.partitions,
         replication_factor=-1 if assignments else topic.replication_factor,
         assignments=assignments,
-        configs=[Message(name=key, value=config_text(value)) for key, value in topic.configs.items()],
+        configs=[config(name=key, value=config_text(value)) for key, value in topic.configs.items()],
     )
 
 
@@ -183,8 +206,8 @@ def _brokers(topic: str, number: int, brokers: object) -> list[int]:
     raise BrokerError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
 
 
-def _until(names: Sequence[str], problem_of: Callable[[Message], BrokerError | None]) -> AdminScript[None]:
-    """Go on once `problem_of` finds nothing wrong with any of the topics in the metadata."""
+def _until(names: Sequence[str], problem_of: Callable[[MetadataResponse.MetadataResponseTopic], BrokerError | None]) -> AdminScript[None]:
+    """A script: wait until `problem_of` finds nothing wrong with the topics in the metadata."""
     while True:
         answer = yield from ask_metadata(names)
         problems = [problem for problem in map(problem_of, answer.topics) if problem is not None]
@@ -193,16 +216,21 @@ def _until(names: Sequence[str], problem_of: Callable[[Message], BrokerError | N
         yield Pause(problems[0], refresh=True)
 
 
-def _all_led(counts: Mapping[str, int]) -> Callable[[Message], BrokerError | None]:
-    """Wrong with a topic: not there yet, fewer partitions than `counts` says, or one without a leader."""
+def _all_led(
+    counts: Mapping[str, int],
+) -> Callable[[MetadataResponse.MetadataResponseTopic], BrokerError | None]:
+    """Make a `problem_of` that wants every partition to have a leader.
 
-    def problem_of(topic: Message) -> BrokerError | None:
+    Wrong with a topic: not there yet, fewer partitions than `counts` says, or one without a leader.
+    """
+
+    def problem_of(topic: MetadataResponse.MetadataResponseTopic) -> BrokerError | None:
         what = f"topic {topic.name} is created, and"
         if topic.error_code:
             return BrokerError(ErrorCode.LEADER_NOT_AVAILABLE, f"{what} a broker does not have it in its metadata yet")
         led = sum(1 for partition in topic.partitions if partition.leader_id != NO_LEADER)
-        if led < max(1, len(topic.partitions), counts.get(topic.name, 0)):
-            wanted = max(len(topic.partitions), counts.get(topic.name, 0))
+        wanted = max(len(topic.partitions), 0 if topic.name is None else counts.get(topic.name, 0))
+        if led < max(1, wanted):
             return BrokerError(ErrorCode.LEADER_NOT_AVAILABLE, f"{what} {wanted - led} of its {wanted} partitions have no leader yet")
         return None
 

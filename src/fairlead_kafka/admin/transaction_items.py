@@ -1,4 +1,4 @@
-"""What admin calls about transactions take and give (`org.apache.kafka.clients.admin`, KIP-664)."""
+"""Arguments and results of admin calls on transactions (KIP-664)."""
 
 from __future__ import annotations
 
@@ -31,5 +31,5 @@ class TransactionDescription:
 
     @property
     def is_open(self) -> bool:
-        """True if records of it were written, perhaps, and nobody has decided to commit or abort it."""
+        """True while it is neither committed nor aborted; records of it may have been written."""
         return self.state == "Ongoing"

@@ -1,7 +1,8 @@
-"""Transactions, seen and ended from outside: list, describe (KIP-664), commit or abort one that its producer left open.
+"""Transactions: list, describe (KIP-664), commit or abort one that its producer left open.
 
-Ending speaks the first protocol of transactions, as our producer does: EndTxn up to version 4 leaves the epoch as it is, so an end whose
-answer got lost can be asked for again and is answered as done (`base.codes` and `producer.coordinators` say more).
+Ending speaks the first protocol of transactions, as our producer does: EndTxn up to version 4
+leaves the epoch as it is, so an EndTxn whose answer got lost can be sent again and is answered as
+done (`base.codes` and `producer.coordinators` say more).
 """
 
 from __future__ import annotations
@@ -16,12 +17,22 @@ from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.core.coordinator_lookup import KeyType
 from fairlead_kafka.core.metadata import Metadata
 from fairlead_kafka.core.prepared import PreparedTransaction
-from fairlead_kafka.wire import ApiKey, Message
+from fairlead_kafka.wire import ApiKey
+from fairlead_kafka.wire.messages import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    EndTxnRequest,
+    EndTxnResponse,
+    ListTransactionsRequest,
+)
 
 
 def list_transactions(states: Sequence[str]) -> AdminScript[dict[str, TransactionListing]]:
-    """{transactional id: listing} of all brokers' transactions, by name; `states` empty: all."""
-    message = Message(state_filters=list(states), producer_id_filters=[], duration_filter=-1)
+    """List transactional ids of all brokers: {transactional id: listing}, by name.
+
+    `states` empty: all.
+    """
+    message = ListTransactionsRequest(state_filters=list(states), producer_id_filters=[], duration_filter=-1)
     answers = yield from of_every_broker("the transactions", ApiKey.LIST_TRANSACTIONS, message)
     rows = [row for said in answers for row in said.transaction_states]
     found = {row.transactional_id: TransactionListing(row.transactional_id, row.producer_id, row.transaction_state) for row in rows}
@@ -29,12 +40,15 @@ def list_transactions(states: Sequence[str]) -> AdminScript[dict[str, Transactio
 
 
 def describe_transactions(metadata: Metadata, transactional_ids: Sequence[str]) -> AdminScript[dict[str, TransactionDescription]]:
-    """{transactional id: description}; ItemsFailed names those that no coordinator knows (any more)."""
+    """Describe transactional ids: {transactional id: description}.
 
-    def ask(wanted: list[str]) -> list[tuple[ApiKey, Message]]:
-        return [(ApiKey.DESCRIBE_TRANSACTIONS, Message(transactional_ids=wanted))]
+    ItemsFailed names those that no coordinator knows (any more).
+    """
 
-    def read(node_id: int, answer: Message) -> Iterable[tuple[str, Settled]]:
+    def ask(wanted: list[str]) -> list[tuple[ApiKey, DescribeTransactionsRequest]]:
+        return [(ApiKey.DESCRIBE_TRANSACTIONS, DescribeTransactionsRequest(transactional_ids=wanted))]
+
+    def read(node_id: int, answer: DescribeTransactionsResponse) -> Iterable[tuple[str, Settled]]:
         for row in answer.transaction_states:
             description = TransactionDescription(
                 row.transactional_id,
@@ -54,13 +68,16 @@ def describe_transactions(metadata: Metadata, transactional_ids: Sequence[str]) 
 def end_transactions(
     metadata: Metadata, transactions: Sequence[PreparedTransaction], *, commit: bool
 ) -> AdminScript[dict[PreparedTransaction, None]]:
-    """Commit or abort; one that ended like that before is fine, one that ended the other way fails with what the coordinator says."""
+    """Commit or abort transactions; one that ended like that before is no error.
+
+    One that ended the other way fails with what the coordinator says.
+    """
     by_id = {one.transactional_id: one for one in transactions}
 
-    def ask(wanted: list[str]) -> list[tuple[ApiKey, Message]]:
-        return [(ApiKey.END_TXN, Message(**_who(by_id[each]), committed=commit)) for each in wanted]
+    def ask(wanted: list[str]) -> list[tuple[ApiKey, EndTxnRequest]]:
+        return [(ApiKey.END_TXN, _end(by_id[each], commit)) for each in wanted]
 
-    def read(_node_id: int, answer: Message) -> Iterable[tuple[str, Settled]]:
+    def read(_node_id: int, answer: EndTxnResponse) -> Iterable[tuple[str, Settled]]:
         yield "", Settled(answer.error_code)
 
     try:
@@ -71,5 +88,10 @@ def end_transactions(
     return dict.fromkeys(by_id.values())
 
 
-def _who(one: PreparedTransaction) -> dict[str, str | int]:
-    return {"transactional_id": one.transactional_id, "producer_id": one.producer_id, "producer_epoch": one.epoch}
+def _end(one: PreparedTransaction, commit: bool) -> EndTxnRequest:
+    return EndTxnRequest(
+        transactional_id=one.transactional_id,
+        producer_id=one.producer_id,
+        producer_epoch=one.epoch,
+        committed=commit,
+    )

@@ -1,4 +1,4 @@
-"""What admin calls about SCRAM users take and give (`org.apache.kafka.clients.admin`, KIP-554)."""
+"""Arguments and results of admin calls on SCRAM users (KIP-554)."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from fairlead_kafka.base.secret import HIDDEN, Secret
 from fairlead_kafka.base.within import Within
 
 SCRAM_ITERATIONS = 8192
-"""Of a password that is set without a word on it: twice what Kafka asks for at least."""
+"""Default iterations of a password: twice Kafka's minimum."""
 ScramIterations = Annotated[int, Within(4096, 16_384)]
-"""What Kafka takes: fewer are no protection, and each log-in costs as many (`ScramMechanism`, `ScramControlManager.MAX_ITERATIONS`)."""
+"""Iterations that Kafka takes: fewer are no protection, and each log-in costs as many
+(`ScramMechanism`, `ScramControlManager.MAX_ITERATIONS`)."""
 
 
 SALT_BYTES = 24
-"""Of a random salt: as much chance as 192 bits have."""
+"""Bytes of a random salt: 192 bits."""
 
 
 class ScramMechanism(IntEnum):
@@ -30,17 +31,17 @@ class ScramMechanism(IntEnum):
 
     @property
     def mechanism(self) -> str:
-        """As `sasl.mechanism` has it: SCRAM-SHA-256."""
+        """Name in `sasl.mechanism`: SCRAM-SHA-256."""
         return self.name.replace("_", "-")
 
     @property
     def hash_name(self) -> str:
-        """As `hashlib` has it: sha256."""
+        """Name in `hashlib`: sha256."""
         return self.name.rpartition("SCRAM_")[2].replace("_", "").lower()
 
 
 class ScramCredentialInfo(NamedTuple):
-    """What a broker tells of a password: for which mechanism it is, and how often it was hashed."""
+    """Mechanism of a SCRAM password, and how often it was hashed."""
 
     mechanism: ScramMechanism
     iterations: ScramIterations = SCRAM_ITERATIONS
@@ -51,9 +52,10 @@ class ScramCredentialInfo(NamedTuple):
 
 @dataclass(slots=True, frozen=True)
 class UserScramCredentialUpsertion:
-    """A password for a user, in place of the one that it had for this mechanism, if any. `salt` None: random bytes.
+    """Set a user's password for a mechanism, in place of its present one, if any.
 
-    The password stays here: brokers get what PBKDF2 makes of it. It is kept as a `Secret`, which is never shown.
+    `salt` None: random bytes. The password stays here: brokers get what PBKDF2 makes of it. It is
+    kept as a `Secret`, which is never shown.
     """
 
     user: str
@@ -63,7 +65,7 @@ class UserScramCredentialUpsertion:
 
     @property
     def mechanism(self) -> ScramMechanism:
-        """That of `info`."""
+        """The mechanism of `info`."""
         return self.info.mechanism
 
     def __post_init__(self) -> None:
@@ -74,7 +76,7 @@ class UserScramCredentialUpsertion:
 
 @dataclass(slots=True, frozen=True)
 class UserScramCredentialDeletion:
-    """The user's password for this mechanism goes."""
+    """Delete a user's password for this mechanism."""
 
     user: str
     mechanism: ScramMechanism
@@ -90,7 +92,10 @@ class HiddenBytes(bytes):
 
 
 class SaltedPassword(NamedTuple):
-    """An upsertion as it is sent: the password hashed (RFC 5802's SaltedPassword). Whoever has this can log in, so it is not shown."""
+    """An upsertion as it is sent: the password hashed (RFC 5802's SaltedPassword).
+
+    It is enough to log in, so it is not shown.
+    """
 
     user: str
     info: ScramCredentialInfo
@@ -99,24 +104,27 @@ class SaltedPassword(NamedTuple):
 
     @property
     def mechanism(self) -> ScramMechanism:
-        """That of `info`."""
+        """The mechanism of `info`."""
         return self.info.mechanism
 
 
 def salted_password(one: UserScramCredentialUpsertion, salt: bytes) -> SaltedPassword:
-    """Hash a password as Kafka's `ScramFormatter.hi`: some 10 ms of work, the interpreter's lock released."""
+    """Hash a password as Kafka's `ScramFormatter.hi`.
+
+    It takes some 10 ms, with the interpreter's lock released.
+    """
     info = one.info
     password = secret_of(one.password).reveal().encode()
     return SaltedPassword(one.user, info, salt, HiddenBytes(pbkdf2_hmac(info.mechanism.hash_name, password, salt, info.iterations)))
 
 
 def secret_of(password: Secret | str) -> Secret:
-    """A password as what is never shown."""
+    """A password as a `Secret`, which is never shown."""
     return password if isinstance(password, Secret) else Secret(password)
 
 
 def check_alteration(where: str, one: UserScramCredentialUpsertion | UserScramCredentialDeletion) -> None:
-    """UsageError, beginning with `where`, for what no broker takes. Does not show the password."""
+    """UsageError, beginning with `where`, for what no broker takes; without the password."""
     if not one.user:
         raise UsageError(f"{where}: user is empty")
     if one.mechanism == ScramMechanism.UNKNOWN:

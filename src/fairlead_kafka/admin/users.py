@@ -1,4 +1,4 @@
-"""SCRAM users: describe, set and take back their passwords. Source: KIP-554."""
+"""SCRAM users: describe, set and delete their passwords. Source: KIP-554."""
 
 from __future__ import annotations
 
@@ -10,20 +10,30 @@ from fairlead_kafka.admin.user_items import SaltedPassword, ScramCredentialInfo,
 from fairlead_kafka.base.errors import BrokerError, ItemsFailed
 from fairlead_kafka.core.network import CONTROLLER
 from fairlead_kafka.core.script import Ask
-from fairlead_kafka.wire import ApiKey, Message
+from fairlead_kafka.wire import ApiKey
+from fairlead_kafka.wire.messages import (
+    AlterUserScramCredentialsRequest,
+    AlterUserScramCredentialsResponse,
+    DescribeUserScramCredentialsRequest,
+    DescribeUserScramCredentialsResponse,
+)
 
 Alteration = SaltedPassword | UserScramCredentialDeletion
 
 
 def describe_user_scram_credentials(users: Sequence[str]) -> AdminScript[dict[str, list[ScramCredentialInfo]]]:
-    """{user: its credentials} by name; none named: of all. ItemsFailed names those that have none."""
-    ask = Ask(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, Message(users=[Message(name=name) for name in users]))
+    """Describe SCRAM passwords: {user: mechanism and iterations of each}, by name.
 
-    def read_all(answer: Message) -> Settled:
+    `users` empty: of all. ItemsFailed names those that have none.
+    """
+    names = [DescribeUserScramCredentialsRequest.UserName(name=name) for name in users]
+    ask = Ask(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, DescribeUserScramCredentialsRequest(users=names))
+
+    def read_all(answer: DescribeUserScramCredentialsResponse) -> Settled:
         found = {row.user: _infos(row) for row in answer.results}
         return Settled(answer.error_code, explained(answer.error_code, answer.error_message, "Describe"), dict(sorted(found.items())))
 
-    def read(answer: Message) -> list[tuple[str, Settled]]:
+    def read(answer: DescribeUserScramCredentialsResponse) -> list[tuple[str, Settled]]:
         whole = read_all(answer)
         if whole.code:
             return [(user, whole) for user in users]
@@ -35,9 +45,10 @@ def describe_user_scram_credentials(users: Sequence[str]) -> AdminScript[dict[st
 
 
 def alter_user_scram_credentials(alterations: Sequence[Alteration]) -> AdminScript[dict[str, None]]:
-    """Set and take back passwords, each user's in order; a user whose first alteration fails is given no second one.
+    """Set and delete passwords, each user's in order.
 
-    Brokers take one alteration of a user in a request, and answer by its name: further ones have requests of their own.
+    A user whose first alteration fails is given no second one. Brokers take one alteration of a
+    user in a request, and answer by its name: further ones have requests of their own.
     """
     waiting: dict[str, list[Alteration]] = {}
     for one in alterations:
@@ -55,23 +66,34 @@ def alter_user_scram_credentials(alterations: Sequence[Alteration]) -> AdminScri
     return done
 
 
-def _ask(items: dict[str, Any]) -> list[Ask]:
+def _ask(items: dict[str, Any]) -> list[Ask[AlterUserScramCredentialsResponse]]:
     deletions = [
-        Message(name=one.user, mechanism=int(one.mechanism)) for one in items.values() if isinstance(one, UserScramCredentialDeletion)
+        AlterUserScramCredentialsRequest.ScramCredentialDeletion(name=one.user, mechanism=int(one.mechanism))
+        for one in items.values()
+        if isinstance(one, UserScramCredentialDeletion)
     ]
     upsertions = [
-        Message(name=one.user, mechanism=int(one.mechanism), iterations=int(one.info.iterations), salt=one.salt, salted_password=one.salted)
+        AlterUserScramCredentialsRequest.ScramCredentialUpsertion(
+            name=one.user,
+            mechanism=int(one.mechanism),
+            iterations=int(one.info.iterations),
+            salt=one.salt,
+            salted_password=one.salted,
+        )
         for one in items.values()
         if isinstance(one, SaltedPassword)
     ]
-    return [Ask(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, Message(deletions=deletions, upsertions=upsertions), CONTROLLER)]
+    message = AlterUserScramCredentialsRequest(deletions=deletions, upsertions=upsertions)
+    return [Ask(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, message, CONTROLLER)]
 
 
-def _read(answer: Message) -> list[tuple[str, Settled]]:
+def _read(answer: AlterUserScramCredentialsResponse) -> list[tuple[str, Settled]]:
     return [(row.user, Settled(row.error_code, explained(row.error_code, row.error_message, "Alter"))) for row in answer.results]
 
 
-def _infos(row: Message) -> list[ScramCredentialInfo]:
+def _infos(
+    row: DescribeUserScramCredentialsResponse.DescribeUserScramCredentialsResult,
+) -> list[ScramCredentialInfo]:
     known = ScramMechanism.__members__.values()
     return sorted(
         ScramCredentialInfo(ScramMechanism(one.mechanism) if one.mechanism in known else ScramMechanism.UNKNOWN, one.iterations)

@@ -12,7 +12,7 @@ CLUSTER_NAME = "kafka-cluster"
 
 
 class AclResourceType(IntEnum):
-    """What a right is on. ANY is for filters."""
+    """Type of the resource that an ACL is about. ANY is for filters."""
 
     UNKNOWN = 0
     ANY = 1
@@ -25,7 +25,10 @@ class AclResourceType(IntEnum):
 
 
 class AclPatternType(IntEnum):
-    """How a resource's name is meant. ANY and MATCH are for filters: any kind; whatever applies to this name."""
+    """How the resource name of an ACL is matched.
+
+    ANY and MATCH are for filters: every pattern type; every pattern that applies to the name.
+    """
 
     UNKNOWN = 0
     ANY = 1
@@ -35,7 +38,7 @@ class AclPatternType(IntEnum):
 
 
 class AclOperation(IntEnum):
-    """What a right allows. ANY is for filters; ALL for every operation that the resource has."""
+    """Operation that an ACL allows or denies. ALL: all that its resource has. ANY: for filters."""
 
     UNKNOWN = 0
     ANY = 1
@@ -56,7 +59,7 @@ class AclOperation(IntEnum):
 
 
 class AclPermission(IntEnum):
-    """Whether a right is given or denied. ANY is for filters."""
+    """Whether an ACL allows or denies its operation. ANY is for filters."""
 
     UNKNOWN = 0
     ANY = 1
@@ -70,7 +73,10 @@ def spelled(value: IntEnum) -> str:
 
 
 class AclBinding(NamedTuple):
-    """One entry: `principal` ("User:alice", "User:*") from `host` ("*": any) is allowed, or denied, `operation` on the resource."""
+    """One ACL entry: `principal`, from `host`, is allowed or denied `operation` on the resource.
+
+    A principal is written "User:alice", or "User:*" for every user; host "*" is every host.
+    """
 
     resource_type: AclResourceType
     resource_name: str
@@ -88,7 +94,7 @@ class AclBinding(NamedTuple):
 
 
 class AclFilter(NamedTuple):
-    """Which entries are meant; None, and ANY, stand for all."""
+    """Selects ACL entries by their fields; None and ANY match every value."""
 
     resource_type: AclResourceType = AclResourceType.ANY
     resource_name: str | None = None

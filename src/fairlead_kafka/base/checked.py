@@ -1,9 +1,10 @@
-"""Types checked at the door: a public method that is given something else says what it takes, and how to write it.
+"""Checks of the arguments of public methods: the error says what the method takes, with an example.
 
-A class that is `checked` compares what its public methods are given with their annotations before they begin, down to the fields of
-named tuples and dataclasses and to the bounds of numbers (`base.within`). What comes after the door may trust it: a machine that met a
-text where a number belongs would end, and its client with it. What an annotation does not say (a callable's parameters, items of an
-iterator) is not looked at.
+A class that is `checked` compares the arguments of its public methods with their annotations
+before they begin, down to the fields of named tuples and dataclasses and to the bounds of numbers
+(`base.within`). The code behind may then trust the types: a machine that met a text where a number
+belongs would end, and its client with it. What an annotation does not say (a callable's parameters,
+items of an iterator) is not checked.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from fairlead_kafka.base.limits import STRING_MAX_BYTES
 C = TypeVar("C", bound=type)
 Accepts = Callable[[Any], bool]
 SHOWN_MAX_LENGTH = 80
-"""Of a value that is not what it should be, no more is shown."""
+"""Characters of a wrong value that an error message shows."""
 WORDS: dict[Any, str] = {
     str: "a text",
     int: "a whole number",
@@ -36,9 +37,9 @@ WORDS: dict[Any, str] = {
 }
 PLURALS = {str: "texts", int: "whole numbers", float: "numbers"}
 NAME = "orders"
-"""In examples; whoever gave a name sees it instead."""
+"""The topic in the examples of error messages, unless the caller gave a name."""
 CO_COROUTINE, CO_ASYNC_GENERATOR = 0x80, 0x200
-"""Flags of code (`inspect`, which takes as long to load as the rest of this)."""
+"""Flags of code objects, copied from `inspect`, which takes as long to load as this module."""
 EXAMPLES: dict[str, str] = {
     "NewTopic": 'NewTopic("orders", partitions=3)',
     "NewPartitions": "NewPartitions(6)",
@@ -65,11 +66,14 @@ EXAMPLES: dict[str, str] = {
     "ClientQuotaFilterComponent": 'ClientQuotaFilterComponent.of_entity("user", "alice")',
     "RebalanceListener": "an object of a subclass of RebalanceListener",
 }
-"""How a value of a type is written, for those that are not Python's own."""
+"""Type name → how a value of it is written, for types that are not Python's own."""
 
 
 def checked(*unchecked: str) -> Callable[[C], C]:
-    """A class decorator: check what public methods are given, but for those named, which check it themselves or are called too often."""
+    """A class decorator: check the arguments of public methods, but for those named in `unchecked`.
+
+    These check their arguments themselves, or are called too often.
+    """
 
     def decorate(cls: C) -> C:
         for name, method in list(vars(cls).items()):
@@ -81,7 +85,7 @@ def checked(*unchecked: str) -> Callable[[C], C]:
 
 
 def check(called: str, name: str, value: Any, kind: Any) -> None:
-    """What a checked class does for its methods, for others: UsageError if an argument is not of the kind it should be."""
+    """Check one argument, as a `checked` class does; UsageError if `value` is not of `kind`."""
     if not _accepts(kind)(value):
         raise _wrong(called, name, value, kind)
 
@@ -100,7 +104,8 @@ def _checking(method: FunctionType, called: str) -> Callable[..., Any]:
             if accepts is not None and not accepts(value):
                 raise _wrong(called, name, value, _resolved(method, name))
 
-    # Of the method's own kind, for whoever asks what it is: a mock of a class gives what can be awaited for what can.
+    # The wrapper is of the method's own kind, for code that inspects it: a mock of a class makes
+    # its coroutine methods awaitable.
     if code.co_flags & CO_COROUTINE:
 
         @wraps(method)
@@ -158,7 +163,7 @@ def _accepts(kind: Any) -> Accepts:
             any_of.append(lambda value: isinstance(value, str))  # the operating system's to judge, not Kafka's
         if len(any_of) == 2:
             first, second = any_of
-            return lambda value: first(value) or second(value)  # most often, and in half of the time
+            return lambda value: first(value) or second(value)  # most often; half of the time
         return lambda value: any(accepts(value) for accepts in any_of)
     if _is_mapping(origin):
         keys, values = (_accepts(each) for each in inner)
@@ -238,14 +243,14 @@ def _fields(value: Any, kind: type) -> Iterator[tuple[str, Any, Any]]:
 
 
 def _interface(kind: type) -> list[str]:
-    """The methods of a class that has nothing else, such as a listener: whatever has them all will do."""
+    """The methods of a class with nothing else, such as a listener: an object needs all of them."""
     public = {name: value for name, value in vars(kind).items() if not name.startswith("_")}
     own = public and all(isinstance(value, FunctionType) for value in public.values()) and not hasattr(kind, "__dataclass_fields__")
     return list(public) if own and "__init__" not in vars(kind) else []
 
 
 def _accepts_many(accepts: Accepts, value: Any) -> bool:
-    """True for an iterable, but no text; its items are looked at where that does not use it up."""
+    """True for an iterable that is no text or bytes; checks items if that does not use them up."""
     if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
         return False
     return not isinstance(value, (Sequence, set, frozenset, Mapping)) or all(map(accepts, value))
@@ -268,7 +273,7 @@ def _shown(value: Any) -> str:
 
 
 def _wrong_part(where: str, value: Any, kind: Any) -> tuple[str, Any, Any]:
-    """The innermost part of a value that is not what it should be: where it is, what stands there, and its type."""
+    """The innermost wrong part of a value: its place, its value, and the type it should have."""
     for part in _parts(where, value, kind):
         if not _accepts(part[2])(part[1]):
             return _wrong_part(*part)
@@ -276,7 +281,7 @@ def _wrong_part(where: str, value: Any, kind: Any) -> tuple[str, Any, Any]:
 
 
 def _parts(where: str, value: Any, kind: Any) -> Iterator[tuple[str, Any, Any]]:
-    """The parts of a value that is of a kind as far as its outside goes; none if it is not."""
+    """The parts of a value whose container has the right type: place, value and type of each."""
     origin, inner = get_origin(kind), get_args(kind)
     if origin is Annotated:
         yield where, value, inner[0]  # of a text, say that a number is wanted, and nothing of its bounds
@@ -295,7 +300,7 @@ def _parts(where: str, value: Any, kind: Any) -> Iterator[tuple[str, Any, Any]]:
 
 
 def _name_in(value: Any) -> str:
-    """The name that was given, if one was: the right call is shown with it."""
+    """The name in a wrong value, for the example in the error; NAME if there is none."""
     given = next(iter(value), None) if isinstance(value, (list, tuple, Mapping)) else value
     given = given[0] if isinstance(given, tuple) and given else getattr(given, "name", given)  # a TopicPartition's, or a NewTopic's
     return given if isinstance(given, str) and given.isprintable() and '"' not in given and given else NAME
@@ -319,7 +324,7 @@ def _named(kind: Any) -> str:
 
 
 def _example(kind: Any) -> str:
-    """How to write a value of a kind; empty where its name says it."""
+    """How to write a value of a kind; empty if its type needs no example."""
     origin, inner = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
         return " or ".join(filter(None, map(_example, inner)))

@@ -1,4 +1,4 @@
-"""What is kept twice is compared: how a `check()` says that the two differ.
+"""Consistency checks: how a `check()` method says that redundant state differs.
 
 An object that keeps incrementally what could be computed from something else (a counter, an index, a sum) has a method `check()`,
 which computes it from that and raises CheckFailed if it differs. The simulator and property tests call it; a running program does not.
@@ -10,16 +10,16 @@ from typing import Any
 
 
 class CheckFailed(AssertionError):
-    """Something that is kept twice differs from what it stands for."""
+    """Redundant state differs from what it is computed from."""
 
 
 def same(what: str, kept: Any, computed: Any) -> None:
-    """CheckFailed unless `kept`, of which `what` is the name, equals what was `computed`."""
+    """Raise CheckFailed unless `kept` equals `computed`; `what` names it in the message."""
     if kept != computed:
         raise CheckFailed(f"{what} is {kept!r}, but what it stands for gives {computed!r}")
 
 
 def holds(what: str, condition: bool) -> None:
-    """CheckFailed, with `what` as the text, unless `condition`."""
+    """Raise CheckFailed, with `what` as its message, unless `condition`."""
     if not condition:
         raise CheckFailed(what)

@@ -1,7 +1,8 @@
 """Kafka's error codes as one table; its columns are policies, from which every retry decision comes.
 
-`RETRY` sending the same request again can succeed; `REFRESH` the metadata is out of date; `REFIND` the coordinator
-moved; `FATAL` this client can do no more. The call site may overrule the table, which only knows the usual case.
+`RETRY`: sending the same request again can succeed; `REFRESH`: the metadata is out of date;
+`REFIND`: the coordinator moved; `FATAL`: this client can do no more. A caller may overrule the
+table, which only knows the usual case.
 Numbers, names and what is retriable: Kafka's protocol guide ("Error Codes").
 """
 
@@ -12,7 +13,7 @@ from typing import NamedTuple
 
 
 class Policy(Flag):
-    """What a client should do about an error code."""
+    """Actions that an error code asks of a client, as flags; see the module's docstring."""
 
     NOTHING = 0
     RETRY = 1
@@ -22,7 +23,7 @@ class Policy(Flag):
 
 
 class ErrorPolicy(NamedTuple):
-    """One row of the table."""
+    """One error code: its number, name, policy, and meaning in words."""
 
     code: int
     name: str
@@ -193,7 +194,7 @@ _ROWS: tuple[tuple[int, str, Policy, str], ...] = (
 # fmt: on
 
 TABLE: dict[int, ErrorPolicy] = {row[0]: ErrorPolicy(*row) for row in _ROWS}
-"""Code → row."""
+"""Error code → its row."""
 
 
 class ErrorCode:

@@ -1,4 +1,4 @@
-"""How a table of configs works: one entry per key, from which parsing, errors and the documentation all come.
+"""Tables of configs: one entry per key, from which parsing, errors and the documentation all come.
 
 The tables themselves are `config_client.CLIENT_CONFIGS` and `config_broker.BROKER_CONFIGS`. Keys are Kafka's own, dotted, with
 Kafka's defaults. A key that is unknown, or a value that does not fit, is refused with the nearest right name; all that is wrong
@@ -99,7 +99,7 @@ def _described(text: str, check: Validator) -> Validator:
 
 @dataclass(frozen=True)
 class ConfigKey:
-    """One row of a table. `scopes` names who takes the key: producer, consumer, admin, broker, topic."""
+    """One config key. `scopes` names who takes it: producer, consumer, admin, broker, topic."""
 
     name: str
     type: ConfigType
@@ -112,9 +112,9 @@ class ConfigKey:
     dynamic: bool = False
     """Can be changed while the broker runs (brokers and topics only)."""
     upper: bool = False
-    """A text in any case, kept in capitals."""
+    """The value is a text in any case; it is parsed to upper case."""
     aliases: tuple[str, ...] = ()
-    """Other clients' names for the same, with the same values."""
+    """Other clients' names for this key; they take the same values."""
 
     def parse(self, value: Any) -> Any:
         """The value as its type, from that type or from text. ConfigError if it does not fit."""
@@ -216,7 +216,7 @@ class Settings(Mapping[str, Any]):
 
 
 class ConfigTable:
-    """All keys of one side, by name."""
+    """All config keys of one side (clients, or brokers and topics), by name."""
 
     def __init__(
         self,
@@ -228,11 +228,11 @@ class ConfigTable:
         self.keys = {key.name: key for key in keys}
         self.aliases = {alias: key.name for key in self.keys.values() for alias in key.aliases}
         self.unsupported = dict(unsupported or {})
-        """Keys of Kafka that are known and refused, with the reason: a prefix if it ends in a dot."""
+        """Keys of Kafka that are refused, with the reason; a name ending in a dot is a prefix."""
         self.ignored = dict(ignored or {})
-        """Keys of other clients that are taken and mean nothing here, with what becomes of them: said in the log, once."""
+        """Keys of other clients that are accepted and ignored, with the reason: logged once."""
         self.narrowed = narrowed
-        """Of a name that gives a key a value for a part of what it is for (one listener): that key; None for any other name."""
+        """Name → the key that it sets for one part, such as one listener; None for other names."""
         self._warned: set[str] = set()
         self._scopes: dict[str, list[ConfigKey]] = {}
 
@@ -243,7 +243,7 @@ class ConfigTable:
         return self._scopes[scope]
 
     def parse(self, scope: str, given: Mapping[str, Any]) -> Settings:
-        """Settings for `scope`. Raises one ConfigError that says everything that is wrong."""
+        """Settings of `scope` from `given`. Raises one ConfigError that lists all that is wrong."""
         keys = {key.name: key for key in self.scope(scope)}
         values = {key.name: key.default for key in keys.values()}
         wrong: list[str] = []
@@ -268,7 +268,7 @@ class ConfigTable:
         return Settings(values, frozenset(names))
 
     def _by_name(self, given: Mapping[str, Any], wrong: list[str]) -> dict[str, Any]:
-        """`given` by our names. Adds to `wrong` what was given by two names."""
+        """`given` with our names for aliases; adds to `wrong` what was given by two names."""
         names: dict[str, Any] = {}
         said: dict[str, str] = {}
         for name, value in given.items():

@@ -1,4 +1,4 @@
-"""Configs of a broker about its connections and what requests and answers may take: Kafka's keys."""
+"""Configs of a broker about its connections and the sizes of requests and answers: Kafka's keys."""
 
 from __future__ import annotations
 

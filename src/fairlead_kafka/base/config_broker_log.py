@@ -120,7 +120,7 @@ LOG_TOPIC_KEYS = (
         "compression.type",
         _T.STRING,
         "producer",
-        "How batches are compressed in the log; producer: as they came. Others are compressed anew.",
+        "How batches are compressed in the log; producer: as they came. Others are recompressed.",
         _BOTH,
         one_of("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"),
         dynamic=True,

@@ -1,7 +1,8 @@
 """Configs of a broker about who may connect and do what: Kafka's keys and defaults (release 4.3).
 
-Of many a listener may have a value of its own, as `listener.name.<listener, in small letters>.<key>`, and of those of SASL each of its
-mechanisms, as `listener.name.<listener>.<mechanism>.<key>` (`key_of_listener`).
+Many keys can be set for one listener, as `listener.name.<listener, in small letters>.<key>`, and
+some SASL keys for one of its mechanisms, as `listener.name.<listener>.<mechanism>.<key>`
+(`key_of_listener`).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _T = ConfigType
 _BROKER = ("broker",)
 
 SERVER_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
-"""By which clients may log in here. Kafka has GSSAPI too, and needs a Kerberos server for it."""
+"""SASL mechanisms of the embedded brokers. Kafka also has GSSAPI, which needs a Kerberos server."""
 STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 PROTOCOL_MAP = tuple(f"{protocol}:{protocol}" for protocol in PROTOCOLS)
 _CLIENTS_ONLY = frozenset({"security.protocol", "enable.ssl.certificate.verification"})
@@ -44,7 +45,7 @@ def _principals(value: Any) -> str | None:
 
 
 def super_users(text: str) -> frozenset[str]:
-    """The principals in `super.users`. ValueError for what is none."""
+    """The principals in `super.users`. ValueError for an entry that is none."""
     return frozenset(str(parse_principal(each)) for each in text.split(";") if each.strip())
 
 
@@ -183,7 +184,7 @@ _PREFIX = "listener.name."
 
 
 def key_of_listener(name: str) -> str | None:
-    """The key that `listener.name.<listener>.[<mechanism>.]<key>` gives a value of its own; None: there is none such."""
+    """The key that `listener.name.<listener>.[<mechanism>.]<key>` sets; None for other names."""
     if not name.startswith(_PREFIX):
         return None
     _listener, _dot, rest = name[len(_PREFIX) :].partition(".")

@@ -268,7 +268,7 @@ _KEYS = (
         "metrics.sample.window.ms",
         _T.LONG,
         30_000,
-        "Stretch of time that rates, averages and maxima are taken over.",
+        "Span of time that rates, averages and maxima are taken over.",
         _PRODUCER,
         at_least(1),
     ),

@@ -1,4 +1,4 @@
-"""Configs of other clients that are taken, mean nothing here, and what becomes of them: for programs that move as they are."""
+"""Configs of other clients that are accepted and ignored, so that programs can move unchanged."""
 
 from __future__ import annotations
 
@@ -54,4 +54,4 @@ IGNORED = {
     "sasl.kerberos.ticket.renew.jitter": _KERBEROS,
     "sasl.kerberos.min.time.before.relogin": _KERBEROS,
 }
-"""Key → what is done instead. Said in the log once for each key."""
+"""Key → what is done instead. It is logged once for each key."""

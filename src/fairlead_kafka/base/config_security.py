@@ -20,7 +20,7 @@ HANDLERS = (
     "org.apache.kafka.common.security.oauthbearer.secured.OAuthBearerLoginCallbackHandler",
     MSK_HANDLER,
 )
-"""Java's classes of which the settings here do the work."""
+"""Java's callback handler classes; the settings here do their work."""
 
 
 def _text(name: str, doc: str, *aliases: str, default: str | None = None) -> ConfigKey:
@@ -129,7 +129,7 @@ _SASL_KEYS = (
     _text("sasl.username", "User name, for PLAIN and SCRAM (librdkafka's name)."),
     _secret("sasl.password", "Its password (librdkafka's name)."),
     _text("sasl.kerberos.service.name", "The principal name that brokers run as, for GSSAPI.", default="kafka"),
-    _text("sasl.kerberos.principal", "Whom to log in as, for GSSAPI; null: whoever the credential cache or the keytab holds."),
+    _text("sasl.kerberos.principal", "Whom to log in as, for GSSAPI; null: the principal of the credential cache or the keytab."),
     _text("sasl.kerberos.keytab", "A keytab to log in from, for GSSAPI; null: the credential cache of `kinit`."),
     _text(
         "sasl.oauthbearer.token.endpoint.url",

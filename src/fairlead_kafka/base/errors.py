@@ -1,4 +1,6 @@
-"""The exceptions Fairlead raises: few classes, the blame in the type, the policy in `fairlead_kafka.base.codes`.
+"""The exceptions Fairlead raises: few classes, whose type says whose fault it is.
+
+What to do about an error code of a broker is in `fairlead_kafka.base.codes`.
 
 FairleadError
 ├── ConfigError            a setting is unknown, of the wrong type or out of range (also a ValueError)
@@ -10,12 +12,14 @@ FairleadError
 ├── TimedOut               no answer within the time allowed (also a TimeoutError)
 │   └── BufferExhausted    no room in buffer.memory within max.block.ms
 ├── ConnectionFailed       no broker could be reached, or the connection broke (also a ConnectionError)
+│   └── NoBrokerReached    this client has never reached a broker: check bootstrap.servers
 ├── AuthenticationFailed   a broker, or a certificate, or a log-in is not accepted; trying the same again does not help
 ├── UnsupportedVersion     the broker and this client share no version of an API
 ├── TransactionFailed      the transaction can only be aborted, or was; `.__cause__` says why
 └── BrokerError            a broker answered with an error code; `.code`, `.name`, `.retriable`
     ├── ProducerFenced     a newer producer with the same identity took over; this one must stop
     ├── OffsetOutOfRange   the offset asked for is not in the partition's log; says what is
+    ├── LogTruncated       records that were read are lost after an unclean leader election
     └── ItemsFailed        some items of one admin call failed; `.errors` says which and why, `.results` has the others
 """
 
@@ -49,7 +53,10 @@ class RecordTooLarge(InvalidRecord):
 
 
 class BatchRefused(FairleadError):
-    """A record that was not written because a broker refused others in its batch; nothing is wrong with it, and it may be sent again."""
+    """A record was not written because a broker refused others in its batch.
+
+    Nothing is wrong with the record, and it may be sent again.
+    """
 
 
 class DecodeError(FairleadError, ValueError):
@@ -86,7 +93,7 @@ class NoBrokerReached(ConnectionFailed):
     """
 
     HINT = "; check bootstrap.servers, and that a broker runs there"
-    """How its message ends."""
+    """Advice at the end of its message, unless a broker has answered ApiVersions."""
 
 
 class AuthenticationFailed(FairleadError):

@@ -14,14 +14,14 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Hook(NamedTuple):
-    """Where a hook is: a class, and the name of its method."""
+    """One marked method: its class, and its name there."""
 
     owner: type
     attribute: str
 
     @contextmanager
     def replaced(self, make: Callable[[Any], Any]) -> Iterator[None]:
-        """Inside, `make(the sound method)` is the method, in this process."""
+        """Within the block, `make(original method)` is the method, in this process."""
         sound = self.owner.__dict__[self.attribute]
         setattr(self.owner, self.attribute, make(sound))
         try:
@@ -35,7 +35,7 @@ HOOKS: dict[str, Hook] = {}
 
 
 def hook(name: str) -> Callable[[F], F]:
-    """Enter a method under `name`. AssertionError if another has it."""
+    """Decorator: enter a method in HOOKS as `name`. AssertionError if another has that name."""
 
     def mark(function: F) -> F:
         return cast(F, _Marked(name, function))

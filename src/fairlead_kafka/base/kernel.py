@@ -1,8 +1,9 @@
-"""Kernels: what touches every record or key, in machine code, each beside its reference implementation in Python.
+"""Kernels: functions over every record or key, in machine code, each with a reference in Python.
 
 A kernel takes flat arrays and integers and gives integers. It is written in C (`src/native`), compiled when the package is built, and
-loaded with the package as the module `_native`, which takes a millisecond. The same function in Python, written independently from the
-format, is the oracle of the tests. It serves users only where there is no machine code, some fifty times slower, and that is said once.
+loaded with the package as the module `_native`, which takes a millisecond. The reference
+implementation, written independently from the format, is the oracle of the tests. It serves users
+only where there is no machine code, some fifty times slower; a warning in the log says so once.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def _load() -> Any:
 
 _NATIVE = _load()
 MACHINE_CODE: bool = _NATIVE is not None
-"""False: every kernel is served by its reference implementation."""
+"""True if there is machine code; False: every kernel runs its reference implementation."""
 
 
 class Kernel(Generic[P, R]):
@@ -55,11 +56,11 @@ class Kernel(Generic[P, R]):
         self.serve(self.machine_code)
 
     def serve(self, body: Callable[P, R] | None) -> None:
-        """Have calls answered by `body`; None: by the reference implementation. For tests."""
+        """Have calls run `body`; None: the reference implementation. For tests."""
         self._body: Callable[P, R] = self.reference if body is None else body
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Run it."""
+        """Run the machine code, or the reference implementation if there is none."""
         return self._body(*args, **kwargs)
 
     def __repr__(self) -> str:
@@ -67,7 +68,10 @@ class Kernel(Generic[P, R]):
 
 
 def native_type(reference: type[T]) -> type[T]:
-    """The type of machine code that is called as `reference` without its `Python`; `reference` itself where there is no machine code."""
+    """The machine code's type with the name of `reference` less its `Python`.
+
+    It is `reference` itself if there is no machine code.
+    """
     found: type[T] = getattr(_NATIVE, reference.__name__.removeprefix("Python"), reference)
     return found
 

@@ -1,11 +1,11 @@
-"""The name that was most likely meant."""
+"""Suggestions for mistyped names: the known name that was most likely meant."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 CUTOFF = 0.6
-"""Names that have less in common than this share (of `difflib`) are not near."""
+"""Names less similar than this ratio of `difflib`, 0 to 1, are not near."""
 
 
 def nearest(name: str, known: Iterable[str], cutoff: float = CUTOFF) -> str | None:

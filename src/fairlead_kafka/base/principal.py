@@ -1,4 +1,4 @@
-"""Who is at the other end of a connection, as Kafka names it (`KafkaPrincipal`)."""
+"""The user at the other end of a connection, as Kafka names it (`KafkaPrincipal`)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Principal(NamedTuple):
 
 
 ANONYMOUS = Principal(USER, "ANONYMOUS")
-"""Whoever did not have to say who it is: PLAINTEXT, and TLS without a certificate."""
+"""A client that did not authenticate: by PLAINTEXT, or by TLS without a certificate."""
 
 
 def parse_principal(text: str) -> Principal:

@@ -1,4 +1,4 @@
-"""What to ask an administrator for when a broker says that a user may not do something."""
+"""Errors for missing rights: they say what to ask an administrator for."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ _NO_AUTHORIZER = (
 
 
 def broker_error(code: int, what: str, operation: str) -> BrokerError:
-    """A broker's answer as an error about `what`; of a missing right, which one: `operation` as Kafka's ACLs name it ("Write").
+    """A broker's error code as an error about `what`.
 
-    Of SECURITY_DISABLED, what turns rights on.
+    For a missing right it names the right: `operation`, as Kafka's ACLs name it ("Write"). For
+    SECURITY_DISABLED it says what turns authorization on.
     """
     if code == ErrorCode.SECURITY_DISABLED:
         return BrokerError(code, f"{what}; {_NO_AUTHORIZER}")

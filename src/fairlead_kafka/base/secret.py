@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 HIDDEN = "[hidden]"
-"""What stands in its place, as in Kafka's own logs (`org.apache.kafka.common.config.types.Password`)."""
+"""Text shown in place of a secret (Kafka's `org.apache.kafka.common.config.types.Password`)."""
 
 
 class Secret:

@@ -1,4 +1,4 @@
-"""What a topic may be called (Kafka's `Topic.validate`)."""
+"""Rules for the names of topics (Kafka's `Topic.validate`)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _REMEMBERED_MAX = 1_000
 
 @lru_cache(_REMEMBERED_MAX)
 def wrong_topic_name(name: str) -> str:
-    """What is wrong with a topic's name, in words; empty if nothing is."""
+    """Why a topic's name is invalid, in words; empty if it is valid."""
     if not name:
         return "a topic's name must not be empty"
     if name in (".", ".."):

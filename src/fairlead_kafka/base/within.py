@@ -1,4 +1,4 @@
-"""Numbers with bounds, as annotations: `base.checked` holds callers of public methods to them."""
+"""Numbers with bounds, as annotations: `base.checked` enforces them in public methods."""
 
 from __future__ import annotations
 
@@ -25,4 +25,4 @@ Int64 = Annotated[int, Within(-_LONG_MAX - 1, _LONG_MAX)]
 PartitionNumber = Annotated[int, Within(0, _INT_MAX)]
 Offset = Annotated[int, Within(0, _LONG_MAX)]
 Seconds = Annotated[float, Within(0)]
-"""How long a call may take."""
+"""How long a call may take, in seconds: 0 or more."""

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 
 class Answers:
-    """What a session has written. While more than OUTBOUND_MAX_BYTES have not left, it asks to be told when they have."""
+    """Writes the answers of one session, and counts the bytes that have not left.
+
+    While more than OUTBOUND_MAX_BYTES have not left, it asks to be told when they have.
+    """
 
     def __init__(self, broker: Broker, connection: int, owner: Owner) -> None:
         self._broker = broker
@@ -29,12 +32,12 @@ class Answers:
 
     @property
     def unsent_bytes(self) -> int:
-        """Answers that, as far as is known, have not left; small ones are not asked after."""
+        """Bytes of answers not known to have left; small ones are not asked after."""
         return self._written_bytes - self._sent_bytes
 
     @property
     def awaited_bytes(self) -> int:
-        """Its part of the broker's `outbound_bytes`."""
+        """Bytes that this session adds to `Clients.outbound_bytes`."""
         return self.unsent_bytes if self._awaits_sent else 0
 
     def depart(self, buffers: list[Buffer]) -> None:
@@ -52,7 +55,7 @@ class Answers:
             self._await_sent()
 
     def sent(self, position: int) -> None:
-        """So many bytes of all have left."""
+        """`position` bytes of all that was written have left."""
         self._awaits_sent = False
         self._broker.clients.outbound_bytes -= self.unsent_bytes
         self._sent_bytes = position
@@ -65,7 +68,7 @@ class Answers:
             self._broker.clients.outbound_bytes -= self.unsent_bytes
 
     def check(self) -> None:
-        """What is kept of bytes fits together; between two steps."""
+        """Check that the counts of bytes fit together, between two steps; CheckFailed if not."""
         holds(f"{self._owner}: more has left than was written", 0 <= self._sent_bytes <= self._written_bytes)
         holds(f"{self._owner}: much waits to be sent, and it does not ask", self._awaits_sent == (self.unsent_bytes > OUTBOUND_MAX_BYTES))
 

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
 _logger = logging.getLogger("fairlead_kafka.broker")
 _LOOKS_PER_IDLE_TIME = 20
-"""How often all connections are looked through for idle ones: a connection is closed at most a twentieth of the time too late."""
+"""Looks for idle connections per `connections.max.idle.ms`: a connection is closed at most a
+twentieth of that time too late."""
 
 
 class Clients:
@@ -39,18 +40,18 @@ class Clients:
     def __init__(self, broker: Broker) -> None:
         self.sessions: dict[int, Session] = {}
         self.queued_bytes = 0
-        """What requests take that were read and not answered."""
+        """Bytes of memory taken by requests that were read and not answered."""
         self.outbound_bytes = 0
-        """Answers that have not left, of the connections with many of them."""
+        """Bytes of answers that have not left, of sessions with more than OUTBOUND_MAX_BYTES."""
         self._broker = broker
         self._by_address: dict[str, int] = {}
         self._blocked: dict[Session, None] = {}
         self._listener_held = False
         self._looks = False
         self.full = False
-        """They take more than `queued.max.request.bytes`, or did and do not yet take half of it."""
+        """True once `queued_bytes` passes `queued.max.request.bytes`, until it is at half of it."""
         self._unfinished: dict[Session, None] = {}
-        """While full: who has sent a part of a request, in the order in which they may go on."""
+        """While full: sessions with a part of a request, in the order in which they may go on."""
         self._going_on: Session | None = None
         self._closing: set[int] = set()
         """Connections that were refused and are closed after a while."""
@@ -208,7 +209,7 @@ class Clients:
 
     @property
     def answer_room_bytes(self) -> int:
-        """How large an answer may be, by what others have not fetched yet."""
+        """Bytes that an answer may have, by what other connections have not fetched yet."""
         return max(0, OUTBOUND_BROKER_MAX_BYTES - self.outbound_bytes)
 
     @hook("clients: a broker with too much to answer reads no more")
@@ -276,7 +277,7 @@ class Clients:
             self._close_refused(connection)
 
     def check(self) -> None:
-        """What is kept for all sessions against the sessions; between two steps."""
+        """Check the counts against the sessions, between two steps; CheckFailed if not."""
         sessions = self.sessions.values()
         addresses = [address_of(session.peer) for session in sessions]
         same("connections by address", self._by_address, {address: addresses.count(address) for address in set(addresses)})

@@ -1,4 +1,5 @@
-"""What a topic's configs make of a producer's batch that is sound: timestamps within bounds, keys where it is compacted, its own codec.
+"""Checks and converts a sound batch of a producer by its topic's configs: timestamps within bounds,
+keys where it is compacted, its own codec.
 
 Kafka's `LogValidator.validateMessagesAndAssignOffsets`. A batch that is stored as it came costs one comparison here.
 """
@@ -27,7 +28,8 @@ class RecordsRefused(BrokerError):
 def convert(partition: Partition, records: Buffer, header: BatchHeader, wall_ms: int) -> tuple[Buffer, BatchHeader]:
     """The batch as it is to be stored, and its header; `records` and `header` have passed `check_batch`.
 
-    Raises BrokerError: INVALID_TIMESTAMP, INVALID_RECORD (no key, in a compacted topic), MESSAGE_TOO_LARGE (after compression anew).
+    Raises BrokerError: INVALID_TIMESTAMP, INVALID_RECORD (no key, in a compacted topic),
+    MESSAGE_TOO_LARGE (after recompression).
     """
     limits = partition.limits
     if not limits.log_append_time:
@@ -43,7 +45,7 @@ def convert(partition: Partition, records: Buffer, header: BatchHeader, wall_ms:
     converted = recompress(records, header, limits.compression, limits.compression_level)
     if len(converted) > limits.max_message_bytes:
         text = (
-            f"{partition}: a batch of {len(converted)} bytes, compressed anew with the topic's compression.type {limits.compression.name}, "
+            f"{partition}: a batch of {len(converted)} bytes, recompressed with the topic's compression.type {limits.compression.name}, "
             f"exceeds max.message.bytes {limits.max_message_bytes}"
         )
         raise BrokerError(ErrorCode.MESSAGE_TOO_LARGE, text)

@@ -33,7 +33,7 @@ class DiskWatch:
         return "telling the controller how the disk is"
 
     def failed(self, _error: Exception) -> None:
-        """It raised: the next step looks again."""
+        """Telling the controller raised: the next step looks again."""
         self._telling = False
 
     def look(self) -> None:

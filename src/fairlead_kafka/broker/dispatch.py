@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fairlead_kafka.base.errors import DecodeError
-from fairlead_kafka.wire import ApiKey, Message, PrivateApi, Request, RequestHeader, decode_request
+from fairlead_kafka.wire import ApiKey, ApiMessage, Message, PrivateApi, Request, RequestHeader, decode_request
 
 if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
     from fairlead_kafka.broker.sessions import Session
 
-Reply = Callable[[Message | None], None]
+Reply = Callable[[ApiMessage | None], None]
 """Answers a request: the response, or None for no answer (acks=0). May be called in a later step; the first call counts."""
-Handler = Callable[["Broker", Request, "Session", Reply], None]
+Handler = Callable[["Broker", Request[Any], "Session", Reply], None]
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Api:
 REGISTRY: dict[ApiKey, Api] = {}
 """Everything the broker serves; `broker.api` imports the files that fill it."""
 PRIVATE: dict[PrivateApi, Api] = {}
-"""What brokers ask each other, which is no part of Kafka's protocol and is told to nobody."""
+"""APIs between brokers, which are no part of Kafka's protocol and are not advertised."""
 
 
 def serves(
@@ -73,7 +73,7 @@ def api_of(api_key: int) -> Api | None:
     return found if found is not None else PRIVATE.get(api_key)  # type: ignore[call-overload, no-any-return]
 
 
-def decode_served(frame: memoryview, header: RequestHeader) -> Request:
+def decode_served(frame: memoryview, header: RequestHeader) -> Request[Message]:
     """The request in a frame; bytes behind it are let pass, as Kafka's `AbstractRequest.parseRequest` does.
 
     librdkafka needs that: when it asks for all topics it writes a null array as four bytes where one is due (Metadata 9 and later), and

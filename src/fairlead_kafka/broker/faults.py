@@ -1,4 +1,4 @@
-"""Faults by script: what a broker does on purpose, for tests and experiments."""
+"""Faults by script: a broker has them on purpose, for tests and experiments."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class Faults:
-    """What a broker does on purpose: answers late, by milliseconds; hears nothing of some others; has a full disk. Zeros: nothing."""
+    """Faults that a broker has on purpose: it answers late, by milliseconds; hears nothing of some
+    others; has a full disk. Zeros: none."""
 
     produce_service_time_ms: float = 0
     latency_ms: float = 0
@@ -15,4 +16,4 @@ class Faults:
     """Ids of brokers to which it has no link."""
     cut_from_controller: bool = False
     disk_full: bool = False
-    """Nothing can be written: ENOSPC."""
+    """Every write to a file fails with ENOSPC."""

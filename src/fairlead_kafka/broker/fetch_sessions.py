@@ -13,15 +13,16 @@ everything each time. Simpler than Kafka's: no privilege for followers, which us
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Hashable, Iterable, Iterator
+from typing import TYPE_CHECKING, Protocol
+from uuid import UUID
 
 from fairlead_kafka.base.checks import holds, same
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.broker.log import Partition
-from fairlead_kafka.wire import Message
+from fairlead_kafka.wire.messages import FetchRequest, FetchResponse
 
 if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
@@ -49,7 +50,7 @@ class Wanted:
 
     __slots__ = ("data", "key", "told", "topic", "watched")
 
-    def __init__(self, topic: Hashable, data: Any) -> None:
+    def __init__(self, topic: str | UUID, data: FetchRequest.FetchPartition) -> None:
         self.topic = topic
         self.data = data
         self.key = (topic, data.partition)
@@ -59,23 +60,26 @@ class Wanted:
         """The partition that the session waits for on its behalf."""
 
 
-def wanted(topics: Any, by_id: bool) -> Iterator[Wanted]:
+def wanted(topics: Iterable[FetchRequest.FetchTopic], by_id: bool) -> Iterator[Wanted]:
     """The partitions in a request's list of topics."""
     for asked in topics:
-        topic = asked.topic_id if by_id else asked.topic
+        topic: str | UUID = asked.topic_id if by_id else asked.topic
         for data in asked.partitions:
             yield Wanted(topic, data)
 
 
 class FetchSession:
-    """What one consumer wants, over many requests; a fetch without a session is one that is never kept (id 0)."""
+    """The partitions that one consumer wants, over many requests.
 
-    def __init__(self, broker: Broker, session_id: int, by_id: bool, message: Any) -> None:
+    A fetch without a session is one that is never kept (id 0).
+    """
+
+    def __init__(self, broker: Broker, session_id: int, by_id: bool, message: FetchRequest) -> None:
         self._broker = broker
         self.session_id = session_id
         self.by_id = by_id
         self.epoch = 1
-        """What the next request must say."""
+        """Session epoch that the next request must have."""
         self.used_ns = broker.now_ns
         self.waiting: WaitingFetch | None = None
         """The fetch that waits, if one does."""
@@ -85,7 +89,7 @@ class FetchSession:
         self._isolation_level = message.isolation_level
         self._watching: dict[Partition, Wanted] = {}
 
-    def go_on(self, message: Any) -> None:
+    def go_on(self, message: FetchRequest) -> None:
         """Take the changes that the next request names."""
         self.used_ns = self._broker.now_ns
         self.epoch = self.epoch + 1 if self.epoch < _EPOCH_MAX else 1
@@ -100,7 +104,7 @@ class FetchSession:
             self._isolation_level = message.isolation_level
             self.ready.update(dict.fromkeys(self.wants.values()))
 
-    def answered(self, want: Wanted, row: Message, new: bool, settled: bool) -> bool:
+    def answered(self, want: Wanted, row: FetchResponse.PartitionData, new: bool, settled: bool) -> bool:
         """A row is about to be answered: True if it says anything that was not told before.
 
         `new`: it does, whatever its watermarks; `settled`: its partition has nothing more for now.
@@ -144,7 +148,7 @@ class FetchSession:
             self._unwatch(want)
 
     def check(self) -> None:
-        """What is watched, and what may have news, are partitions that are wanted; CheckFailed if not."""
+        """Check that partitions watched, or `ready`, are wanted; CheckFailed if not."""
         what = f"fetch session {self.session_id}"
         same(f"{what}: partitions wanted", list(self.wants), [want.key for want in self.wants.values()])
         wants = set(self.wants.values())
@@ -155,7 +159,7 @@ class FetchSession:
             holds(f"{what}: news of {deaf} would not be heard", not deaf)
 
     def watches(self, partition: Partition) -> bool:
-        """True if it is to hear of `partition`."""
+        """True if the session is to hear of `partition`."""
         return partition in self._watching
 
     def _forget(self, key: Hashable) -> None:
@@ -177,12 +181,12 @@ class FetchSessions:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._sessions: dict[int, FetchSession] = {}
-        """By id, the one that was used last at the end."""
+        """Sessions by id, the most recently used last."""
 
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def of(self, message: Any, by_id: bool) -> FetchSession:
+    def of(self, message: FetchRequest, by_id: bool) -> FetchSession:
         """The session of a request, with the changes that it names.
 
         Raises BrokerError: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, or FETCH_SESSION_TOPIC_ID_ERROR if the session
@@ -208,7 +212,7 @@ class FetchSessions:
         return known
 
     def rights_changed(self) -> None:
-        """What may be read is another matter now: the next fetch of each session looks at all of its partitions."""
+        """ACLs changed: the next fetch of each session looks at all of its partitions."""
         for session in self._sessions.values():
             session.ready.update(dict.fromkeys(session.wants.values()))
 

@@ -1,13 +1,15 @@
-"""Whose fault an exception is, and what becomes of it.
+"""Owners of exceptions: in whose work one was raised, and what follows from it.
 
-Almost everything a broker does was begun by somebody: a request of a client, a partition, a task that comes round. Much of it goes on
-later, on a timer, when a file was read or a write has reached its replicas, in a step that serves others as well. So whoever begins
-something is remembered as its *owner*, and what it left to be called is bound to it: called in its name, and what it raises is its owner's.
+Almost everything a broker does was begun by somebody: a request of a client, a partition, a task
+that comes round. Much of it goes on later, on a timer, when a file was read or a write has reached
+its replicas, in a step that serves others as well. So the one that begins something is remembered
+as its *owner*, and the callbacks that it leaves are bound to it: they are called in its name, and
+what they raise is its owner's.
 
     request                           its connection ends, and with it the request; the client asks again
     partition                         it goes offline on this broker: KAFKA_STORAGE_ERROR for it, until the broker starts again
-    shard of groups or transactions   it is read anew from its log
-    stream of replicas, link          it begins anew
+    shard of groups or transactions   it is read again from its log
+    stream of replicas, link          it begins again
     task                              it comes round again
 
 Every such exception is logged with its trace, once a minute for each place in the code, and counted in `errors`. SHARED names what all of a
@@ -36,7 +38,8 @@ SHARED = (
     "the controller's state",
     "this broker's image of the cluster",
 )
-"""What all of a broker stands on, and so may end it: the names that `shared` takes, and there are no others."""
+"""Names of the parts that all of a broker depends on, so that an exception in one ends it. `shared`
+takes these and no others."""
 LOG_AGAIN_NS = 60 * NS_PER_S
 """How long an exception from the same place in the code is counted without being logged again."""
 
@@ -68,7 +71,8 @@ def shared(name: str) -> Callable[[F], F]:
 
 
 def damage_of(error: Exception) -> SharedDamage | None:
-    """What `error` did to something shared, if it came out of it and is no refusal."""
+    """The SharedDamage that `error` means if shared code raised it; None if not, or if it is a
+    refusal (BrokerError)."""
     if isinstance(error, SharedDamage):
         return error
     if isinstance(error, BrokerError):
@@ -83,10 +87,10 @@ def damage_of(error: Exception) -> SharedDamage | None:
 
 
 class Owner(Protocol):
-    """Who has something done, and takes the blame for it."""
+    """One that has work done, and is told when that raises."""
 
     def failed(self, error: Exception) -> None:
-        """What was done for it raised."""
+        """Work for this owner raised `error`."""
 
 
 class Task:
@@ -99,7 +103,7 @@ class Task:
         return self.name
 
     def failed(self, error: Exception) -> None:
-        """Nothing more than being logged and counted."""
+        """Do nothing more: the exception was logged and counted."""
 
 
 class PartitionOwner(Generic[P]):
@@ -125,14 +129,17 @@ class Guard:
     def __init__(self, name: str) -> None:
         self.name = name
         self.owner: Owner | None = None
-        """In whose name the broker works just now; None: its own."""
+        """The owner that the broker works for just now; None: itself."""
         self.errors = 0
-        """How many exceptions were somebody's fault (the metric `broker.errors`)."""
+        """How many exceptions were counted (the metric `broker.errors`)."""
         self.now_ns = 0
         self._logged: dict[str, int] = {}
 
     def bind(self, function: Callable[..., Any], owner: Owner | None = None) -> Callable[..., None]:
-        """`function`, to be called later in the name of `owner`, or of whose turn it is now. It returns nothing, and raises nothing."""
+        """Bind `function` to `owner`, or to the present owner, to be called later in its name.
+
+        The bound function returns nothing, and raises nothing but SharedDamage.
+        """
         return partial(self.call, self.owner if owner is None else owner, function)
 
     def call(self, owner: Owner | None, function: Callable[..., Any], *arguments: Any) -> None:

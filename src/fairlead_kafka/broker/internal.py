@@ -26,11 +26,11 @@ class ProducerIdentity(NamedTuple):
 
 
 NO_PRODUCER = ProducerIdentity(NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
-"""Who writes outside any transaction."""
+"""Identity of a writer outside any transaction."""
 
 
 class Marker(NamedTuple):
-    """What ends a transaction in a partition."""
+    """Transaction marker: it ends a producer's transaction in a partition, by commit or abort."""
 
     producer_id: int
     producer_epoch: int

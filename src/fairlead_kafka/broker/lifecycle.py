@@ -22,7 +22,7 @@ _logger = logging.getLogger("fairlead_kafka.broker")
 
 
 class BrokerState(Enum):
-    """Where a broker is in its one life; a restart is another machine over the same folder."""
+    """State of a broker in its one life; a restart is another machine over the same folder."""
 
     NEW = "new"
     ATTACHING = "attaching"
@@ -154,7 +154,7 @@ class Life:
         return "the start of the broker"
 
     def failed(self, error: Exception) -> None:
-        """What was done to start the broker raised: it does not start."""
+        """Work to start the broker raised: the start fails with `error`."""
         if self._starting is not None and self.state is not BrokerState.STOPPED:
             self._failed(error)
 
@@ -253,7 +253,7 @@ class Life:
         broker.logs.close(written)
 
     def _kill(self, operation: KillBroker) -> None:
-        """As `kill -9`: what is not with the host yet is lost, and nobody is told."""
+        """End as by `kill -9`: what is not with the host yet is lost, and no client is told."""
         if self.state not in (BrokerState.NEW, BrokerState.STOPPED):
             self._enter(BrokerState.STOPPED)
             self._leave(drain=False)
@@ -264,7 +264,7 @@ class Life:
         broker = self._broker
         self._stop_listening()
         if drain:
-            # Whoever waits for a group is told to look elsewhere before the connection closes.
+            # Clients that wait for a group are told to look elsewhere before the connection closes.
             broker.stop_coordinators()
         broker.clients.end_all(drain)
         if not drain:

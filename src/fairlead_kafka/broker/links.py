@@ -14,7 +14,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from enum import Enum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from fairlead_kafka.base.acls import CLUSTER_NAME, AclOperation, AclResourceType
 from fairlead_kafka.base.errors import AuthenticationFailed, ConnectionFailed
@@ -24,17 +24,18 @@ from fairlead_kafka.core.connections import Connections
 from fairlead_kafka.core.events import ConnectionEvent
 from fairlead_kafka.core.peers import Peer
 from fairlead_kafka.core.reachability import Reachability
-from fairlead_kafka.wire import ApiKey, Message, PrivateApi
+from fairlead_kafka.wire import ApiKey, ApiMessage, Message, PrivateApi, RequestMessage
 
 if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
     from fairlead_kafka.broker.sessions import Session
 
-Done = Callable[[Message | None, Exception | None], None]
+R = TypeVar("R")
+Done = Callable[[R | None, Exception | None], None]
 
 IN_FLIGHT_MAX = 1_000
 CLIENT_ID = "broker-"
-"""How the client ids of brokers begin, at other brokers; the number follows."""
+"""Prefix of the client id of a broker at other brokers; its node id follows."""
 _SETTINGS: dict[str, Any] = {
     "bootstrap.servers": (),
     "request.timeout.ms": 30_000,
@@ -59,7 +60,7 @@ def is_of_broker(session: Session) -> bool:
 
 
 class Lane(Enum):
-    """What a connection between brokers is for."""
+    """Purpose of a connection between brokers."""
 
     REQUESTS = "requests"
     REPLICATION = "replication"
@@ -68,8 +69,9 @@ class Lane(Enum):
 class _Asked(NamedTuple):
     api_key: ApiKey | PrivateApi
     version: int
-    message: Message
-    done: Done
+    message: ApiMessage
+    done: Callable[..., None]
+    """A `Done` of the response to `message`."""
     timeout_ms: float | None
 
 
@@ -88,8 +90,8 @@ class Links:
         node_id: int,
         api_key: ApiKey | PrivateApi,
         version: int,
-        message: Message,
-        done: Done,
+        message: RequestMessage[R] | Message,
+        done: Done[R],
         lane: Lane = Lane.REQUESTS,
         timeout_ms: float | None = None,
     ) -> None:
@@ -120,9 +122,10 @@ class Links:
         return None if next_ns >= NEVER_NS else next_ns
 
     def failed(self, error: Exception) -> None:
-        """What these connections do raised: they begin anew, and who waits for an answer is told that there will be none."""
+        """Work of these connections raised: they connect again, and requests that wait for an
+        answer fail with ConnectionFailed."""
         for lane in self._lanes.values():
-            lane.begin_anew(ConnectionFailed(f"the connections to other brokers failed: {error!r}"))
+            lane.restart(ConnectionFailed(f"the connections to other brokers failed: {error!r}"))
 
     def close(self) -> None:
         """End all connections; nobody is told, for nobody is there any more."""
@@ -204,7 +207,7 @@ class _Lane:
         for asked in self._asked.pop(node_id, ()):
             asked.done(None, error)
 
-    def begin_anew(self, error: Exception) -> None:
+    def restart(self, error: Exception) -> None:
         for node_id in list(self._asked):
             self._fail(node_id, error)
         self.connections.end_all(error)

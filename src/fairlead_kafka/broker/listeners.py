@@ -1,4 +1,5 @@
-"""Where a broker listens, with which security, and what clients are told of it: `listeners` and its relatives read as Kafka reads them.
+"""Listeners of a broker: address, security, and what clients are told of it. `listeners` and its
+relatives are read as Kafka reads them.
 
 All brokers of a cluster share one config, so a port that is given is the first broker's and the others' follow it: of
 `EXTERNAL://0.0.0.0:9092` broker 2 has 9094.
@@ -25,7 +26,7 @@ class Listener(NamedTuple):
     """One listener of one broker. `advertised_port` 0: the one it listens on. `port` 0: any free one."""
 
     number: int
-    """By which the machine and its host know it."""
+    """Number by which the machine and its host know the listener."""
     name: str
     protocol: str
     host: str
@@ -98,7 +99,7 @@ def between_brokers(settings: Settings, listeners: Sequence[Listener]) -> Listen
 
 
 def mechanism_between_brokers(settings: Mapping[str, Any], listener: Listener) -> str | None:
-    """By which mechanism brokers log in at `listener`; None: they do not. ConfigError if there is none."""
+    """SASL mechanism of brokers at `listener`; None: no log-in. ConfigError if there is none."""
     if not listener.logs_in:
         return None
     named: str | None = settings["sasl.mechanism.inter.broker.protocol"]

@@ -21,7 +21,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import AuthenticationFailed
@@ -29,13 +29,15 @@ from fairlead_kafka.base.principal import ANONYMOUS, USER, Principal
 from fairlead_kafka.base.units import NS_PER_S, ms_to_ns
 from fairlead_kafka.broker.listeners import Listener, listener_value
 from fairlead_kafka.core.effects import Authenticate
-from fairlead_kafka.wire import ApiKey, Message, RequestHeader
+from fairlead_kafka.wire import ApiKey, ApiMessage, RequestHeader
+from fairlead_kafka.wire.messages import SaslAuthenticateResponse, SaslHandshakeResponse
 
 if TYPE_CHECKING:
     from fairlead_kafka.broker.sessions import Session
     from fairlead_kafka.core.events import Authenticated
 
-Reply = Callable[[Message | None], None]
+R = TypeVar("R", bound=ApiMessage)
+TokenReply = Callable[[SaslAuthenticateResponse], None]
 RENEWALS_APART_NS = NS_PER_S
 """A session is renewed no sooner after the last time (Kafka's `MIN_REAUTH_INTERVAL_ONE_SECOND_NANOS`)."""
 _SIZE = struct.Struct(">i")
@@ -61,7 +63,7 @@ TAKEN: dict[LoginState, tuple[ApiKey, ...]] = {
     LoginState.RENEWING: (ApiKey.SASL_AUTHENTICATE,),
     LoginState.FAILED: (),
 }
-"""What is taken before a log-in is complete; in DONE it is everything."""
+"""APIs taken in each state until the log-in is complete; in DONE all are."""
 
 
 class ServerLogin:
@@ -73,9 +75,9 @@ class ServerLogin:
         self._listener = listener
         self._mechanism = ""
         self._refusal = ""
-        """Why a renewal cannot be; told when its first token comes."""
-        self._reply: Reply | None = None
-        """Of the token that the host looks at."""
+        """Why a renewal is refused, told when its first token comes; empty: it is not."""
+        self._reply: TokenReply | None = None
+        """Reply to the token that the host looks at; None: it looks at none."""
         self._expires_ns: int | None = None
         self._renewed_ns: int | None = None
 
@@ -91,12 +93,12 @@ class ServerLogin:
 
     @property
     def failed(self) -> bool:
-        """It was refused, and nothing more is begun."""
+        """The log-in was refused, and nothing more is begun."""
         return self.state is LoginState.FAILED
 
     @property
     def done(self) -> bool:
-        """Who is at the other end is known."""
+        """True if the log-in is complete: the principal is known."""
         return self.state in (LoginState.DONE, LoginState.RENEWING)
 
     def refuses(self, header: RequestHeader) -> str | None:
@@ -116,16 +118,17 @@ class ServerLogin:
         if self.state is LoginState.VERSIONS:
             self.state = LoginState.HANDSHAKE
 
-    def handshake(self, mechanism: str, version: int, reply: Reply) -> None:
+    def handshake(self, mechanism: str, version: int, reply: Callable[[SaslHandshakeResponse], None]) -> None:
         """The client names its mechanism."""
         session, enabled = self._session, self._enabled()
         now_ns = session.broker.now_ns
         again = self.state is LoginState.DONE
         if again and (self._expires_ns is None or (self._renewed_ns is not None and now_ns - self._renewed_ns < RENEWALS_APART_NS)):
-            reply(Message(error_code=ErrorCode.ILLEGAL_SASL_STATE, mechanisms=[]))
+            reply(SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE, mechanisms=[]))
             return
         if mechanism not in enabled:
-            refusal = Message(error_code=ErrorCode.UNSUPPORTED_SASL_MECHANISM, mechanisms=list(enabled))
+            code = ErrorCode.UNSUPPORTED_SASL_MECHANISM
+            refusal = SaslHandshakeResponse(error_code=code, mechanisms=list(enabled))
             self._end(refusal, reply, f"it wants to log in by {mechanism[:40]!r}, and there is {', '.join(enabled)}")
             return
         self._refusal = ""
@@ -138,10 +141,10 @@ class ServerLogin:
         else:
             self._mechanism = mechanism
             self.state = LoginState.TOKENS if version > 0 else LoginState.RAW_TOKENS
-        reply(Message(error_code=ErrorCode.NONE, mechanisms=list(enabled)))
+        reply(SaslHandshakeResponse(error_code=ErrorCode.NONE, mechanisms=list(enabled)))
 
-    def token(self, token: bytes, reply: Reply) -> None:
-        """The client's next message."""
+    def token(self, token: bytes, reply: TokenReply) -> None:
+        """Take a client's next token, and have the host look at it."""
         if self._refusal:
             self._failed(AuthenticationFailed(self._refusal), reply)
             return
@@ -149,10 +152,11 @@ class ServerLogin:
         self._session.broker.emit(Authenticate(self._session.connection, token, self._mechanism))
 
     def raw_token(self, token: bytes) -> None:
-        """The same in the oldest form: the answer is a bare token, and a refusal is the end of the connection."""
+        """Take a token in the oldest form (KIP-43): the answer is a bare token, and a refusal ends
+        the connection."""
 
-        def answer(message: Message | None) -> None:
-            if message is not None and not message.error_code:
+        def answer(message: SaslAuthenticateResponse) -> None:
+            if not message.error_code:
                 said = bytes(message.auth_bytes)
                 self._session.write_raw([_SIZE.pack(len(said)), said])
 
@@ -169,7 +173,7 @@ class ServerLogin:
             self._failed(event.error, reply)
             return
         if event.user is None:
-            reply(Message(error_code=ErrorCode.NONE, error_message=None, auth_bytes=event.message or b"", session_lifetime_ms=0))
+            reply(_accepted(event, 0))
             return
         session = self._session
         principal = Principal(USER, event.user)
@@ -181,15 +185,16 @@ class ServerLogin:
         self._expires_ns = session.broker.now_ns + ms_to_ns(lifetime_ms) if lifetime_ms else None
         self.state = LoginState.DONE
         session.authenticated(principal)
-        reply(Message(error_code=ErrorCode.NONE, error_message=None, auth_bytes=event.message or b"", session_lifetime_ms=lifetime_ms))
+        reply(_accepted(event, lifetime_ms))
 
-    def _failed(self, error: Exception, reply: Reply) -> None:
+    def _failed(self, error: Exception, reply: TokenReply) -> None:
         self._session.principal = ANONYMOUS
         said = str(error)
-        refusal = Message(error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message=said, auth_bytes=b"", session_lifetime_ms=0)
+        code = ErrorCode.SASL_AUTHENTICATION_FAILED
+        refusal = SaslAuthenticateResponse(error_code=code, error_message=said, auth_bytes=b"", session_lifetime_ms=0)
         self._end(refusal, reply, f"its log-in by {self._mechanism} failed: {said}")
 
-    def _end(self, refusal: Message, reply: Reply, reason: str) -> None:
+    def _end(self, refusal: R, reply: Callable[[R], None], reason: str) -> None:
         """Refuse it after a while, and close the connection."""
         self.state = LoginState.FAILED
         session, broker = self._session, self._session.broker
@@ -205,11 +210,17 @@ class ServerLogin:
         return enabled
 
     def _lifetime_ms(self, expires_ms: int | None) -> int:
-        """For how long the log-in counts: as its token, and `connections.max.reauth.ms` at most; 0: for ever."""
+        """Lifetime of the log-in: its token's, at most `connections.max.reauth.ms`; 0: for ever."""
         settings, name = self._session.broker.settings, self._listener.name
         own = f"listener.name.{name.lower()}.{self._mechanism.lower()}.connections.max.reauth.ms"
         most_ms: int = settings[own] if own in settings else listener_value(settings, name, "connections.max.reauth.ms")
         return session_lifetime_ms(most_ms, expires_ms, self._session.broker.wall_ms)
+
+
+def _accepted(event: Authenticated, lifetime_ms: int) -> SaslAuthenticateResponse:
+    """The answer to a token that was not refused."""
+    token = event.message or b""
+    return SaslAuthenticateResponse(error_code=ErrorCode.NONE, error_message=None, auth_bytes=token, session_lifetime_ms=lifetime_ms)
 
 
 def session_lifetime_ms(most_ms: int, expires_ms: int | None, now_ms: int) -> int:

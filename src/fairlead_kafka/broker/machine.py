@@ -73,7 +73,8 @@ class Broker:
         self.listeners = listeners_of(controller.broker_settings(node_id), node_id, host, port)
         """The first one is where clients of the launcher are sent."""
         self.rack: str | None = None
-        """Where it stands, for placement and `replica.selector.class`; set by the launcher before the start."""
+        """Rack of the broker, for placement and `replica.selector.class`; set by the launcher
+        before the start."""
         self.now_ns = 0
         self.wall_ms = 0
         self.faults = Faults()
@@ -105,7 +106,7 @@ class Broker:
         self._timers = Timers()
         self._stepping = False
         self._damage: Exception | None = None
-        """What this broker is to end with, in its own next step."""
+        """Exception that ends this broker in its own next step; None: none."""
         self.wake: Callable[[], None] = lambda: None
         """Set by the launcher: has the host step this machine soon. Needed when another broker's step changes something here."""
         self._unsubscribe: Callable[[], None] = lambda: None
@@ -150,7 +151,7 @@ class Broker:
     def crashed(self, error: Exception) -> Sequence[Effect]:
         """The host will not step this machine any more: give up leadership, and fail what the launcher waits for.
 
-        Whoever else waits hears of it from the connections, which the host closes.
+        Others that wait hear of it from the connections, which the host closes.
         """
         operations = [*self.life.crashed(), *(event.operation for event in self._inbox if isinstance(event, Submitted))]
         return [Resolve(operation.completion, None, error) for operation in operations]
@@ -162,7 +163,7 @@ class Broker:
         return self._timers.call_at(deadline_ns, self.guard.bind(function, owner))
 
     def call_later(self, milliseconds: float, function: Callable[[], None], owner: Owner | None = None) -> Timer:
-        """Likewise, so many milliseconds from now."""
+        """Run `function` inside a step `milliseconds` from now or soon after; see `call_at`."""
         return self.call_at(self.now_ns + ms_to_ns(milliseconds), function, owner)
 
     def repeat(self, name: str, wait_ms: Callable[[], float], function: Callable[[], object]) -> Repeating:
@@ -170,7 +171,8 @@ class Broker:
         return Repeating(self, name, wait_ms, function)
 
     def check(self) -> None:
-        """What is kept twice agrees, between two steps; CheckFailed if not. For tests and the simulator.
+        """Check that what is kept twice agrees, between two steps; CheckFailed if not. For tests
+        and the simulator.
 
         Until the log was read back, and once the broker has ended, what it keeps stands for nothing.
         """
@@ -202,7 +204,7 @@ class Broker:
 
     @property
     def port(self) -> int:
-        """Of the first listener; 0: not known before the start."""
+        """Port of the first listener; 0: not known before the start."""
         return self.listeners[0].port
 
     def take_ports(self, ports: Mapping[str, int]) -> None:
@@ -210,7 +212,7 @@ class Broker:
         self.listeners = tuple(each._replace(port=each.port or ports.get(each.name, 0)) for each in self.listeners)
 
     def listener_by_number(self, number: int) -> Listener:
-        """One of `listeners`."""
+        """The listener with this number."""
         return self.listeners[number - 1]
 
     def append_internal(
@@ -242,7 +244,7 @@ class Broker:
 
     @property
     def state(self) -> BrokerState:
-        """Where the broker is in its life."""
+        """State of the broker in its life."""
         return self.life.state
 
     def follow(self) -> None:
@@ -261,7 +263,8 @@ class Broker:
         self._tick()
 
     def stop_coordinators(self) -> None:
-        """Whoever waits for a group or a transaction is told to look elsewhere, and nothing more is asked of other brokers."""
+        """Stop coordinators and replication: clients that wait for a group or a transaction are
+        told to look elsewhere, and nothing more is asked of other brokers."""
         self.coordinator.stop()
         self.transactions.stop()
         self.replication.stop()
@@ -314,7 +317,10 @@ class Broker:
         self.logs.retain(self.wall_ms, self.settings["producer.id.expiration.ms"])
 
     def _written(self, partition: Partition) -> None:
-        """In the name of the partition: if it raises, the partition goes offline on this broker, and nothing else does."""
+        """Note that more of a partition is written.
+
+        If that raises, the partition goes offline on this broker, and nothing else does.
+        """
         try:
             self.replication.written(partition)
         except Exception as error:

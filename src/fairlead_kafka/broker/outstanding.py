@@ -24,9 +24,9 @@ class Outstanding:
         self.header = header
         self.api = api
         self.frame_bytes = frame_bytes
-        """Of the frame, as long as its handler needs it."""
+        """Size of the request's frame, as long as its handler needs it."""
         self.cost_bytes = BEGUN_REQUEST_BYTES
-        """What it takes of memory beside the frame."""
+        """Bytes of memory that the request takes beside the frame."""
         self.answered = False
         self.buffers: list[Buffer] | None = None
         self.release_ns: int | None = None
@@ -36,5 +36,5 @@ class Outstanding:
         return f"{self.header.name} version {self.header.version} from {self.session.peer}"
 
     def failed(self, _error: Exception) -> None:
-        """What was done for the request raised."""
+        """Work for the request raised: its connection is closed."""
         self.session.close("the request could not be served")

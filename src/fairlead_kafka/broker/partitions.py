@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 from uuid import UUID
 
 from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.base.ids import Node
 from fairlead_kafka.broker.controller import (
     BrokerConfigsChanged,
     Change,
@@ -16,7 +18,6 @@ from fairlead_kafka.broker.controller import (
     TopicImage,
 )
 from fairlead_kafka.broker.log import Partition, TopicLimits
-from fairlead_kafka.wire import Message
 
 if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
@@ -82,18 +83,18 @@ class HostedPartitions:
         topic = self._broker.controller.image.topics_by_id.get(partition.topic_id)
         return topic.partitions[partition.partition].leader_epoch if topic is not None else -1
 
-    def leader_hint(self, topic: TopicImage | None, number: int) -> Message:
-        """Who leads a partition, for an answer that says this broker does not (KIP-951)."""
+    def leader_hint(self, topic: TopicImage | None, number: int) -> tuple[int, int]:
+        """Leader of a partition, and its epoch, for an answer that this broker does not lead it
+        (KIP-951)."""
         if topic is None or not 0 <= number < len(topic.partitions):
-            return Message(leader_id=-1, leader_epoch=-1)
+            return -1, -1
         image = topic.partitions[number]
-        return Message(leader_id=image.leader, leader_epoch=image.leader_epoch)
+        return image.leader, image.leader_epoch
 
-    def endpoints(self, hints: list[Message], listener: str) -> list[Message]:
-        """Where the leaders named in `hints` listen for clients of `listener` (KIP-951)."""
+    def endpoints(self, leaders: Iterable[int], listener: str) -> list[Node]:
+        """Addresses of the brokers `leaders`, each once, for clients of `listener` (KIP-951)."""
         brokers = self._broker.controller.image.brokers
-        nodes = {hint.leader_id: brokers[hint.leader_id].endpoint(listener) for hint in hints if hint.leader_id in brokers}
-        return [Message(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack) for node in nodes.values()]
+        return [brokers[leader].endpoint(listener) for leader in dict.fromkeys(leaders) if leader in brokers]
 
     def changed(self, change: Change) -> None:
         """Follow the controller."""

@@ -1,4 +1,5 @@
-"""What a broker demands of a batch from a producer before it takes it (Kafka's `LogValidator` and `ProduceRequest`).
+"""Checks of a producer's batch before the broker takes it (Kafka's `LogValidator` and
+`ProduceRequest`).
 
 The order of the checks is Kafka's where two of them would give different codes: the size before the CRC, the CRC before the
 records. Compressed batches are inflated and their records walked over as well, as Kafka does: a batch that lies about what is

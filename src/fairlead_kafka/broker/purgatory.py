@@ -17,7 +17,7 @@ Done = Callable[[], None]
 
 
 class Waiter(Protocol):
-    """Who waits for partitions: a fetch, or its session."""
+    """One that waits for partitions: a fetch, or its session."""
 
     def advanced(self, partition: Partition) -> None:
         """More can be read from `partition` now."""
@@ -32,14 +32,14 @@ class Purgatory:
     def __init__(self, guard: Guard) -> None:
         self._guard = guard
         self._waiters: dict[Partition, dict[Waiter, Owner | None]] = {}
-        """Whoever waits, and for whom: its request."""
+        """Partition → waiters, each with its owner: the request that it waits for."""
 
     def watch(self, partition: Partition, waiter: Waiter) -> None:
         """Let `waiter` hear of `partition`."""
         self._waiters.setdefault(partition, {})[waiter] = self._guard.owner
 
     def forget(self, partition: Partition, waiter: Waiter) -> None:
-        """No longer."""
+        """Let `waiter` hear of `partition` no longer."""
         waiters = self._waiters.get(partition)
         if waiters is not None:
             waiters.pop(waiter, None)
@@ -54,7 +54,7 @@ class Purgatory:
                 self._guard.call(owner, waiter.advanced, partition)
 
     def wake(self, partition: Partition) -> None:
-        """`partition` is gone, or no longer led here: whoever waits for it is told."""
+        """`partition` is gone, or no longer led here: tell those that wait for it."""
         for waiter, owner in list(self._waiters.get(partition, {}).items()):
             self._guard.call(owner, waiter.lost, partition)
 
@@ -63,7 +63,7 @@ class Purgatory:
         holds("a partition is kept that nobody waits for", all(self._waiters.values()))
 
     def waiters(self) -> dict[Partition, list[Waiter]]:
-        """Who waits for what."""
+        """The waiters of each partition."""
         return {partition: list(waiters) for partition, waiters in self._waiters.items()}
 
     def __len__(self) -> int:
@@ -92,7 +92,7 @@ class Deadlines:
         return self._count
 
     def cancel(self, number: int) -> None:
-        """Not needed any more; no harm if it was called."""
+        """Forget a deadline; no harm if its function was called."""
         self._due.pop(number, None)
 
     def check(self) -> None:

@@ -1,4 +1,5 @@
-"""What this cluster does not serve, and why: the other half of `dispatch.REGISTRY`.
+"""APIs, versions and options that this cluster does not serve, and why: the other half of
+`dispatch.REGISTRY`.
 
 `REFUSED_APIS` and the registry together name every API of Kafka exactly once (a test holds them against each other), and the
 documentation prints both. A refused API is not in ApiVersions, and a request for it ends the connection, as in Kafka.

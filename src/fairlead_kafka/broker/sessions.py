@@ -47,7 +47,8 @@ from fairlead_kafka.broker.login import ServerLogin
 from fairlead_kafka.broker.outstanding import Outstanding
 from fairlead_kafka.broker.quotas.muting import Muting
 from fairlead_kafka.core.effects import Buffer, Close, Hold
-from fairlead_kafka.wire import ApiKey, FrameReader, Message, RequestHeader, encode_response, peek_request
+from fairlead_kafka.wire import ApiKey, ApiMessage, FrameReader, RequestHeader, encode_response, peek_request
+from fairlead_kafka.wire.messages import ApiVersionsResponse
 
 if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
@@ -64,22 +65,22 @@ class Session:
         self.peer = peer
         """The other end's address, as the host names it."""
         self.host = host_of(peer)
-        """That address without its port, as ACLs name it."""
+        """The other end's address without its port, as ACLs name it."""
         self.listener = DEFAULT_LISTENER if listener is None else listener.name
         """The name of the listener it came to."""
         self.principal = ANONYMOUS
-        """Who is at the other end."""
+        """Principal at the other end."""
         self.login = ServerLogin(self, listener) if listener is not None and listener.logs_in else None
-        """None: nobody has to log in."""
+        """The log-in of this session; None: nobody has to log in."""
         self.closed = False
         self.heard = False
         """Something has come from the peer."""
         self.client_id: str | None = None
-        """Of its newest request."""
+        """Client id of the session's newest request."""
         self.active_ns = broker.now_ns
-        """When something last came, was answered, or left."""
+        """Time when something last came, was answered, or left, ns."""
         self.blocked = False
-        """Nothing is begun: the broker has its `max.connections`, and this one waits for its turn."""
+        """True while nothing is begun: the broker has its `max.connections`, and this one waits."""
         self.muting = Muting(self)
         unknown = "socket.request.max.bytes" if self.login is None else "sasl.server.max.receive.size"
         self._frames = FrameReader(broker.settings[unknown])
@@ -99,11 +100,14 @@ class Session:
         return f"the connection from {self.peer}"
 
     def failed(self, _error: Exception) -> None:
-        """What was done for the connection, and for no request of it, raised."""
+        """Work for the connection, and for no request of it, raised: it is closed."""
         self.close("it could not be served")
 
     def may(self, operation: AclOperation, kind: AclResourceType, name: str, quiet: bool = False) -> bool:
-        """Whether whoever is at the other end may do this; `quiet`: no is no attempt to be logged. `api.rights` asks of more at once."""
+        """Whether the session's principal may do this; `quiet`: a refusal is not logged.
+
+        `api.rights` asks of more at once.
+        """
         authorizer = self.broker.authorizer
         return authorizer is None or authorizer.allows(self.principal, self.host, operation, kind, name, quiet)
 
@@ -124,21 +128,21 @@ class Session:
 
     @property
     def kept_waiting(self) -> bool:
-        """What comes is not begun: it must wait for its turn, has too much waiting, or is to be still."""
+        """True if what comes is not begun: the session is blocked or muted, or too much waits."""
         return self._much_waits or self.blocked or self.muting.on
 
     @property
     def _stands_still(self) -> bool:
-        """Nothing is begun for now, or ever again."""
+        """True if nothing is begun for now, or ever again."""
         return self.blocked or self.muting.on or (self.login is not None and self.login.failed)
 
     @property
     def queued_bytes(self) -> int:
-        """What has come and is not answered, by what it costs in memory."""
+        """Bytes of memory that requests cost which have come and are not answered."""
         return self._frames.held_bytes + self._waiting_bytes + self._begun_bytes
 
     def authenticated(self, principal: Principal) -> None:
-        """It is known who is at the other end."""
+        """The log-in is complete: `principal` is at the other end."""
         self.principal = principal
         self._frames.limit_bytes = self.broker.settings["socket.request.max.bytes"]
 
@@ -174,13 +178,13 @@ class Session:
             self.broker.clients.finished_one(self)
 
     def sent(self, position: int) -> None:
-        """So many bytes of the answers have left."""
+        """`position` bytes of the answers have left."""
         self.active_ns = self.broker.now_ns
         self._answers.sent(position)
         self._work()
 
     def give_back(self) -> None:
-        """Called by a handler that needs nothing more of the frame of the request it serves: it is not counted any more."""
+        """Count the served request's frame no longer: its handler needs nothing more of it."""
         if self.serving is not None:
             self._begun_bytes -= self.serving.frame_bytes
             self.serving.frame_bytes = 0
@@ -323,8 +327,11 @@ class Session:
         self.client_id = header.client_id
         outstanding.api.handler(self.broker, request, self, partial(self._answer, outstanding))
 
-    def _answer(self, outstanding: Outstanding, message: Message | None) -> None:
-        """Called by the handler, or by what it left to be called: in whoever's turn, so what raises here is caught here."""
+    def _answer(self, outstanding: Outstanding, message: ApiMessage | None) -> None:
+        """Answer a request. Called by its handler, or by a callback that it left.
+
+        That can be in the turn of another owner, so what raises here is caught here.
+        """
         if outstanding.answered or self.closed:
             return
         header = outstanding.header
@@ -342,8 +349,9 @@ class Session:
         """Answer what is not served as Kafka does: ApiVersions in version 0 (KIP-511), anything else by hanging up."""
         if header.api_key == ApiKey.API_VERSIONS:
             api = REGISTRY[ApiKey.API_VERSIONS]
-            row = Message(api_key=int(ApiKey.API_VERSIONS), min_version=api.advertised_low, max_version=api.high)
-            message = Message(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[row])
+            key = int(ApiKey.API_VERSIONS)
+            row = ApiVersionsResponse.ApiVersion(api_key=key, min_version=api.advertised_low, max_version=api.high)
+            message = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[row])
             self._answers.depart(encode_response(ApiKey.API_VERSIONS, 0, header.correlation_id, message))
             return
         self.close(f"API key {int(header.api_key)} version {header.version} is not served")
@@ -370,7 +378,7 @@ class Session:
     # --- Checks
 
     def check(self) -> None:
-        """What is kept of bytes against what it stands for; between two steps."""
+        """Check the counts of bytes against the requests, between two steps; CheckFailed if not."""
         begun_bytes = sum(each.frame_bytes + each.cost_bytes for each in self._outstanding)
         same(f"{self}: bytes of waiting requests", self._waiting_bytes, sum(map(len, self._waiting)))
         same(f"{self}: cost of begun requests", self._begun_bytes, begun_bytes)
@@ -382,5 +390,5 @@ class Session:
 
     @property
     def awaited_bytes(self) -> int:
-        """Its part of the broker's `outbound_bytes`."""
+        """Bytes that this session adds to `Clients.outbound_bytes`."""
         return self._answers.awaited_bytes

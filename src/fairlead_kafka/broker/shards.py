@@ -1,7 +1,7 @@
 """The partitions of an internal topic that a broker leads: each is read into a shard when its leadership comes, and dropped when it goes.
 
     led ──read to its end──▶ loaded ──led no more, or for another epoch, or the broker stops──▶ dropped
-      └──a read failed──▶ begun anew, a little later
+      └──a read failed──▶ begun again, a little later
 
 A shard belongs to one reign: a topic id and a leader epoch. A broker that loses a partition and gets it back may hear of both at once,
 and what others wrote in between is in the log alone.
@@ -40,13 +40,14 @@ APPEND_ERRORS: dict[int, int] = {
     ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
     ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
 }
-"""Why a shard's log could not be written → what a client is told (Kafka's `TransactionStateManager.appendTransactionToLog`)."""
+"""Error of an append to a shard's log → error told to a client (Kafka's
+`TransactionStateManager.appendTransactionToLog`)."""
 _LOAD_RETRY_MS = 1_000
 """Wait before a partition that could not be read is tried again."""
 
 
 class Shard(Protocol):
-    """What `Shards` must know of a shard."""
+    """The part of a shard that `Shards` needs."""
 
     partition: int
     loaded: bool
@@ -56,7 +57,7 @@ AnyShard = TypeVar("AnyShard", bound=Shard)
 
 
 class ShardHost(Protocol):
-    """What `Shards` needs of its broker."""
+    """The part of the broker that `Shards` needs."""
 
     node_id: int
     now_ns: int
@@ -77,7 +78,7 @@ class ShardKeeper(Protocol[AnyShard]):
     """The owner of the shards of one topic."""
 
     def new_shard(self, partition: int) -> AnyShard:
-        """An empty one, not loaded."""
+        """A new, empty shard, not loaded."""
 
     def replay(self, shard: AnyShard, batches: bytes, from_offset: int) -> None:
         """Take batches of the partition's log into the shard, in order."""
@@ -86,7 +87,7 @@ class ShardKeeper(Protocol[AnyShard]):
         """The log was read to its end."""
 
     def shard_dropped(self, shard: AnyShard) -> None:
-        """The partition is led by somebody else, or by nobody: whoever waits is to look elsewhere."""
+        """The partition is led elsewhere, or by none: clients that wait are to look elsewhere."""
 
 
 class _ShardOwner(Generic[AnyShard]):
@@ -100,7 +101,7 @@ class _ShardOwner(Generic[AnyShard]):
         return f"{self._shards.topic}-{self._shard.partition}"
 
     def failed(self, _error: Exception) -> None:
-        self._shards.begin_anew(self._shard)
+        self._shards.restart(self._shard)
 
 
 class Shards(Generic[AnyShard]):
@@ -120,7 +121,7 @@ class Shards(Generic[AnyShard]):
         return iter(list(self._led.values()))
 
     def loaded(self) -> list[AnyShard]:
-        """Those that were read to their end."""
+        """Shards whose log was read to its end."""
         return [shard for shard in self._led.values() if shard.loaded]
 
     def start(self) -> None:
@@ -160,11 +161,11 @@ class Shards(Generic[AnyShard]):
         return shard
 
     def owner(self, shard: AnyShard) -> Owner:
-        """In whose name something is done for a shard: if it raises, the shard is read anew from its log (`guard`)."""
+        """Owner (`guard`) of work for a shard: if that raises, the shard's log is read again."""
         return _ShardOwner(self, shard)
 
-    def begin_anew(self, shard: AnyShard) -> None:
-        """What is known of a shard is in doubt: forget it, and read the log again, a little later."""
+    def restart(self, shard: AnyShard) -> None:
+        """Forget a shard whose state is in doubt, and read its log again, a little later."""
         if self.holds(shard):
             self._drop(shard.partition)
             self._host.call_at(self._host.now_ns + ms_to_ns(_LOAD_RETRY_MS), lambda: self._follow(fresh=False))

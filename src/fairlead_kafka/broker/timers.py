@@ -30,7 +30,7 @@ class Timer:
 
 
 class TimerHost(Protocol):
-    """What a repeating task needs of its broker."""
+    """The part of the broker that a repeating task needs."""
 
     now_ns: int
 
@@ -49,7 +49,7 @@ class Repeating:
         self._set()
 
     def cancel(self) -> None:
-        """It does not come round any more."""
+        """End the task: it does not come round any more."""
         self._timer.cancel()
 
     def _set(self) -> None:

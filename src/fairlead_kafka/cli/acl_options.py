@@ -37,7 +37,7 @@ _ANYWHERE: Sequence[str | None] = (None,)
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What is meant: by names, taken as prefixes if `prefixed`; `WILDCARD` is all of a kind."""
+    """Resources that options name, taken as prefixes if `prefixed`; `WILDCARD` is all of a kind."""
 
     topics: Sequence[str]
     groups: Sequence[str]
@@ -46,7 +46,7 @@ class Resources:
     prefixed: bool
 
     def of(self, pattern: AclPatternType) -> Iterator[tuple[AclResourceType, str, AclPatternType]]:
-        """Each with its kind, and `pattern` unless these are prefixes."""
+        """Each resource with its type, and with `pattern` unless these are prefixes."""
         pattern = AclPatternType.PREFIXED if self.prefixed else pattern
         yield from ((AclResourceType.TOPIC, name, pattern) for name in self.topics)
         yield from ((AclResourceType.GROUP, name, pattern) for name in self.groups)
@@ -55,7 +55,10 @@ class Resources:
             yield AclResourceType.CLUSTER, CLUSTER_NAME, AclPatternType.LITERAL
 
     def filters(self, pattern: AclPatternType) -> list[AclFilter]:
-        """What means entries on these, by `pattern` unless they are prefixes; on everything, if none is named."""
+        """Filters for the entries on these resources; on everything, if none is named.
+
+        Names match by `pattern` unless they are prefixes.
+        """
         return [AclFilter(kind, name, found) for kind, name, found in self.of(pattern)] or [AclFilter()]
 
 
@@ -82,7 +85,7 @@ class Entries:
             self._check_roles()
 
     def to_add(self) -> list[AclBinding]:
-        """The entries. UsageError if nobody is named, or nothing."""
+        """The entries to add. UsageError if nobody is named, or nothing."""
         if not (self.allowed or self.denied):
             raise UsageError("say for whom: --allow-principal or --deny-principal, such as --allow-principal User:alice")
         if not list(self.resources.of(AclPatternType.LITERAL)):
@@ -95,7 +98,10 @@ class Entries:
         return sorted(set(found))
 
     def to_remove(self) -> list[AclFilter]:
-        """What means them; what was not said is anything. UsageError if neither anybody nor anything is named."""
+        """Filters for the entries to remove; what was not said is anything.
+
+        UsageError if neither anybody nor anything is named.
+        """
         of = list(self.resources.of(AclPatternType.LITERAL))
         people: list[tuple[str | None, str | None, AclPermission]] = list(self._people())
         if not of and not people:

@@ -15,12 +15,15 @@ import typer
 
 import fairlead_kafka
 from fairlead_kafka.base.errors import FairleadError, ItemsFailed
-from fairlead_kafka.cli.main import WRONG_COMMAND_LINE_EXIT_CODE
+from fairlead_kafka.cli.exit_codes import WRONG_COMMAND_LINE_EXIT_CODE
 from fairlead_kafka.cli.terminal import errors
 
 
 class Command(NamedTuple):
-    """Where a command is, `module:name` in this room, and what `fairlead --help` says of it; `app` is a group of commands."""
+    """A command's place, `module:name` in this room, and its text in `fairlead --help`.
+
+    The name `app` is a group of commands.
+    """
 
     place: str
     help: str

@@ -32,7 +32,7 @@ _MECHANISMS = {LogIn.SCRAM: "SCRAM-SHA-512", LogIn.PLAIN: "PLAIN", LogIn.OAUTHBE
 
 PORT = 9092
 LOOK_S = 0.25
-"""How often it is looked whether brokers have ended: they may be killed from outside."""
+"""Seconds between looks whether brokers have ended: they may be killed from outside."""
 
 
 def up(

@@ -16,11 +16,12 @@ if TYPE_CHECKING:
 
 NETWORK_LOG = logging.getLogger("fairlead_kafka.network")
 QUIET_S = 1.0
-"""What takes longer is told."""
+"""Seconds to connect in before the user is told that it takes long."""
 PATIENCE_S = 4.0
-"""A cluster that has not answered after so much longer is taken to be down: the minute of `default.api.timeout.ms` suits programs."""
+"""Seconds more after which a cluster that has not answered is taken to be down: the minute of
+`default.api.timeout.ms` suits programs."""
 TOPIC_S = 3.0
-"""A topic that the cluster does not know by then is taken to be missing."""
+"""Seconds after which a topic that the cluster does not know is taken to be missing."""
 
 
 @contextmanager

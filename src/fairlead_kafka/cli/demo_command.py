@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from fairlead_kafka.cli.demo.line_formats import JSON_FIELDS, InputOfNoUse
-from fairlead_kafka.cli.main import WRONG_COMMAND_LINE_EXIT_CODE
+from fairlead_kafka.cli.exit_codes import WRONG_COMMAND_LINE_EXIT_CODE
 from fairlead_kafka.cli.pipeline_extra import need_spark
 from fairlead_kafka.cli.terminal import JsonFile, errors, output, progress, write_json
 

@@ -1,4 +1,7 @@
-"""Where a group's offsets are to go: the choices of `fairlead groups reset-offsets`, as Kafka's ConsumerGroupCommand has them."""
+"""New offsets of a group: the choices of `fairlead groups reset-offsets`.
+
+They are those of Kafka's ConsumerGroupCommand.
+"""
 
 from __future__ import annotations
 

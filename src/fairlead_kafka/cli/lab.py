@@ -46,7 +46,7 @@ def first_second(
     json_file: JsonFile = None,
     plot_file: PlotFile = None,
 ) -> None:
-    """What a program takes that starts, sends or reads, and ends.
+    """Time and memory of a program that sends or reads, and ends.
 
     From the interpreter's start, beside the peers.
     """
@@ -153,7 +153,7 @@ def isolation(
     json_file: JsonFile = None,
     plot_file: PlotFile = None,
 ) -> None:
-    """What two brokers still get while the third is slow or dead."""
+    """Throughput of two brokers while the third is slow or dead."""
     from fairlead_kafka.lab.isolation import FAULTS, LOADS, SYSTEMS
     from fairlead_kafka.lab.targets import TARGETS
 
@@ -183,9 +183,9 @@ def batching(
     json_file: JsonFile = None,
     plot_file: PlotFile = None,
 ) -> None:
-    """What batch.size, linger.ms, compression and the limits do.
+    """Effects of batch.size, linger.ms, compression and limits.
 
-    All to the same records.
+    All on the same records.
     """
     from fairlead_kafka.lab.batching import CODECS
     from fairlead_kafka.lab.targets import TARGETS

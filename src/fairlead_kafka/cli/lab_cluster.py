@@ -26,7 +26,7 @@ def kip578(
     json_file: JsonFile = None,
     plot_file: PlotFile = None,
 ) -> None:
-    """What many partitions cost (KIP-578).
+    """Cost of many partitions (KIP-578).
 
     Throughput, creation, deletion, restart, failover.
     """
@@ -53,7 +53,7 @@ def replication(
     scenario: Annotated[list[int] | None, typer.Option(help="1, 2 or 3; may be repeated; default: all.")] = None,
     json_file: JsonFile = None,
 ) -> None:
-    """What replication does when brokers fail, step by step.
+    """Replication when brokers fail, step by step.
 
     The partition, a producer and a consumer.
     """

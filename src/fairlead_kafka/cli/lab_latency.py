@@ -153,14 +153,14 @@ def scenarios(
 
 
 def _policies(policy: str | None) -> list[str]:
-    """Those that are asked for, or all; `default` is one of them by another name, for who asks for it."""
+    """Policies that are asked for, or all; `default` is another name of one."""
     from fairlead_kafka.lab.kip794_cases import DEFAULT, POLICIES
 
     return list(chosen_all("--policy", policy, tuple(POLICIES) if policy is None else (*POLICIES, *DEFAULT)))
 
 
 def _systems(peers: str | None, policy: str | None) -> list[str]:
-    """Those to be measured; ConfigError if policies of ours are asked for and we are not among them."""
+    """Systems to be measured; ConfigError if policies of ours are asked for and we are left out."""
     from fairlead_kafka.lab.paced import MODULES
 
     systems = chosen_all("--peers", peers, tuple(MODULES))

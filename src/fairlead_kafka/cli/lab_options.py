@@ -1,4 +1,4 @@
-"""What the commands of `fairlead lab` share: their options, and how an experiment is run, printed, written and drawn."""
+"""Options of the `fairlead lab` commands, and how an experiment is run, printed and drawn."""
 
 from __future__ import annotations
 
@@ -97,5 +97,5 @@ def run_experiment(name: str, json_file: str | None, plot_file: str | None, **pa
 
 
 def plot_beside(json_file: str | None) -> str | None:
-    """Where the plot of a report goes if nothing else is said."""
+    """Path of a report's plot if none is given: beside the JSON file; None without such a file."""
     return None if json_file in (None, "-") else str(Path(json_file).with_suffix(".svg"))

@@ -25,7 +25,7 @@ def transcript(
     ] = False,
     json_file: JsonFile = None,
 ) -> None:
-    """The same requests to Apache Kafka and to ours, compared.
+    """Compare how Apache Kafka and ours answer the same requests.
 
     Field by field; fails if a difference is unexplained.
     """

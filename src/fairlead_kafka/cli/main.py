@@ -12,9 +12,7 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-INTERRUPTED_EXIT_CODE = 128 + signal.SIGINT
-TERMINATED_EXIT_CODE = 128 + signal.SIGTERM
-WRONG_COMMAND_LINE_EXIT_CODE = 2
+from fairlead_kafka.cli.exit_codes import INTERRUPTED_EXIT_CODE, TERMINATED_EXIT_CODE
 
 
 def main() -> NoReturn:

@@ -38,7 +38,10 @@ COLUMNS = (
 
 @dataclass
 class Count:
-    """What was read by `at_s`, a time of the performance counter; `sharing_s` of it passed while a group shared its partitions."""
+    """Totals read by `at_s`, seconds of the performance counter.
+
+    `sharing_s`: seconds in which a group shared its partitions (rebalanced).
+    """
 
     at_s: float
     size_bytes: int = 0
@@ -46,7 +49,7 @@ class Count:
     sharing_s: float = 0.0
 
     def add(self, table: pa.Table) -> None:
-        """Counts keys and values."""
+        """Counts the records of a table, and bytes of their keys and values."""
         self.records += table.num_rows
         self.size_bytes += sum(pc.sum(pc.binary_length(table[name])).as_py() or 0 for name in ("key", "value"))
 
@@ -62,7 +65,7 @@ class Count:
 
 
 class Sharing(RebalanceListener):
-    """Adds up the time in which a group shares its partitions."""
+    """Adds up the time in which a group shares its partitions (`rebalance.time.ms`)."""
 
     def __init__(self) -> None:
         self._since_s: float | None = time.perf_counter()
@@ -77,7 +80,7 @@ class Sharing(RebalanceListener):
         self._since_s = time.perf_counter()
 
     def total_s(self, now_s: float) -> float:
-        """All of it, until now."""
+        """Seconds of sharing until `now_s`."""
         return self._ended_s + (0.0 if self._since_s is None else now_s - self._since_s)
 
 

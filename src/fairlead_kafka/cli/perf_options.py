@@ -1,4 +1,7 @@
-"""What `perf produce` and `perf consume` share with Kafka's tools: options of several values, property files, payloads, date formats."""
+"""Options and formats that `perf produce` and `perf consume` share with Kafka's tools.
+
+These are options of several values, property files, payloads and date formats.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,8 @@ from fairlead_kafka.cli.terminal import DEFAULT_BOOTSTRAP_SERVERS, settings
 
 PAYLOAD_SEED = 0
 PAYLOADS_BYTES_MAX = 8 * MIB
-"""Random payloads are made before the clock starts, and taken from among these."""
+"""Bytes of random payloads at most; they are made before the clock starts, and records take from
+them."""
 BootstrapServer = Annotated[str | None, typer.Option("--bootstrap-server", "--bootstrap-servers", "-b", help="host:port of brokers.")]
 _LETTERS = bytes(ord("A") + number % 26 for number in range(256))
 SEVERAL_VALUES = ("--producer-props", "--command-property")

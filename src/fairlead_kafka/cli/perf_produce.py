@@ -64,7 +64,7 @@ def produce(
     reporting_interval: Annotated[int, typer.Option(min=1, help="Milliseconds between two lines of progress.")] = int(WINDOW_S * 1000),
     transactional_id: Annotated[str | None, typer.Option(help="Send in transactions, under this id.")] = None,
     transaction_duration_ms: Annotated[
-        int | None, typer.Option(min=1, help="Commit after so many milliseconds and begin anew; 3000 with an id alone.")
+        int | None, typer.Option(min=1, help="Commit after so many milliseconds and begin another; 3000 with an id alone.")
     ] = None,
 ) -> None:
     """Send records and print latency and throughput."""

@@ -93,9 +93,9 @@ def check(
 def run(
     path: ProjectPath = Path("."),
     full_refresh: Annotated[
-        list[str] | None, typer.Option("--full-refresh", metavar="DATASET", help="Compute it anew from all there is; may be repeated.")
+        list[str] | None, typer.Option("--full-refresh", metavar="DATASET", help="Compute it again from all there is; may be repeated.")
     ] = None,
-    full_refresh_all: Annotated[bool, typer.Option("--full-refresh-all", help="Compute everything anew.")] = False,
+    full_refresh_all: Annotated[bool, typer.Option("--full-refresh-all", help="Compute everything from scratch.")] = False,
     refresh: Annotated[list[str] | None, typer.Option(metavar="DATASET", help="Run only what fills these; may be repeated.")] = None,
     master: Master = None,
     remote: Remote = None,
@@ -177,7 +177,10 @@ def _brief(flow: Any) -> str:
 
 
 class Overrides(NamedTuple):
-    """What the command line puts over a specification's configuration: values by key, and what was typed for each."""
+    """Configuration of the command line, which goes over a specification's.
+
+    `values` by key, and what was `typed` for each.
+    """
 
     values: dict[str, str]
     typed: dict[str, str]

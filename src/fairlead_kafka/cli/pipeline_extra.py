@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from fairlead_kafka.cli.main import WRONG_COMMAND_LINE_EXIT_CODE
+from fairlead_kafka.cli.exit_codes import WRONG_COMMAND_LINE_EXIT_CODE
 from fairlead_kafka.cli.terminal import errors
 
 

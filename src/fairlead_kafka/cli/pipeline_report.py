@@ -1,4 +1,4 @@
-"""What `fairlead pipeline` prints: findings of a check, and the counters of a run's flows."""
+"""Output of `fairlead pipeline`: findings of a check, and the counters of a run's flows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a command's client settings come from, besides its own options: a properties file, or a profile that was kept.
+"""Client settings of a command besides its own options: a properties file, or a kept profile.
 
 `--command-config FILE` is that of Kafka's own tools: a Java properties file. A profile is such a file under a name, in the user's folder of
 settings. Values may hold `${env:NAME}` and `${file:PATH:KEY}`, and in a profile secrets must: nothing secret is kept here.
@@ -18,13 +18,13 @@ from fairlead_kafka.base.errors import ConfigError
 from fairlead_kafka.base.nearest import nearest
 
 FILE_MAX_BYTES = 1 << 20
-"""More than any file of settings holds."""
+"""Largest file of settings that is read, in bytes; no real one is as large."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _given: dict[str, str] = {}
 
 
 def folder() -> Path:
-    """Where profiles are: `$XDG_CONFIG_HOME/fairlead/profiles`, or the like below the home folder."""
+    """Folder of profiles: `$XDG_CONFIG_HOME/fairlead/profiles`; `~/.config` if that is not set."""
     base = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
     return Path(base, "fairlead", "profiles")
 
@@ -40,13 +40,13 @@ def forget() -> None:
 
 
 def take_file(path: str | None) -> None:
-    """`--command-config`. ConfigError if it cannot be read."""
+    """Takes the settings of the file that `--command-config` names. ConfigError if unreadable."""
     if path is not None:
         _given.update(_read(Path(path), "--command-config"))
 
 
 def take_profile(name: str | None) -> None:
-    """`--profile`. ConfigError if there is none of that name."""
+    """Takes the settings of the profile that `--profile` names. ConfigError if there is none."""
     if name is not None:
         for key, value in _read(path_of(name), "--profile").items():
             _given.setdefault(key, value)  # a file beside it counts more

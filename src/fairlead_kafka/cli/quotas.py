@@ -116,7 +116,7 @@ def remove(
 def _entity(
     user: str | None, user_default: bool, client_id: str | None, client_id_default: bool, ip: str | None, ip_default: bool
 ) -> ClientQuotaEntity:
-    """What the options name. UsageError for a name and the default of the same kind."""
+    """The entity that the options name. UsageError for a name and the default of the same kind."""
     entries: dict[str, str | None] = {}
     for kind, name, default in (("user", user, user_default), ("client-id", client_id, client_id_default), ("ip", ip, ip_default)):
         if name is not None and default:

@@ -63,7 +63,7 @@ def _verdict(reports: list[dict[str, Any]]) -> str:
 
 
 def _every_so_often(status: Any) -> Any:
-    """Where there is no terminal a status is a line: one for each tenth of the way is enough."""
+    """Passes on each tenth status where there is no terminal: each would be a line there."""
     told: list[str] = []
 
     def tell(text: str) -> None:

@@ -15,7 +15,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 PATIENCE_S = 3.0
-"""For the JVM to stop by itself, after SIGTERM: it removes its temporary folders meanwhile."""
+"""Seconds for the JVM to stop by itself, after SIGTERM: it removes its temporary folders
+meanwhile."""
 LOOK_EVERY_S = 0.05
 
 

@@ -38,7 +38,10 @@ class FittingTable(Table):
             yield from self._block(row, options.max_width)
 
     def _widths(self, console: Console, options: ConsoleOptions) -> list[int] | None:
-        """Of each column: its longest word at least, and its longest cell where there is room; None if words would have to be cut."""
+        """Width of each column, None if words would have to be cut.
+
+        It is the longest word at least, and the longest cell where there is room.
+        """
         unbounded = options.update(max_width=_UNBOUNDED_WIDTH)
         measured = [
             [Measurement.get(console, unbounded, _text(cell)) for cell in (str(column.header), *map(str, column.cells))]

@@ -1,4 +1,4 @@
-"""What all commands share: consoles, progress, JSON reports, `key=value` settings, and the options every client command has.
+"""Consoles, progress, JSON reports, `key=value` settings, and options that all commands share.
 
 rich takes as long to load as all the rest, so it is loaded with the first line that is printed.
 """

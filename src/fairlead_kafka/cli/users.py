@@ -135,7 +135,10 @@ def _mechanisms(names: list[str] | None) -> list[ScramMechanism]:
 
 
 def _referred(reference: str) -> Secret:
-    """What a reference stands for. ConfigError for a password itself, which is not repeated."""
+    """The secret that a reference stands for.
+
+    ConfigError for a password itself, which is not repeated.
+    """
     from fairlead_kafka.security.references import references, resolve
 
     if not references(reference):

@@ -1,39 +1,52 @@
-"""Client: the faces people use. Producer, consumer and admin, blocking and awaiting, over the same machines.
+"""Client: producer, consumer and admin classes, blocking and async, over the same machines.
 
 Theory of operation
 -------------------
-A face holds no logic of Kafka's. Its machine (`producer`, `consumer`, `admin`) runs on a host of its own, a selector loop on one
-daemon thread (`hosting.open_host`), and shares no state with it but what is named here. A face hands operations over, each with a
-`Completion`, and waits: the blocking face in `Completion.result`, which Ctrl-C interrupts at once, the awaiting face in its loop.
+A client class holds no logic of Kafka's. Its machine (`producer`, `consumer`, `admin`) runs on a
+host of its own, a selector loop on one daemon thread (`hosting.open_host`), and shares no state
+with it but what is named here. The class submits operations, each with a `Completion`, and waits: a
+blocking class in `Completion.result`, which Ctrl-C interrupts at once, an async class in its event
+loop.
 
-One implementation, two faces. What a call does between its waits is written once, as a generator that yields what it waits for
-(`hosting.Steps`). `run_blocking` drives it on the calling thread, `run_async` in the event loop. A face's method is one line around
-that, and `tests/tidy/test_faces_agree.py` compares names, parameters and docstrings. Where an interrupt, a time-out or a
-cancelled task ends a wait, the generator is closed and gives back what it had reserved.
+One implementation, two client APIs. What a call does between its waits is written once, as a
+generator that yields what it waits for (`hosting.Steps`). `run_blocking` drives it on the calling
+thread, `run_async` in the event loop. A method of a client class is one line around that, and
+`tests/tidy/test_faces_agree.py` compares names, parameters and docstrings. Where an interrupt, a
+time-out or a cancelled task ends a wait, the generator is closed and gives back what it had
+reserved.
 
-Records go another way than operations, for they are many.
+Records do not go as operations, because there are many of them.
 
-    send        checks a record and appends it to the columns of its topic's open chunk, in machine code (`single_records`)
-    send_table  turns a table into columns, without copying, and hands over pieces of some MiB as room comes (`producer_core.ProducerCore`)
-    MemoryPool  the account of buffer.memory. A face reserves, first come, first served; the machine releases
-    tables      whatever gives Arrow batches: what is checked together, and the pieces it is handed over in
-    Delivery    results of one chunk or table. The machine notes a batch by one call; arrays are made when somebody looks
+    send        checks a record and appends it to the columns of its topic's open chunk, in machine
+                code (`single_records`)
+    send_table  turns a table into columns, without copying, and submits pieces of about 2 MiB as
+                room comes (`producer_core.ProducerCore`)
+    MemoryPool  counts buffer.memory. Calls reserve, first come, first served; the machine releases
+    tables      takes any object that gives Arrow batches; splits it into what is checked together
+    Delivery    results of one chunk or table. The machine reports a batch by one call; arrays are
+                made when a caller first looks
 
-The machine is woken for the first record after a lull, and for a chunk that has grown large. While records are under way it looks
-into the intake by itself every millisecond, so a stream of small sends costs neither a system call nor a step for each of them.
+The machine is woken for the first record after an idle time, and for a chunk that has grown large.
+In a fast stream of records it looks into the intake by itself every millisecond, so small sends
+cost neither a system call nor a step for each of them.
 
-Transactions (`transactions`) are operations like others. While none is open the intake of a transactional producer is shut.
+Transactions (`transactions`) are operations like others. While none is open the intake of a
+transactional producer is shut.
 
-Handles (`Ack`, `TableAck`) are a reference to a delivery and a row in it. Callbacks are called on the host's thread, after the
-machine's step, batch by batch; they must not wait for the same client, whose thread they hold up.
+Handles are references: an `Ack` to a delivery and a row in it, a `TableAck` to a delivery.
+Callbacks are called on the host's thread, after the machine's step, batch by batch; they must not
+wait for the same client, whose thread they hold up.
 
-Every record handed over is settled exactly once: delivered, or failed with an error that says why. `close` flushes, gives up what
-is late, says how much of which topic, and ends the thread. A face that is dropped has that done in the background; one that is open when
-the interpreter ends gets a few seconds. Interceptors wrap a face's methods when it is made, so without any there is nothing to ask.
+Every record sent is completed exactly once: delivered, or failed with an error that says why.
+`close` flushes, gives up what is late, says how many records of which topics, and ends the thread.
+A producer that is dropped does that in the background; one that is open when the interpreter ends
+gets 5 s. Interceptors wrap a producer's `send` when it is made, so without any a send asks nothing.
 
-A name of this package is loaded when it is first used: a producer's program loads no consumer and no admin client.
+A name of this package is loaded when it is first used: a producer's program loads no consumer and
+no admin client.
 
-Metrics: the machine records what it sends and settles (`producer.metrics`), a face what its callers wait for; `metrics()` reads both.
+Metrics: the machine counts what it sends and completes (`producer.metrics`), the producer class
+what its callers wait for; `Producer.metrics()` reads both.
 """
 
 from __future__ import annotations

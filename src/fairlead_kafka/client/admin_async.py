@@ -1,4 +1,4 @@
-"""`AsyncAdmin`: topics, configs, groups, transactions, rights, users and quotas, on an event loop."""
+"""`AsyncAdmin`: topics, configs, groups, transactions, ACLs, users and quotas, async."""
 
 from __future__ import annotations
 
@@ -42,14 +42,17 @@ from fairlead_kafka.core.prepared import PreparedTransaction
 
 @checked()
 class AsyncAdmin:
-    """A Kafka admin client, with the methods of `Admin` to await.
+    """A Kafka admin client with the methods of `Admin`, as coroutines.
 
-    `config` has Kafka's keys (`bootstrap.servers`, ...; see docs/configuration.md); ConfigError names all that is wrong with it.
+    `config` has Kafka's keys (`bootstrap.servers`, ...; see docs/configuration.md); ConfigError
+    names all that is wrong with it.
 
-    Time-outs are in seconds; None stands for `default.api.timeout.ms`, but for NoBrokerReached after `bootstrap.connection.timeout.ms`
-    where no broker was ever reached. Calls about several items raise ItemsFailed (a BrokerError) that names every item that failed, and
-    TimedOut, which says what was missing. Any number of tasks may call.
-    Kafka's counterpart: `org.apache.kafka.clients.admin.Admin`.
+    Time-outs are in seconds; None stands for `default.api.timeout.ms`. If no broker was ever
+    reached, a call without a time-out raises NoBrokerReached after
+    `bootstrap.connection.timeout.ms` at the latest. Calls about several items raise ItemsFailed (a
+    BrokerError), which names every item that failed. TimedOut says what was missing. UsageError
+    once closed. Any number of tasks may call. Kafka's counterpart:
+    `org.apache.kafka.clients.admin.Admin`.
     """
 
     def __init__(self, config: Mapping[str, Any]) -> None:
@@ -57,152 +60,222 @@ class AsyncAdmin:
         end_with(self, self._calls.abandon)
 
     async def connect(self, timeout_s: Seconds | None = None) -> None:
-        """Wait until a broker was reached: for a program that wants to know at its start that `bootstrap.servers` are right.
+        """Wait until a broker is reached, to check `bootstrap.servers` at the start of a program.
 
-        NoBrokerReached, naming the addresses and what is wrong with each, if none was for `timeout_s` (None:
-        bootstrap.connection.timeout.ms); the client goes on trying. A broker that was reached once counts for good.
+        NoBrokerReached, naming each address and what is wrong with it, if none is reached within
+        `timeout_s` seconds (None: bootstrap.connection.timeout.ms); the client goes on trying. Once
+        a broker was reached, later calls return at once.
         """
         await run_async(self._calls.connect(timeout_s))
 
     async def create_topics(
         self, topics: Iterable[NewTopic], validate_only: bool = False, timeout_s: Seconds | None = None
     ) -> dict[str, uuid.UUID]:
-        """Create topics; {name: topic id}, once every partition has a leader. `validate_only`: only say whether it could be done."""
+        """Create topics, and wait until every partition has a leader. Returns {name: topic id}.
+
+        `validate_only`: only check whether they could be created.
+        """
         return await run_async(self._calls.create_topics(topics, validate_only, timeout_s))
 
     async def delete_topics(self, names: Iterable[str], timeout_s: Seconds | None = None) -> dict[str, None]:
-        """Delete topics with all their records; returns once the metadata has them no more."""
+        """Delete topics with all their records. Returns once the metadata no longer has them."""
         return await run_async(self._calls.delete_topics(names, timeout_s))
 
     async def create_partitions(
         self, changes: Mapping[str, NewPartitions], validate_only: bool = False, timeout_s: Seconds | None = None
     ) -> dict[str, None]:
-        """Grow topics: {name: NewPartitions(total)}; returns once every partition has a leader."""
+        """Add partitions: {topic: NewPartitions(total)}. Returns once every partition has a leader.
+
+        `validate_only`: only check whether they could be added.
+        """
         return await run_async(self._calls.create_partitions(changes, validate_only, timeout_s))
 
     async def list_topics(self, include_internal: bool = False, timeout_s: Seconds | None = None) -> dict[str, TopicListing]:
-        """{name: listing} of all topics, by name."""
+        """List all topics, by name. `include_internal`: Kafka's internal topics too."""
         return await run_async(self._calls.list_topics(include_internal, timeout_s))
 
     async def describe_topics(
         self, names: Iterable[str], timeout_s: Seconds | None = None, include_authorized_operations: bool = False
     ) -> dict[str, TopicDescription]:
-        """{name: description}, with leader, replicas and in-sync replicas of each partition; and what this client's user may do."""
+        """Describe topics: leader, replicas and in-sync replicas of each partition, by topic name.
+
+        `include_authorized_operations`: also what this client's user may do. ItemsFailed names
+        topics that are missing.
+        """
         return await run_async(self._calls.describe_topics(names, timeout_s, include_authorized_operations))
 
     async def describe_cluster(self, timeout_s: Seconds | None = None, include_authorized_operations: bool = False) -> ClusterDescription:
-        """The cluster's id, live brokers, and controller; and what this client's user may do with it (which takes Kafka 2.8)."""
+        """Describe the cluster: its id, live brokers and controller.
+
+        `include_authorized_operations`: also what this client's user may do with the cluster, which
+        takes Kafka 2.8.
+        """
         return await run_async(self._calls.describe_cluster(timeout_s, include_authorized_operations))
 
     async def describe_configs(
         self, resources: Iterable[ConfigResource], timeout_s: Seconds | None = None
     ) -> dict[ConfigResource, dict[str, ConfigEntry]]:
-        """{resource: {config name: entry}}; `ConfigResource.topic(name)`, `ConfigResource.broker(node_id)`."""
+        """Configs of resources: {resource: {config name: entry}}.
+
+        Resources are made by `ConfigResource.topic(name)` and `ConfigResource.broker(node_id)`.
+        """
         return await run_async(self._calls.describe_configs(resources, timeout_s))
 
     async def alter_configs(
         self, changes: Mapping[ConfigResource, Sequence[ConfigChange]], validate_only: bool = False, timeout_s: Seconds | None = None
     ) -> dict[ConfigResource, None]:
-        """Change configs one by one and leave the others alone (KIP-339): {resource: [ConfigChange.set(name, value), ...]}."""
+        """Change some configs of each resource and leave its others alone (KIP-339).
+
+        `changes`: {resource: [ConfigChange.set(name, value), ...]}. `validate_only`: only check
+        whether they could be changed.
+        """
         return await run_async(self._calls.alter_configs(changes, validate_only, timeout_s))
 
     async def list_offsets(
         self, targets: Mapping[TopicPartition, Int64], timeout_s: Seconds | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """The offset for a time in ms since 1970, or for EARLIEST (-2), LATEST (-1) or MAX_TIMESTAMP (-3); None where there is none."""
+        """Look up offsets: by partition, the offset and its timestamp; None where there is none.
+
+        A target is a time in ms since 1970 (the first offset with this timestamp or a later one),
+        or EARLIEST (-2), LATEST (-1) or MAX_TIMESTAMP (-3).
+        """
         return await run_async(self._calls.list_offsets(targets, timeout_s))
 
     async def delete_records(self, before: Mapping[TopicPartition, Int64], timeout_s: Seconds | None = None) -> dict[TopicPartition, int]:
-        """Delete what lies before an offset (-1: everything); {partition: where its log starts now}."""
+        """Delete records before an offset (-1: all); {partition: its log start offset now}."""
         return await run_async(self._calls.delete_records(before, timeout_s))
 
     async def describe_log_dirs(
         self, node_ids: Iterable[Int32] = (), partitions: Iterable[TopicPartition] | None = None, timeout_s: Seconds | None = None
     ) -> dict[int, dict[str, LogDirDescription]]:
-        """{node id: {directory: description}}: what each replica takes on disk; none named: of all live brokers (KIP-113, KIP-827)."""
+        """Describe log directories: {node id: {directory: description}}.
+
+        A description has the bytes of each replica. `node_ids` empty: of all live brokers.
+        `partitions` None: of all. Sources: KIP-113, KIP-827.
+        """
         return await run_async(self._calls.describe_log_dirs(node_ids, partitions, timeout_s))
 
     async def list_groups(
         self, states: Iterable[str] = (), types: Iterable[str] = (), timeout_s: Seconds | None = None
     ) -> dict[str, GroupListing]:
-        """{name: listing} of all groups, or of those in one of `states` ("Stable", "Empty", ...) and of one of `types` ("classic", ...)."""
+        """List groups of all brokers, by name.
+
+        `states` ("Stable", "Empty", ...) and `types` ("classic", ...): only groups in one of them;
+        empty: all.
+        """
         return await run_async(self._calls.list_groups(states, types, timeout_s))
 
     async def describe_groups(
         self, group_ids: Iterable[str], timeout_s: Seconds | None = None, include_authorized_operations: bool = False
     ) -> dict[str, GroupDescription]:
-        """{name: description}: state, coordinator, and members with what they read; ItemsFailed names groups that are not there."""
+        """Describe groups, by name: state, coordinator, and members with their partitions.
+
+        `include_authorized_operations`: also what this client's user may do. ItemsFailed names
+        groups that are missing.
+        """
         return await run_async(self._calls.describe_groups(group_ids, timeout_s, include_authorized_operations))
 
     async def delete_groups(self, group_ids: Iterable[str], timeout_s: Seconds | None = None) -> dict[str, None]:
-        """Delete groups that have no members, with their offsets."""
+        """Delete groups that have no members, with their committed offsets."""
         return await run_async(self._calls.delete_groups(group_ids, timeout_s))
 
     async def list_group_offsets(
         self, group_ids: Iterable[str], require_stable: bool = False, timeout_s: Seconds | None = None
     ) -> dict[str, dict[TopicPartition, OffsetAndMetadata]]:
-        """{name: {partition: committed offset}}; `require_stable`: waits for open transactions that commit some (KIP-447)."""
+        """Committed offsets of groups: {group: {partition: offset}}.
+
+        `require_stable`: wait for open transactions that commit offsets of the group (KIP-447).
+        """
         return await run_async(self._calls.list_group_offsets(group_ids, require_stable, timeout_s))
 
     async def alter_group_offsets(
         self, group_id: str, offsets: Mapping[TopicPartition, Offset | OffsetAndMetadata], timeout_s: Seconds | None = None
     ) -> dict[TopicPartition, None]:
-        """Set the committed offsets of a group without members (UNKNOWN_MEMBER_ID if it has some): where it will go on reading."""
+        """Set committed offsets of a group that has no members: where it will go on reading.
+
+        UNKNOWN_MEMBER_ID if it has members. ItemsFailed names the partitions that failed.
+        """
         return await run_async(self._calls.alter_group_offsets(group_id, offsets, timeout_s))
 
     async def delete_group_offsets(
         self, group_id: str, partitions: Iterable[TopicPartition], timeout_s: Seconds | None = None
     ) -> dict[TopicPartition, None]:
-        """Take committed offsets back (KIP-496); while the group has members, only of topics that none of them reads."""
+        """Delete committed offsets of a group (KIP-496).
+
+        While the group has members, only of topics that none of them reads. ItemsFailed names the
+        partitions that failed.
+        """
         return await run_async(self._calls.delete_group_offsets(group_id, partitions, timeout_s))
 
     async def list_transactions(self, states: Iterable[str] = (), timeout_s: Seconds | None = None) -> dict[str, TransactionListing]:
-        """{transactional id: listing} of all brokers, or of those in one of `states` ("Ongoing", "Empty", ...); KIP-664, Kafka 3.0."""
+        """List transactional ids of all brokers, with producer id and state (KIP-664, Kafka 3.0).
+
+        `states` ("Ongoing", "Empty", ...): only ids in one of them; empty: all.
+        """
         return await run_async(self._calls.list_transactions(states, timeout_s))
 
     async def describe_transactions(
         self, transactional_ids: Iterable[str], timeout_s: Seconds | None = None
     ) -> dict[str, TransactionDescription]:
-        """{transactional id: description}: producer id, epoch, state and partitions; ItemsFailed names those not known (any more)."""
+        """Describe transactional ids: producer id, epoch, state and partitions of each.
+
+        ItemsFailed names those that no coordinator knows (any more).
+        """
         return await run_async(self._calls.describe_transactions(transactional_ids, timeout_s))
 
     async def end_transactions(
         self, transactions: Iterable[PreparedTransaction], commit: bool, timeout_s: Seconds | None = None
     ) -> dict[PreparedTransaction, None]:
-        """Commit or abort transactions that `Producer.prepare_transaction` has left open, in this process or another.
+        """Commit or abort transactions that `Producer.prepare_transaction` has left open.
 
-        Asking again for the same end is fine, so whoever died or lost an answer may repeat it. ItemsFailed names those that could not be
-        ended like that: INVALID_TXN_STATE for one that has ended the other way, PRODUCER_FENCED or INVALID_PRODUCER_EPOCH if the
-        coordinator aborted it because it was open for longer than transaction.timeout.ms, or somebody went on with its transactional
-        id, INVALID_PRODUCER_ID_MAPPING if it is forgotten (transactional.id.expiration.ms). The others have ended then.
+        Any process may do that. The same call may be repeated, as after a crash or a lost answer.
+        ItemsFailed names those that could not be ended like that: INVALID_TXN_STATE for one that
+        has ended the other way, PRODUCER_FENCED or INVALID_PRODUCER_EPOCH if the coordinator
+        aborted it because it was open for longer than transaction.timeout.ms, or a newer producer
+        has its transactional id, INVALID_PRODUCER_ID_MAPPING if it is forgotten
+        (transactional.id.expiration.ms). The others have ended then.
         """
         return await run_async(self._calls.end_transactions(transactions, commit, timeout_s))
 
     async def create_acls(self, bindings: Iterable[AclBinding], timeout_s: Seconds | None = None) -> dict[AclBinding, None]:
-        """Add entries to access control lists; one that is there already is fine. Brokers heed them within moments (KIP-140).
+        """Create ACL entries; one that is there already is no error (KIP-140).
 
-        BrokerError SECURITY_DISABLED from a cluster that has no authorizer. This and `delete_acls` need the right to Alter the cluster.
+        Brokers apply them within moments. BrokerError SECURITY_DISABLED from a cluster that has no
+        authorizer. This and `delete_acls` need the right to Alter the cluster.
         """
         return await run_async(self._calls.create_acls(bindings, timeout_s))
 
     async def describe_acls(self, filter: AclFilter = ALL_ENTRIES, timeout_s: Seconds | None = None) -> list[AclBinding]:
-        """The entries that the filter means; with AclPatternType.MATCH those that apply to a name, by prefix and `*` too (KIP-290)."""
+        """ACL entries that match the filter.
+
+        With AclPatternType.MATCH those that apply to a resource name, by prefix and `*` too
+        (KIP-290).
+        """
         return await run_async(self._calls.describe_acls(filter, timeout_s))
 
     async def delete_acls(self, filters: Iterable[AclFilter], timeout_s: Seconds | None = None) -> dict[AclFilter, list[AclBinding]]:
-        """Delete what filters mean; {filter: the entries that are gone}, but for those that a request gone unanswered has deleted."""
+        """Delete ACL entries that match filters: {filter: entries deleted}.
+
+        Entries that an earlier request deleted, whose answer was lost, are not in it.
+        """
         return await run_async(self._calls.delete_acls(filters, timeout_s))
 
     async def describe_user_scram_credentials(
         self, users: Iterable[str] = (), timeout_s: Seconds | None = None
     ) -> dict[str, list[ScramCredentialInfo]]:
-        """{user: mechanisms, iterations} of those who have a SCRAM password; ItemsFailed names users without. None named: all (KIP-554)."""
+        """Describe SCRAM passwords: {user: mechanism and iterations of each password} (KIP-554).
+
+        `users` empty: all users that have one. ItemsFailed names users without.
+        """
         return await run_async(self._calls.describe_user_scram_credentials(users, timeout_s))
 
     async def alter_user_scram_credentials(
         self, alterations: Iterable[UserScramCredentialUpsertion | UserScramCredentialDeletion], timeout_s: Seconds | None = None
     ) -> dict[str, None]:
-        """Set SCRAM passwords, or take them back; {user: None}. Passwords are hashed here, not sent; brokers heed it within moments."""
+        """Set or delete users' SCRAM passwords; {user: None} (KIP-554).
+
+        Passwords are hashed here, and not sent. Brokers apply the change within moments.
+        """
         return await run_async(self._calls.alter_user_scram_credentials(alterations, timeout_s))
 
     async def describe_client_quotas(
@@ -210,7 +283,11 @@ class AsyncAdmin:
         filter: ClientQuotaFilter = ALL_QUOTAS,
         timeout_s: Seconds | None = None,
     ) -> dict[ClientQuotaEntity, dict[str, float]]:
-        """{entity: {quota: value}} of those that have quotas of their own, or are a default: users, client ids, addresses (KIP-546)."""
+        """Client quotas: {entity: {quota: value}}, in the units of `alter_client_quotas` (KIP-546).
+
+        Entities are users, client ids and IP addresses that have quotas of their own, and the
+        defaults.
+        """
         return await run_async(self._calls.describe_client_quotas(filter, timeout_s))
 
     async def alter_client_quotas(
@@ -219,15 +296,20 @@ class AsyncAdmin:
         validate_only: bool = False,
         timeout_s: Seconds | None = None,
     ) -> dict[ClientQuotaEntity, None]:
-        """Set some quotas of each entity, take back those that are None, and leave its others alone.
+        """Set or delete (None) some quotas of each entity and leave its others alone.
 
-        `producer_byte_rate` and `consumer_byte_rate` (bytes/s for each broker), `request_percentage` (of one thread's time; 200 is two),
-        `controller_mutation_rate` (partitions/s), and for an ip `connection_creation_rate` (connections/s).
+        `producer_byte_rate` and `consumer_byte_rate` (bytes/s for each broker),
+        `request_percentage` (of one thread's time; 200 is two), `controller_mutation_rate`
+        (partitions/s), and for an ip `connection_creation_rate` (connections/s). `validate_only`:
+        only check whether they could be changed.
         """
         return await run_async(self._calls.alter_client_quotas(changes, validate_only, timeout_s))
 
     async def close(self) -> None:
-        """Close all connections; calls under way end with UsageError. Closing again does nothing."""
+        """Close all connections.
+
+        Calls in progress end with UsageError. Closing again does nothing.
+        """
         try:
             await run_async(self._calls.close())
         finally:

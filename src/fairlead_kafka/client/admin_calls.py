@@ -1,4 +1,4 @@
-"""Every call of an admin client, written once: `Admin` drives them on the calling thread, `AsyncAdmin` on its event loop."""
+"""Every call of an admin client, written once; `Admin` and `AsyncAdmin` drive the steps."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _CLOSE_S = 5.0
 
 
 class AdminCalls:
-    """The steps of each call. Any number of threads or tasks at once. On an event loop `offload` runs work on a thread."""
+    """Steps of each call, for any number of threads or tasks. `offload` runs work on a thread."""
 
     def __init__(self, config: Mapping[str, Any], offload: Callable[[Callable[[], Any]], Completion] | None = None) -> None:
         self.settings = CLIENT_CONFIGS.parse("admin", config)
@@ -182,7 +182,7 @@ class AdminCalls:
     def delete_group_offsets(
         self, group_id: str, partitions: Iterable[TopicPartition], timeout_s: float | None
     ) -> Steps[dict[TopicPartition, None]]:
-        """Take committed offsets back."""
+        """Delete committed offsets."""
         wanted = [TopicPartition(*each) for each in partitions]
         return self._perform(
             f"deleting offsets of group {group_id}", (), lambda metadata: admin.delete_group_offsets(metadata, group_id, wanted), timeout_s
@@ -235,7 +235,7 @@ class AdminCalls:
     def alter_user_scram_credentials(
         self, alterations: Iterable[UserScramCredentialUpsertion | UserScramCredentialDeletion], timeout_s: float | None
     ) -> Steps[dict[str, None]]:
-        """Set and take back SCRAM passwords; hashing them takes a while, and is nobody's else business."""
+        """Set and delete SCRAM passwords. An async client hashes them on a thread."""
         self.check()
         wanted = list(alterations)
         for number, one in enumerate(wanted):
@@ -262,14 +262,14 @@ class AdminCalls:
     def alter_client_quotas(
         self, changes: Mapping[ClientQuotaEntity, Mapping[str, float | None]], validate_only: bool, timeout_s: float | None
     ) -> Steps[dict[ClientQuotaEntity, None]]:
-        """Set client quotas, and take them back."""
+        """Set and delete client quotas."""
         for entity, quotas in changes.items():
             check_quotas("alter_client_quotas", entity, quotas)
         script = admin.alter_client_quotas(changes, validate_only=validate_only)
         return self._perform("altering quotas of", changes, lambda _: script, timeout_s)
 
     def connect(self, timeout_s: float | None) -> Steps[None]:
-        """Wait for a first connection."""
+        """Wait until a broker is reached."""
         self.check()
         return connect(self._hosted, self.settings, timeout_s)
 
@@ -279,7 +279,7 @@ class AdminCalls:
             raise closed("admin client")
 
     def close(self) -> Steps[None]:
-        """Close once; again is nothing."""
+        """Shut the machine; does nothing if it is closed already."""
         if self.closed or self._hosted.forked:
             return
         self.closed = True
@@ -293,7 +293,7 @@ class AdminCalls:
         self._hosted.close(_CLOSE_S)
 
     def abandon(self) -> None:
-        """The face is gone and was not closed (`hosting.end_with`)."""
+        """End the thread of a client that was dropped without `close` (`hosting.end_with`)."""
         if self.closed or self._hosted.forked:
             return
         self.closed = True
@@ -303,7 +303,10 @@ class AdminCalls:
         return min(self.settings["default.api.timeout.ms"] / 1000 if timeout_s is None else timeout_s, LONGEST_S)
 
     def _timeout_ms(self, timeout_s: float | None) -> int:
-        """How long a broker may take: what the caller allows, but an answer should come before the request is given up."""
+        """Ms that a broker may take: as the caller allows, at most request.timeout.ms.
+
+        So an answer comes before the request is given up.
+        """
         return int(min(self._seconds(timeout_s) * 1000, self.settings["request.timeout.ms"]))
 
     def _perform(

@@ -1,4 +1,4 @@
-"""`Consumer`: reads partitions, assigned by hand or by its group, as records or as Arrow tables, blocking."""
+"""`Consumer`: reads partitions, as records or as Arrow tables, blocking."""
 
 from __future__ import annotations
 
@@ -22,20 +22,23 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ITERATION_S = 1.0
-"""How long one wait of an iteration lasts; only then does it notice that the consumer was closed."""
+"""Seconds that one wait of an iteration lasts; only then does it notice `close`."""
 
 
 @checked()
 class Consumer:
-    """A Kafka consumer: of partitions assigned by hand, or of topics whose partitions a group shares.
+    """A Kafka consumer: of partitions assigned by hand, or of topics that a group shares.
 
-    `config` has Kafka's keys (`bootstrap.servers`, `auto.offset.reset`, ...; see docs/configuration.md); ConfigError names all that
-    is wrong with it. Data is fetched ahead on a thread of its own, at most `fetch.max.bytes` per broker, and decoded in the caller's.
+    `config` has Kafka's keys (`bootstrap.servers`, `auto.offset.reset`, ...; see
+    docs/configuration.md); ConfigError names all that is wrong with it. Data is fetched ahead on a
+    thread of its own, at most `fetch.max.bytes` per broker, and decoded in the caller's thread.
 
-    Time-outs are in seconds; where None is allowed it stands for `default.api.timeout.ms`, but for NoBrokerReached after
-    `bootstrap.connection.timeout.ms` where no broker was ever reached. Calls raise TimedOut when no answer came in time, BrokerError when
-    a broker refused, UsageError when the consumer is closed or a partition is not assigned.
-    One thread at a time, except for `close`. Kafka's counterpart: `org.apache.kafka.clients.consumer.KafkaConsumer`.
+    Time-outs are in seconds; where None is allowed it stands for `default.api.timeout.ms`. If no
+    broker was ever reached, a call without a time-out raises NoBrokerReached after
+    `bootstrap.connection.timeout.ms` at the latest. Calls raise TimedOut when no answer came in
+    time, BrokerError when a broker refused, UsageError when the consumer is closed or a partition
+    is not assigned. One thread at a time, except for `close`. Kafka's counterpart:
+    `org.apache.kafka.clients.consumer.KafkaConsumer`.
     """
 
     def __init__(self, config: Mapping[str, Any]) -> None:
@@ -43,41 +46,52 @@ class Consumer:
         end_with(self, self._calls.abandon)
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """Read exactly these partitions from now on. Those assigned before keep their positions; an empty list stops reading."""
+        """Read exactly these partitions from now on; an empty list stops reading.
+
+        Partitions assigned before keep their positions. UsageError while subscribed.
+        """
         run_blocking(self._calls.assign(partitions))
 
     def subscribe(self, topics: Iterable[str] | re.Pattern[str], listener: RebalanceListener | None = None) -> None:
-        """Share the partitions of these topics (a compiled pattern: of all topics whose whole name it matches) with the group `group.id`.
+        """Subscribe to topics: the group `group.id` assigns partitions of them to this consumer.
 
-        Partitions come, and go, in later polls, and `listener` hears of it. Reading begins where the group has committed, else as
-        `auto.offset.reset` says. Polls raise what the group has against this consumer. Another call replaces the subscription.
+        `topics`: names, or a compiled pattern for all topics whose whole name it matches.
+        Partitions come, and go, in later polls, and `listener` is told. Reading begins at the
+        committed offset, else as `auto.offset.reset` says. Polls raise errors of the group. Another
+        call replaces the subscription. UsageError without `group.id`, or while partitions are
+        assigned by hand.
         """
         run_blocking(self._calls.subscribe(topics, listener))
 
     def unsubscribe(self) -> None:
-        """Leave the group, after the listener has had its say; nothing is read any more. Nothing if there is no subscription."""
+        """Leave the group, after the listener was called, and read nothing.
+
+        No error if not subscribed.
+        """
         run_blocking(self._calls.unsubscribe())
 
     def subscription(self) -> list[str]:
-        """The topics subscribed to; of a pattern those found so far."""
+        """The topics subscribed to; for a pattern those found so far."""
         return run_blocking(self._calls.subscription())
 
     def commit(self, offsets: Mapping[TopicPartition, Offset | OffsetAndMetadata] | None = None, timeout_s: Seconds | None = None) -> None:
-        """Commit offsets for the group (None: all positions), once the group's log has them: where whoever reads next goes on.
+        """Commit offsets for the group (None: all positions); returns once its log has them.
 
-        An offset is that of the next record to read. BrokerError if the group has gone on without this consumer (UNKNOWN_MEMBER_ID,
-        ILLEGAL_GENERATION), or is sharing anew (REBALANCE_IN_PROGRESS: poll, and commit again).
+        An offset is that of the next record to read: where the group goes on reading. BrokerError
+        if the group has gone on without this consumer (UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION), or
+        is rebalancing (REBALANCE_IN_PROGRESS: poll, and commit again). UsageError without
+        `group.id`.
         """
         run_blocking(self._calls.commit(offsets, timeout_s))
 
     def committed(
         self, partitions: Iterable[TopicPartition], timeout_s: Seconds | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """What the group has committed of each partition; None where it has not."""
+        """Committed offset of each partition; None where the group has committed none."""
         return run_blocking(self._calls.committed(partitions, timeout_s))
 
     def group_metadata(self) -> GroupMetadata:
-        """Who this is in its group, for `send_offsets_to_transaction` of a producer."""
+        """Group, generation and member id, for `send_offsets_to_transaction` of a producer."""
         return run_blocking(self._calls.group_metadata())
 
     def assignment(self) -> list[TopicPartition]:
@@ -97,15 +111,18 @@ class Consumer:
         run_blocking(self._calls.seek_to(partitions, LATEST))
 
     def position(self, partition: TopicPartition, timeout_s: Seconds | None = None) -> int:
-        """The offset of the next record to be handed over, looked up if there is none yet."""
+        """Offset of the next record that a poll returns; looked up if there is no position yet."""
         return run_blocking(self._calls.position(partition, timeout_s))
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
-        """Hand over nothing of these partitions until `resume`; what was fetched of them is kept up to max.partition.fetch.bytes."""
+        """Return no records of these partitions until `resume`.
+
+        What was fetched of them is kept, up to max.partition.fetch.bytes of each.
+        """
         run_blocking(self._calls.pause(partitions, True))
 
     def resume(self, partitions: Iterable[TopicPartition]) -> None:
-        """End a `pause`."""
+        """Return records of these partitions again, after `pause`."""
         run_blocking(self._calls.pause(partitions, False))
 
     def paused(self) -> list[TopicPartition]:
@@ -121,11 +138,13 @@ class Consumer:
         return run_blocking(self._calls.poll(timeout_s, max_records))
 
     def poll_table(self, timeout_s: Seconds = 1.0, max_records: int | None = None, columns: Sequence[str] | None = None) -> pa.Table:
-        """What was fetched as a `pyarrow.Table`, as soon as there is any; without rows if nothing came in time.
+        """Fetched records as a `pyarrow.Table`, as soon as there are any; else no rows.
 
-        Columns: topic string, partition int32, offset int64, timestamp timestamp[us, UTC], timestampType int32, key binary, value binary,
-        headers list<struct<key: string, value: binary>>; or only those named in `columns` (keys and headers not named are not
-        decoded). Rows of one partition are in offset order. A table holds some MiB of fetched data, or `max_records`. Raises as `poll`.
+        Columns: topic string, partition int32, offset int64, timestamp timestamp[us, UTC],
+        timestampType int32, key binary, value binary, headers list<struct<key: string, value:
+        binary>>; or only those named in `columns` (keys and headers not named are not decoded).
+        Rows of one partition are in offset order. A table holds at most 8 MiB of fetched data (more
+        if one piece is larger), or `max_records`. Raises as `poll`.
         """
         return run_blocking(self._calls.poll_table(timeout_s, max_records, columns))
 
@@ -147,11 +166,14 @@ class Consumer:
     ) -> Iterator[pa.Table]:
         """Tables with a row per record batch of one partition, by what its header says; no record is decoded. Replaces the assignment.
 
-        Of the batches whose last offset is `start` to `end` (excluded), so that ranges side by side give each batch once. Columns: topic,
-        partition, base_offset, last_offset, records (after compaction fewer than offsets), size_bytes, uncompressed_bytes (null for a
-        compressed batch unless `measure_ratio` has it inflated), codec, base_timestamp, max_timestamp, timestamp_type, leader_epoch,
-        producer_id, producer_epoch, base_sequence, is_transactional, is_control (a transaction's marker); types: `records.HEADER_SCHEMA`.
-        With `read_committed` up to the last stable offset, batches of aborted transactions among them. Raises as `read_range`.
+        Of the batches whose last offset is `start` to `end` (excluded), so that ranges side by side
+        give each batch once. Columns: topic, partition, base_offset, last_offset, records (after
+        compaction fewer than offsets), size_bytes, uncompressed_bytes (null for a compressed batch
+        unless `measure_ratio` has it inflated), codec, base_timestamp, max_timestamp,
+        timestamp_type, leader_epoch, producer_id, producer_epoch, base_sequence, is_transactional,
+        is_control (a transaction's marker); types: `records.HEADER_SCHEMA`. With `read_committed`,
+        batches up to the last stable offset, those of aborted transactions among them. Raises as
+        `read_range`.
         """
         run_blocking(self._calls.batches_begin(partition, start, end))
         while (table := run_blocking(self._calls.batches_go_on(partition, end, measure_ratio, timeout_s))) is not None:
@@ -190,10 +212,11 @@ class Consumer:
         return run_blocking(self._calls.offsets_for_times(times_ms, timeout_s))
 
     def connect(self, timeout_s: Seconds | None = None) -> None:
-        """Wait until a broker was reached: for a program that wants to know at its start that `bootstrap.servers` are right.
+        """Wait until a broker is reached, to check `bootstrap.servers` at the start of a program.
 
-        NoBrokerReached, naming the addresses and what is wrong with each, if none was for `timeout_s` (None:
-        bootstrap.connection.timeout.ms); the client goes on trying. A broker that was reached once counts for good.
+        NoBrokerReached, naming each address and what is wrong with it, if none is reached within
+        `timeout_s` seconds (None: bootstrap.connection.timeout.ms); the client goes on trying. Once
+        a broker was reached, later calls return at once.
         """
         run_blocking(self._calls.connect(timeout_s))
 
@@ -206,10 +229,12 @@ class Consumer:
         return run_blocking(self._calls.topics(None, timeout_s))
 
     def metrics(self) -> dict[str, Any]:
-        """Counters: fetch_requests, fetched_bytes, undelivered_bytes, assigned_partitions, records, and lag by partition (in records).
+        """Counters of this consumer, by name.
 
-        `fetch_throttle_time_avg`, `fetch_throttle_time_max`: for how many ms answers to fetches asked to be left alone (quotas).
-        `machine_code`: False where kernels have none for this platform, and all is slow.
+        fetch_requests, fetched_bytes, undelivered_bytes, assigned_partitions, records, and lag by
+        partition (in records). `fetch_throttle_time_avg`, `fetch_throttle_time_max`: throttle time
+        that brokers told with their answers to fetches, ms (quotas). `machine_code`: False where
+        there is none for this platform, and everything is slow.
         """
         return run_blocking(self._calls.metrics())
 

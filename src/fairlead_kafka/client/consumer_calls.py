@@ -1,4 +1,4 @@
-"""Every call of a consumer, written once: `Consumer` drives them on the calling thread, `AsyncConsumer` on its event loop."""
+"""Every call of a consumer, written once; `Consumer` and `AsyncConsumer` drive the steps."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fairlead_kafka.runtime import Completion
 
 
 class ConsumerCalls(ConsumerRanges):
-    """The steps of each call; those of polls and ranges are inherited."""
+    """Steps of each call; those of polls and ranges are inherited."""
 
     # Assignment and positions
 
@@ -29,16 +29,16 @@ class ConsumerCalls(ConsumerRanges):
         self._moved((yield from self._ask(lambda completion: Assign(completion, wanted))), replaces=True)
 
     def assignment(self) -> list[TopicPartition]:
-        """What is assigned."""
+        """The partitions assigned, in the order given."""
         return list(self._assigned)
 
     def seek(self, positions: Mapping[TopicPartition, int]) -> Steps[None]:
-        """Move positions."""
+        """Move positions: to an offset, or to EARLIEST or LATEST."""
         moved = {TopicPartition(*partition): position for partition, position in positions.items()}
         self._moved((yield from self._ask(lambda completion: Seek(completion, moved))), replaces=False)
 
     def seek_to(self, partitions: Iterable[TopicPartition] | None, target: int) -> Steps[None]:
-        """Move positions to an end of the log; None: of all that is assigned."""
+        """Move positions to an end of the log; None: of all assigned partitions."""
         return self.seek(dict.fromkeys(self._assigned if partitions is None else partitions, target))
 
     def seek_offset(self, partition: TopicPartition, offset: int) -> Steps[None]:
@@ -48,7 +48,7 @@ class ConsumerCalls(ConsumerRanges):
         return self.seek({partition: offset})
 
     def pause(self, partitions: Iterable[TopicPartition], paused: bool) -> Steps[None]:
-        """Pause or resume."""
+        """Pause partitions (`paused`), or resume them."""
         wanted = [TopicPartition(*each) for each in partitions]
         yield from self._ask(lambda completion: SetPaused(completion, wanted, paused))
         for partition in wanted:
@@ -60,13 +60,13 @@ class ConsumerCalls(ConsumerRanges):
             opened.held = opened.chunk.partition in self._paused
 
     def paused(self) -> list[TopicPartition]:
-        """What is paused."""
+        """The partitions paused."""
         return list(self._paused)
 
     # Looking up
 
     def find_offsets(self, targets: Mapping[TopicPartition, int], timeout_s: float | None) -> Steps[dict[TopicPartition, Any]]:
-        """Offsets for timestamps or ends."""
+        """Offsets for timestamps (ms since 1970), EARLIEST or LATEST."""
         wanted = {TopicPartition(*partition): target for partition, target in targets.items()}
         if not wanted:
             return {}
@@ -76,43 +76,43 @@ class ConsumerCalls(ConsumerRanges):
         return found
 
     def end_of_logs(self, partitions: Iterable[TopicPartition], target: int, timeout_s: float | None) -> Steps[dict[TopicPartition, int]]:
-        """First or last offsets."""
+        """First offset (EARLIEST) or end offset (LATEST) of each partition."""
         found = yield from self.find_offsets(dict.fromkeys(partitions, target), timeout_s)
         return {partition: entry.offset for partition, entry in found.items()}
 
     def offsets_for_times(
         self, times_ms: Mapping[TopicPartition, int], timeout_s: float | None
     ) -> Steps[dict[TopicPartition, OffsetAndTimestamp | None]]:
-        """Offsets by time."""
+        """First offset at or after each time (ms since 1970). UsageError for a negative time."""
         for partition, time_ms in times_ms.items():
             if time_ms < 0:
                 raise UsageError(f"offsets_for_times: {partition} has time {time_ms}; milliseconds since 1970 are not negative")
         return self.find_offsets(times_ms, timeout_s)
 
     def topics(self, names: Sequence[str] | None, timeout_s: float | None) -> Steps[dict[str, list[PartitionMetadata]]]:
-        """Partitions of topics."""
+        """Partitions of the topics named; None: of every topic."""
         deadline_ns = self._deadline_ns(timeout_s)
         yield from self._connect_first(timeout_s)
         found: dict[str, list[PartitionMetadata]] = yield from self._ask(lambda completion: DescribeTopics(completion, deadline_ns, names))
         return found
 
     def partitions_for(self, topic: str, timeout_s: float | None) -> Steps[list[PartitionMetadata]]:
-        """Partitions of one topic."""
+        """Partitions of one topic, by number."""
         found = yield from self.topics([topic], timeout_s)
         return found.get(topic, [])
 
     def connect(self, timeout_s: float | None) -> Steps[None]:
-        """Wait for a first connection."""
+        """Wait until a broker is reached."""
         self.check()
         return connect(self._hosted, self.settings, timeout_s)
 
     def metrics(self) -> Steps[dict[str, Any]]:
-        """Counters."""
+        """Counters of the machine, and of this side: `records` and `machine_code`."""
         told = yield from self._ask(TellMetrics)
         return {**told, "records": self._records, "machine_code": MACHINE_CODE}
 
     def close(self) -> Steps[None]:
-        """Close once; again is nothing."""
+        """Leave the group and shut the machine; does nothing if it is closed already."""
         if self.closed or self._hosted.forked:
             return
         failure: Exception | None = None
@@ -131,7 +131,10 @@ class ConsumerCalls(ConsumerRanges):
             raise failure
 
     def abandon(self) -> None:
-        """The face is gone and was not closed (`hosting.end_with`): leave the group and end the thread; nothing is committed."""
+        """End the thread of a consumer that was dropped without `close` (`hosting.end_with`).
+
+        It leaves the group; nothing is committed.
+        """
         if self.closed or self._hosted.forked:
             return
         self.closed = True

@@ -1,7 +1,8 @@
-"""A consumer's part in its group: what polls owe it, what the application hears of it, and commits; both faces drive these steps.
+"""A consumer's part in its group: rebalances, the listener and commits, for both client APIs.
 
-The machine does not change an assignment while the application reads: it notes the change at the gate (`consumer.groups.gate`), and the
-next poll makes it, with the listener's say, before it looks for records.
+The machine does not change an assignment while the application reads: it notes the change at the
+gate (`consumer.groups.gate`), and the next poll makes it, with calls of the listener, before it
+looks for records.
 """
 
 from __future__ import annotations
@@ -41,25 +42,33 @@ LOGGER = logging.getLogger("fairlead_kafka.consumer")
 
 
 class RebalanceListener:
-    """Hears of changes to a subscribed consumer's partitions; the methods of this base do nothing. Kafka's `ConsumerRebalanceListener`.
+    """Called when partitions of a subscribed consumer change; methods of this base do nothing.
 
-    Called within polls (and `unsubscribe`, `close`), on the caller's thread; of an AsyncConsumer the methods may be coroutines. What they
-    raise comes out of the poll, once the change is made.
+    Called within polls (and `unsubscribe`, `close`), on the caller's thread; of an AsyncConsumer
+    the methods may be coroutines. What they raise is raised by the poll, once the change is made.
+    Kafka's counterpart: `ConsumerRebalanceListener`.
     """
 
     def on_assigned(self, partitions: Sequence[TopicPartition]) -> Any:
-        """These came, at the end of a rebalance, and are read from now on; here is the place to seek."""
+        """Called with partitions added, at the end of a rebalance. This is the place to seek."""
 
     def on_revoked(self, partitions: Sequence[TopicPartition]) -> Any:
-        """These are about to go: the last moment to commit what was done with their records."""
+        """Called with partitions about to go: the last moment to commit work on their records."""
 
     def on_lost(self, partitions: Sequence[TopicPartition]) -> Any:
-        """These are gone, for the group went on without this consumer; others may be reading them. As `on_revoked`, unless overridden."""
+        """Called with partitions that are gone because the group went on without this consumer.
+
+        Others may be reading them. Calls `on_revoked` unless overridden.
+        """
         return self.on_revoked(partitions)
 
 
 class GroupSteps(ABC):
-    """The state and steps of a face that has a group; without `group.id` all of it is a question answered with no."""
+    """State and steps of a consumer that may have a group.
+
+    Without `group.id` polls skip the group, and `subscribe`, `commit`, `committed` and
+    `group_metadata` raise UsageError.
+    """
 
     settings: Settings
     _hosted: Hosted[ConsumerMachine]
@@ -78,9 +87,9 @@ class GroupSteps(ABC):
         self._auto_committing: Completion | None = None
         self._last_committed: dict[TopicPartition, int] = {}
         self._revoking = 0
-        """The number of the last change whose revocation the listener has heard of."""
+        """Number of the last change whose revocation the listener was told of."""
         self._acknowledged: tuple[GroupChange, Completion, Exception | None] | None = None
-        """A change that the machine was told to make, and its answer, with what the listener raised."""
+        """Change that the machine was told to make, its answer, and what the listener raised."""
 
     @abstractmethod
     def check(self) -> None:
@@ -92,24 +101,24 @@ class GroupSteps(ABC):
 
     @abstractmethod
     def _deadline_ns(self, timeout_s: float | None) -> int:
-        """When a call that may take so long is over; UsageError if closed."""
+        """Monotonic time at which a call with this time-out ends, ns; UsageError if closed."""
 
     @abstractmethod
     def _connect_first(self, timeout_s: float | None) -> Steps[None]:
-        """Before a call that was given no time-out: NoBrokerReached, soon, if no broker was ever reached."""
+        """Raise NoBrokerReached soon, in a call without time-out, if no broker was ever reached."""
 
     @abstractmethod
     def _moved(self, generations: Mapping[TopicPartition, int], *, replaces: bool) -> None:
-        """Take note of generations, and drop what they overtake."""
+        """Note the generations of partitions, and drop chunks of older ones."""
 
     @abstractmethod
     def _held(self) -> dict[TopicPartition, Position]:
-        """The first position of each partition that the machine has handed over and the application has not got yet."""
+        """First positions, by partition, of chunks taken from the machine and not yet returned."""
 
     # Calls
 
     def subscribe(self, topics: Iterable[str] | re.Pattern[str], listener: RebalanceListener | None) -> Steps[None]:
-        """Have the group assign partitions."""
+        """Subscribe to topics, so that the group assigns partitions."""
         self._check_group("subscribe", ", or assign partitions by hand")
         if isinstance(topics, str):
             raise UsageError(
@@ -149,7 +158,7 @@ class GroupSteps(ABC):
     def committed(
         self, partitions: Iterable[TopicPartition], timeout_s: float | None
     ) -> Steps[dict[TopicPartition, OffsetAndMetadata | None]]:
-        """What the group has committed."""
+        """Committed offset of each partition; None where there is none."""
         wanted = [TopicPartition(*each) for each in partitions]
         self._check_group("committed")
         if not wanted:
@@ -161,7 +170,7 @@ class GroupSteps(ABC):
         return found
 
     def group_metadata(self) -> Steps[GroupMetadata]:
-        """Who this is in its group."""
+        """Group, generation and member id of this consumer."""
         self._check_group("group_metadata")
         told: GroupMetadata = yield from self._ask(TellGroup)
         return told
@@ -174,7 +183,7 @@ class GroupSteps(ABC):
     # What polls owe the group
 
     def _tend(self) -> Steps[None]:
-        """Before a poll looks for records: tell that it polls, commit if that is due, and make the changes that the group asks for."""
+        """Note the poll, auto-commit if that is due, and make changes noted at the gate."""
         if not self._has_group:
             return
         now_ns = self._hosted.now_ns()
@@ -206,7 +215,7 @@ class GroupSteps(ABC):
         yield from self._finish(*self._acknowledged)
 
     def _finish(self, change: GroupChange, completion: Completion, failure: Exception | None) -> Steps[None]:
-        """The machine has made the change, or makes another instead."""
+        """Wait until the machine has made the change; then `on_assigned`, if it still stands."""
         stands, generations = yield Wait(completion)
         self._acknowledged = None
         self._moved(generations, replaces=True)
@@ -218,7 +227,7 @@ class GroupSteps(ABC):
             raise failure
 
     def _tell(self, heard: Callable[[Sequence[TopicPartition]], Any], partitions: Sequence[TopicPartition]) -> Steps[Exception | None]:
-        """Call the application; what it raised."""
+        """Call a method of the listener; returns what it raised, or None."""
         try:
             result = heard(partitions)
             if inspect.isawaitable(result):
@@ -230,12 +239,12 @@ class GroupSteps(ABC):
         return None
 
     def _positions(self) -> Steps[dict[TopicPartition, Position]]:
-        """Where reading stands after the last record handed over, of each partition that has a position."""
+        """Position after the last record returned, of each assigned partition that has one."""
         told: dict[TopicPartition, Position] = yield from self._ask(TellPositions)
         return {of: position for of, position in {**told, **self._held()}.items() if of in self._assigned}
 
     def _news(self) -> Steps[dict[TopicPartition, OffsetAndMetadata]]:
-        """Positions that were not committed yet."""
+        """Positions that are not committed yet."""
         positions = yield from self._positions()
         return {of: one.to_commit() for of, one in positions.items() if self._last_committed.get(of) != one.offset}
 
@@ -256,7 +265,10 @@ class GroupSteps(ABC):
             LOGGER.warning("offsets were not committed, which is tried again: %s", error)
 
     def _auto_commit_now(self, timeout_s: float | None) -> Steps[None]:
-        """Before partitions go: commit what was handed over of them. A failure is logged: the records come again, to whoever reads them."""
+        """Auto-commit before partitions go: the positions after the records returned.
+
+        A failure is logged: the records come again, to the consumer that reads the partitions next.
+        """
         if not self._auto_commits:
             return
         try:
@@ -269,7 +281,10 @@ class GroupSteps(ABC):
             LOGGER.warning("offsets were not committed before partitions were given up: %s", error)
 
     def _leave(self, timeout_s: float | None) -> Steps[None]:
-        """Out of the group, with the listener's say; the coordinator is waited for so long (None: as long as a request may take)."""
+        """Auto-commit, call the listener and leave the group.
+
+        Waits for the coordinator for `timeout_s` at most (None: as long as a request may take).
+        """
         self._subscribed = False
         failure: Exception | None = None
         yield from self._auto_commit_now(timeout_s)

@@ -1,4 +1,7 @@
-"""Ranges of one partition: their records, or their record batches' headers, as tables; both faces drive these steps."""
+"""Ranges of one partition: their records, or their record batches' headers, as tables.
+
+Both client APIs drive these steps.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +21,10 @@ if TYPE_CHECKING:
 
 
 class ConsumerRanges(ConsumerReading):
-    """The steps of reads that end: a range is assigned, and gone through table by table."""
+    """Steps of reads that end: a range is assigned, and read table by table."""
 
     def range_begins(self, partition: TopicPartition, start: int, end: int, columns: Sequence[str] | None) -> Steps[tuple[str, ...]]:
-        """Assign a range of one partition; the columns' names checked."""
+        """Assign a range of one partition. Returns the names of the columns, checked."""
         names = check_columns(columns)
         yield from self.batches_begin(partition, start, end)
         return names
@@ -37,7 +40,7 @@ class ConsumerRanges(ConsumerReading):
         self._moved((yield from self._ask(lambda completion: AssignRange(completion, partition, start, end))), replaces=True)
 
     def batches_go_on(self, partition: TopicPartition, end: int, measure: bool, timeout_s: float | None) -> Steps[pa.Table | None]:
-        """The next headers of the range's batches; None at its end."""
+        """The next table of headers of the range's batches; None at its end."""
         return self._goes_on(partition, end, timeout_s, lambda remaining_s: self._poll_batches(remaining_s, measure))
 
     def _goes_on(
@@ -62,7 +65,7 @@ class ConsumerRanges(ConsumerReading):
                 return table
 
     def _poll_batches(self, timeout_s: float, measure: bool) -> Steps[pa.Table]:
-        """Headers of what was fetched, as soon as there are any."""
+        """Headers of fetched batches as a table, as soon as there are any; else no rows."""
         batches: list[pa.RecordBatch] = []
         with self._one_poll():
             deadline_ns = self._deadline_ns(timeout_s)

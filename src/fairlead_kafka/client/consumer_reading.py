@@ -1,9 +1,11 @@
-"""Polls: chunks from the machine, decoded in the caller's thread, handed over as records or tables; both faces drive these steps.
+"""Polls: chunks from the machine, decoded in the caller's thread, returned as records or tables.
 
-What the machine hands over is chunks: raw bytes of fetch answers with the offsets that are wanted of them. They are decoded
-here, in the caller's thread, where the kernels run without the GIL while the host's thread fetches on. A chunk leaves `_pending`
-only once it is decoded, so bytes that do not decode are reported at every poll and never passed over in silence; and only where
-nothing can cancel the call any more, so that a cancelled poll loses nothing.
+Both client APIs drive these steps. A chunk is raw bytes of a fetch answer with the offsets that are
+wanted of it. Chunks are decoded here, in the caller's thread (large ones of an async consumer on an
+executor), where the kernels run without the GIL while the host's thread fetches on. A chunk leaves
+`_pending` only once it is decoded, so bytes that do not decode are reported at every poll and never
+skipped in silence; and only where nothing can cancel the call any more, so that a cancelled poll
+loses nothing.
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 ChunkWork = Callable[[], "tuple[pa.RecordBatch, int]"]
-"""What is made of a chunk, and the offset after what it was made of."""
+"""Makes a record batch of a chunk; returns it with the offset after the records in it."""
 
 TABLE_MAX_BYTES = 8 * MIB
 """Fetched bytes that one table is made of at most (a single chunk may exceed it): large enough that fixed costs vanish, small enough
@@ -50,15 +52,16 @@ that the next fetch overlaps with the work on this one."""
 POLL_MAX_BYTES = MIB
 """Fetched bytes taken at once for polls of records."""
 OFFLOAD_BYTES = 64 * 1024
-"""From this size on an event loop has its decoding done by a worker thread."""
+"""Bytes of a chunk from which on an event loop has it decoded on a worker thread."""
 CLOSE_S = 5.0
-"""How long `close` waits for the machine and its host."""
+"""Seconds that `close` waits for the machine and its host."""
 
 
 class ConsumerReading(GroupSteps):
-    """The state of a face and the steps of its polls. Not for use by several threads at once, except `close`.
+    """State of a consumer and steps of its polls. Not for several threads at once, except `close`.
 
-    On an event loop `offload` runs work on a thread, and `await_user` a coroutine of the application's.
+    On an event loop `offload` runs work on a thread, and `await_user` a coroutine of the
+    application's.
     """
 
     def __init__(
@@ -78,7 +81,7 @@ class ConsumerReading(GroupSteps):
         self._default_timeout_s: float = self.settings["default.api.timeout.ms"] / 1000
         self._assigned: dict[TopicPartition, int] = {}
         self._oldest: dict[TopicPartition, int] = {}
-        """The oldest generation still wanted; chunks below it were overtaken by a seek or an assignment."""
+        """Oldest generation still wanted; a seek or an assignment overtook chunks below it."""
         self._paused: dict[TopicPartition, None] = {}
         self._pending: deque[Chunk] = deque()
         self._open: deque[OpenChunk] = deque()
@@ -87,7 +90,7 @@ class ConsumerReading(GroupSteps):
         self._records = 0
 
     def position(self, partition: TopicPartition, timeout_s: float | None) -> Steps[int]:
-        """The offset of the next record to hand over."""
+        """Offset of the next record that a poll returns, looked up if there is no position yet."""
         self.check()
         partition = TopicPartition(*partition)
         held = self._held().get(partition)
@@ -99,7 +102,7 @@ class ConsumerReading(GroupSteps):
         return position
 
     def _held(self) -> dict[TopicPartition, Position]:
-        """The first position of each partition that the machine has handed over and the application has not got yet."""
+        """First positions, by partition, of chunks taken from the machine and not yet returned."""
         held: dict[TopicPartition, Position] = {}
         for opened in self._open:
             if not opened.dropped:
@@ -141,7 +144,10 @@ class ConsumerReading(GroupSteps):
         return None if opened is None else (opened, opened.records(self._max_poll_records))
 
     def hand_over(self, block: tuple[OpenChunk, list[Record]]) -> Iterator[Record]:
-        """The records of a `block` one by one, moving its chunk's `index`; ends where a seek, a pause or another poll intervenes."""
+        """The records of a `block` one by one, moving its chunk's `index`.
+
+        Ends where a seek, a pause or another poll intervenes.
+        """
         opened, records = block
         expected = opened.index
         for record in records:
@@ -152,7 +158,7 @@ class ConsumerReading(GroupSteps):
             yield record
 
     def poll_table(self, timeout_s: float, max_records: int | None, columns: Sequence[str] | None) -> Steps[pa.Table]:
-        """A table of what was fetched, as soon as there are records."""
+        """A table of fetched records, as soon as there are any; no rows if none came in time."""
         names = check_columns(columns)
         if max_records is not None and max_records < 1:
             raise UsageError(f"max_records is {max_records}; it must be at least 1")
@@ -200,7 +206,7 @@ class ConsumerReading(GroupSteps):
             self._polling.release()
 
     def _moved(self, generations: Mapping[TopicPartition, int], *, replaces: bool) -> None:
-        """Take note of generations, and drop what they overtake."""
+        """Note the generations of partitions, and drop chunks of older ones."""
         if replaces:
             for partition, generation in self._assigned.items():
                 self._oldest[partition] = generation + 1
@@ -245,7 +251,7 @@ class ConsumerReading(GroupSteps):
         return bool(chunks) or (remaining_s is not None and self._hosted.now_ns() < deadline_ns)
 
     def _opened(self, deadline_ns: int) -> Steps[OpenChunk | None]:
-        """The oldest chunk with records to hand over, decoded; None if there is none in time."""
+        """The oldest chunk with records to return, decoded; None if there is none in time."""
         while True:
             opened = self._more()
             if opened is not None:
@@ -259,7 +265,7 @@ class ConsumerReading(GroupSteps):
                 return None
 
     def _more(self) -> OpenChunk | None:
-        """The oldest chunk with records to hand over, if that needs no waiting and no large piece of work."""
+        """Oldest chunk with records to return, without a wait (and, async, without large work)."""
         while True:
             self._open = deque(opened for opened in self._open if opened.index < opened.stop)
             opened = next((opened for opened in self._open if not opened.held), None)
@@ -276,7 +282,7 @@ class ConsumerReading(GroupSteps):
             self._open.append(OpenChunk(chunk, decoded))
 
     def _rest(self, names: Sequence[str], max_records: int | None) -> list[pa.RecordBatch]:
-        """What opened chunks have left, up to `max_records`."""
+        """Records left in open chunks, up to `max_records`."""
         batches: list[pa.RecordBatch] = []
         room = NO_END if max_records is None else max_records
         for opened in self._open:
@@ -288,7 +294,10 @@ class ConsumerReading(GroupSteps):
         return batches
 
     def _batches(self, work_of: Callable[[Chunk], ChunkWork]) -> Steps[list[pa.RecordBatch]]:
-        """Do the work that there is for each pending chunk, up to one table's worth; an error counts once nothing before it is left."""
+        """Record batches of pending chunks, up to one table's worth.
+
+        An error is raised once no chunk before it is left.
+        """
         done: list[tuple[Chunk, pa.RecordBatch, int]] = []
         size_bytes = 0
         for chunk in [chunk for chunk in self._pending if chunk.partition not in self._paused]:
@@ -302,7 +311,7 @@ class ConsumerReading(GroupSteps):
                 raise
             done.append((chunk, batch, next_offset))
             size_bytes += len(chunk.data)
-        # Only now, when nothing can cancel this call any more, are the chunks struck off.
+        # Chunks are struck off only now, when nothing can cancel this call any more.
         return [batch for chunk, batch, next_offset in done if self._decoded(chunk, next_offset) and batch.num_rows]
 
     def _batch_of(self, chunk: Chunk, names: Sequence[str]) -> ChunkWork:
@@ -325,7 +334,7 @@ class ConsumerReading(GroupSteps):
         return False
 
     def _work(self, work: Callable[[], T], size_bytes: int) -> Generator[Wait, Any, T]:
-        """Run `work` here, or, if an event loop must not wait for so much, on a thread."""
+        """Run `work` here, or, if it is too much for an event loop, on a thread."""
         if self._offload is None or size_bytes < OFFLOAD_BYTES:
             return work()
         result: T = yield Wait(self._offload(work))

@@ -1,7 +1,8 @@
-"""Delivery results: one `Delivery` for each submission; `handles` has what callers hold on it.
+"""Delivery results: one `Delivery` for each chunk of records or table; `handles` refer to it.
 
-The machine tells of a batch with one call. What it tells is noted as it is; arrays of results, one item per row, are made when
-somebody first looks. So records whose results nobody asks for cost nothing on completion.
+The machine reports a batch with one call. The report is kept as it is; arrays of results, one item
+per row, are made when a caller first looks. So records whose results nobody asks for cost nothing
+on completion.
 """
 
 from __future__ import annotations
@@ -29,7 +30,10 @@ ALL_ROWS = -1
 
 
 class RecordMetadata(NamedTuple):
-    """Where a record went. `offset` is -1 if the broker did not say (acks=0, or a duplicate of long ago)."""
+    """Topic, partition, offset and timestamp (ms since 1970) of a record sent.
+
+    `offset` is -1 if the broker did not say (acks=0, or a duplicate of long ago).
+    """
 
     topic: str
     partition: int
@@ -38,14 +42,14 @@ class RecordMetadata(NamedTuple):
 
 
 _make_metadata = partial(tuple.__new__, RecordMetadata)
-"""Of a tuple of its fields; what RecordMetadata itself does takes twice as long, and there is one for each callback."""
+"""Makes a RecordMetadata of a tuple of its fields, twice as fast as its constructor."""
 
 
 class Owner(Protocol):
     """The producer that a delivery belongs to, as far as waiting for results goes (`client.intake.Intake`)."""
 
     def check_process(self) -> None:
-        """UsageError in a process where results never come."""
+        """UsageError in a forked process, where results never come."""
 
     def check_waiting(self) -> None:
         """UsageError where a wait for a result would never end."""
@@ -55,7 +59,7 @@ class Owner(Protocol):
 
 
 class Results:
-    """Arrays over the rows of one delivery."""
+    """Results of one delivery: arrays with an item per row."""
 
     __slots__ = ("errors", "offsets", "partitions", "states", "timestamps")
 
@@ -66,10 +70,10 @@ class Results:
         self.offsets = np.full(count, -1, np.int64)
         self.timestamps = timestamps.copy()
         self.errors: dict[int, Exception] = {}
-        """By row; a batch's rows share one exception."""
+        """Row → its error; the rows of a batch share one exception."""
 
     def note(self, settled: Settled) -> None:
-        """Enter what became of some rows."""
+        """Enter the results of some rows."""
         first_row, start, stop, order, partition, base_offset, log_append_ms, error = settled
         rows: Any = slice(first_row + start, first_row + stop) if order is None else order[start:stop] + first_row
         self.states[rows] = _DELIVERED if error is None else _FAILED
@@ -83,10 +87,11 @@ class Results:
 
 
 def fresh(error: Exception) -> Exception:
-    """A copy of an error to be raised or told: with what raised it, and without its traceback.
+    """A copy of an error, to be raised or passed on: with its cause, and without its traceback.
 
-    The rows of a batch share one error. A traceback leads to its frames, and these to what a program keeps: handles too, which the
-    collector does not see (`client.handles`). So what a delivery keeps is never raised, and never handed out.
+    The rows of a batch share one error. A traceback leads to its frames, and these to what a
+    program keeps: handles too, which the collector does not see (`client.handles`). So what a
+    delivery keeps is never raised, and never passed on.
     """
     try:
         made = copy(error)
@@ -97,31 +102,31 @@ def fresh(error: Exception) -> Exception:
 
 
 class Delivery:
-    """What becomes of records that were handed over together; implements `producer.submission.Delivery`."""
+    """Results of one chunk of records or table; implements `producer.submission.Delivery`."""
 
     __slots__ = ("_completions", "_lock", "_results", "_unread", "callbacks", "owner", "pending", "timestamps", "topic")
 
     def __init__(self, topic: str, count: int = 0, timestamps: Int64 | None = None) -> None:
         self.topic = topic
         self.pending = count
-        """Rows without a result; set before the machine can settle any."""
+        """Rows without a result; set before the machine can complete any."""
         self.timestamps = timestamps
         """int64[count], ms since 1970; None while more rows may come."""
         self.owner: Owner | None = None
         self.callbacks: list[OnDelivery | None] = []
-        """By row, as far as any row has one."""
+        """Callback of each row, None for none; as long as the last row that has one."""
         self._lock = Lock()
         self._unread: list[Settled] = []
         self._results: Results | None = None
         self._completions: list[tuple[int, Completion]] = []
 
     def grow(self, count: int) -> None:
-        """More rows are about to be handed over."""
+        """Count rows that are about to be submitted."""
         with self._lock:
             self.pending += count
 
     def settle(self, settled: Settled) -> tuple[Callable[..., Any], tuple[Any, ...]] | None:
-        """See `producer.submission.Delivery`."""
+        """Note results, and complete waits for them; see `producer.submission.Delivery`."""
         over: list[tuple[int, Completion]] = []
         error = settled[-1]
         with self._lock:
@@ -148,7 +153,7 @@ class Delivery:
             return bool(self._read().states[row])
 
     def completion(self, row: int) -> Completion | None:
-        """Done when the row (-1: every row) has its result; None: it is already."""
+        """Completion, done when the row (-1: every row) has its result; None if it has."""
         with self._lock:
             if self.timestamps is not None and (not self.pending if row == ALL_ROWS else self._read().states[row]):
                 return None
@@ -157,7 +162,7 @@ class Delivery:
             return completion
 
     def forget(self, completion: Completion) -> None:
-        """Nobody waits for this completion any more."""
+        """Drop a completion that nobody waits for any more."""
         with self._lock:
             self._completions = [each for each in self._completions if each[1] is not completion]
 
@@ -178,13 +183,13 @@ class Delivery:
         return _make_metadata((self.topic, *where))
 
     def results(self) -> Results:
-        """All rows' results, which must be there."""
+        """Results of all rows, for a delivery that is completed."""
         with self._lock:
             return self._read()
 
     def _read(self) -> Results:
         if self._results is None:
-            assert self.timestamps is not None, "rows are settled after they were handed over"
+            assert self.timestamps is not None, "rows are completed after they were submitted"
             self._results = Results(self.timestamps)
         for settled in self._unread:
             self._results.note(settled)
@@ -192,9 +197,9 @@ class Delivery:
         return self._results
 
     def _call_back(self, settled: Settled) -> None:
-        """Call the callbacks of rows that were just settled, on the host's thread, outside the machine's step."""
+        """Call callbacks of completed rows, on the host's thread, outside the machine's step."""
         first_row, start, stop, order, partition, base_offset, log_append_ms, error = settled
-        assert self.timestamps is not None, "rows are settled after they were handed over"
+        assert self.timestamps is not None, "rows are completed after they were submitted"
         rows: Any = slice(first_row + start, first_row + stop) if order is None else order[start:stop] + first_row
         count, callbacks = stop - start, self.callbacks
         if order is None:

@@ -1,4 +1,4 @@
-"""How far groups are behind: what they have committed against where the logs end, with who reads what."""
+"""Lag of groups: committed offsets against the ends of logs, with the members that read."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from fairlead_kafka.core.partition_offsets import LATEST
 
 @dataclass(slots=True, frozen=True)
 class PartitionLag:
-    """One partition that a group has committed an offset of, or that a member reads. `lag` is in offsets."""
+    """Lag of one partition that a group has committed an offset of, or that a member reads."""
 
     partition: TopicPartition
     committed: int | None
-    """The offset to go on from; None: nothing committed."""
+    """Committed offset, from which the group goes on; None: nothing committed."""
     end: int | None
-    """Where the log ends; None: the partition is gone."""
+    """Offset after the last record; None: the look-up failed (the partition is gone)."""
     member: GroupMember | None
-    """Who reads it now."""
+    """Member that reads it now; None: nobody does."""
 
     @property
     def lag(self) -> int | None:
-        """Offsets between the two; None unless both are known."""
+        """`end` less `committed`, in offsets, at least 0; None unless both are known."""
         return None if self.committed is None or self.end is None else max(0, self.end - self.committed)
 
     def as_row(self) -> dict[str, Any]:
@@ -62,7 +62,7 @@ def group_lags(admin: Admin, members: Mapping[str, Sequence[GroupMember]]) -> di
 
 
 def _ends(admin: Admin, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-    """The ends of logs; a partition that is gone has none."""
+    """End offsets of logs; a partition whose look-up failed has none."""
     targets = dict.fromkeys(sorted(partitions), LATEST)
     if not targets:
         return {}

@@ -1,9 +1,11 @@
-"""What callers hold on to: `Ack` for a record, `TableAck` for a table, and their twins to await.
+"""Handles on records sent: `Ack` for a record, `TableAck` for a table, and async counterparts.
 
-There is an `Ack` for every `send`, and people keep them by the million. Making one is cheap beside Python's collector, which would walk
-all that are kept again and again (more than half of the time of a stream of sends whose handles all go into one list), so machine code
-makes them, out of its sight. So a delivery keeps nothing that leads to a handle once it is settled: it gives up callbacks, and raises
-copies of its errors (`delivery.fresh`). Who wants the result of each of very many records is still better served by `on_delivery`.
+There is an `Ack` for every `send`, and people keep them by the million. Making one is cheap beside
+Python's collector, which would walk all that are kept again and again (more than half of the time
+of a stream of sends whose handles all go into one list), so machine code makes them, untracked by
+the collector. So a delivery keeps nothing that leads to a handle once it is completed: it gives up
+callbacks, and raises copies of its errors (`delivery.fresh`). For the result of each of very many
+records, `on_delivery` is still cheaper.
 """
 
 from __future__ import annotations
@@ -45,7 +47,7 @@ class _Handle(Handle):
     __slots__ = ()
 
     def done(self) -> bool:
-        """True once the record is delivered or failed."""
+        """True once the record is delivered or failed. UsageError in a forked process."""
         return bool(self.delivery.done(self.row))
 
     def __repr__(self) -> str:
@@ -64,15 +66,16 @@ class _Handle(Handle):
 
 
 class Ack(_Handle):
-    """A record that was handed over."""
+    """Handle on a record sent; `Producer.send` returns it."""
 
     __slots__ = ()
 
     def result(self, timeout_s: Seconds | None = None) -> RecordMetadata:
-        """Where the record went; waits for it.
+        """Topic, partition, offset and timestamp of the record; waits until it is delivered.
 
-        Raises the error that it failed with, or TimedOut after `timeout_s` (None: as long as delivery.timeout.ms allows); the
-        record may still be delivered then.
+        Raises the error that it failed with, or TimedOut after `timeout_s` seconds (None: as long
+        as delivery.timeout.ms allows); the record may still be delivered then. UsageError in a
+        forked process, and in a delivery callback where it would have to wait.
         """
         if timeout_s is not None:
             check("result", "timeout_s", timeout_s, Seconds)
@@ -81,7 +84,7 @@ class Ack(_Handle):
 
 
 class AsyncAck(_Handle):
-    """A record that was handed over. `await ack` is `await ack.result()`."""
+    """Handle on a record sent. `await ack` is `await ack.result()`."""
 
     __slots__ = ()
 
@@ -124,7 +127,7 @@ class _TableHandle:
 
 
 def as_arrow(results: Results) -> Any:
-    """Results as `TableAck.result` gives them."""
+    """Results as the table that `TableAck.result` returns."""
     import pyarrow as pa
 
     from fairlead_kafka.records import arrow_array
@@ -149,23 +152,24 @@ def as_arrow(results: Results) -> Any:
 
 @checked()
 class TableAck(_TableHandle):
-    """A table that was handed over."""
+    """Handle on a table sent; `Producer.send_table` returns it."""
 
     __slots__ = ()
 
     def result(self, timeout_s: Seconds | None = None, raise_on_error: bool = True) -> Any:
-        """A `pyarrow.Table` with a row for each row handed over, in the same order; waits for all of them.
+        """A `pyarrow.Table` with a row for each row sent, in the same order; waits for all of them.
 
-        Columns: `partition` int32; `offset` int64, null if failed or not known (acks=0); `timestamp` timestamp[ms, UTC];
-        `error` string, null if delivered. With `raise_on_error` the error of the first failed row is raised instead. TimedOut
-        after `timeout_s` (None: as long as delivery.timeout.ms allows); rows may still be delivered then.
+        Columns: `partition` int32; `offset` int64, null if failed or not known (acks=0);
+        `timestamp` timestamp[ms, UTC]; `error` string, null if delivered. With `raise_on_error` the
+        error of the first failed row is raised instead. TimedOut after `timeout_s` seconds (None:
+        as long as delivery.timeout.ms allows); rows may still be delivered then.
         """
         return run_blocking(self._steps(timeout_s, raise_on_error))
 
 
 @checked()
 class AsyncTableAck(_TableHandle):
-    """A table that was handed over. `await ack` is `await ack.result()`."""
+    """Handle on a table sent. `await ack` is `await ack.result()`."""
 
     __slots__ = ()
 

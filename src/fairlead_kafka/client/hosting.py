@@ -1,8 +1,9 @@
-"""How a face gets its machine hosted: one selector loop on a thread of its own per client, and waits that both faces share.
+"""Hosting of a machine: one selector loop on a thread of its own per client, and shared waits.
 
-A face never touches its machine's state: it submits operations, each with a `Completion` that the machine answers. The blocking
-face waits on the completion, the async face awaits it; what happens in between is written once, as a generator that yields
-`Wait`s (`Steps`), and driven by `run_blocking` or `run_async`. So the two faces cannot drift.
+A client class never touches its machine's state: it submits operations, each with a `Completion`
+that the machine answers. A blocking class waits on the completion, an async class awaits it; what
+happens in between is written once, as a generator that yields `Wait`s (`Steps`), and driven by
+`run_blocking` or `run_async`. So the two client APIs cannot drift.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 FIRST_CONNECTION = "bootstrap.connection.timeout.ms"
 LONGEST_S = 10.0**6
-"""A time-out is cut to this, eleven days, so that its nanoseconds stay a small number."""
+"""Longest time-out, seconds (eleven days), so that its nanoseconds stay a small number."""
 M = TypeVar("M", bound=Machine)
 T = TypeVar("T")
 
@@ -36,7 +37,7 @@ class Hosted(Generic[M]):
     def __init__(self, machine: M, name: str, transport: Transport | None = None) -> None:
         self.machine = machine
         self.reached = False
-        """A broker was reached, as far as this side has asked."""
+        """True once a wait for the first connection has succeeded."""
         self._host = SelectorHost(name)
         self._host.start()
         self._handle = self._host.add(machine, transport)
@@ -47,20 +48,20 @@ class Hosted(Generic[M]):
 
     @property
     def inside(self) -> bool:
-        """True on the host's own thread: whoever waits there for the machine waits forever."""
+        """True on the host's own thread, where a wait for the machine would never end."""
         return self._host.is_current_thread()
 
     @property
     def forked(self) -> bool:
-        """True in a child process: the machine runs in its parent, and is its parent's to close."""
+        """True in a forked child process: the machine runs in the parent, which closes it."""
         return self._host.is_forked()
 
     def now_ns(self) -> int:
-        """The monotonic clock that the machine sees."""
+        """The machine's monotonic clock, ns."""
         return self._host.now_ns()
 
     def now_ms(self) -> int:
-        """The time of day that the machine sees, in ms since 1970."""
+        """The machine's time of day, ms since 1970."""
         return self._host.now_ms()
 
     def close(self, timeout_s: float | None = None) -> None:
@@ -69,21 +70,24 @@ class Hosted(Generic[M]):
 
 
 def closed(client: str) -> UsageError:
-    """What every call of a closed client raises."""
+    """The error that every call of a closed client raises."""
     return UsageError(f"this {client} is closed; make a new one")
 
 
 def end_with(face: object, abandon: Callable[[], None]) -> None:
-    """Call `abandon` should `face` be dropped: then nobody is left who could close it, and its thread would never end.
+    """Call `abandon` when the client object is dropped, so that the thread of an unclosed one ends.
 
-    The garbage collector calls it, on any thread and in the middle of anything: it must take no lock, wait for nothing, and not lead to
-    `face`.
+    The garbage collector calls it, on any thread and in the middle of anything: it must take no
+    lock, wait for nothing, and not refer to the client object.
     """
     finalize(face, abandon).atexit = False  # the interpreter's end is the hosts' own affair
 
 
 def abandon(hosted: Hosted[Any], end: Callable[[], None], *operations: Callable[[Completion], object]) -> None:
-    """Submit operations one after the other, whatever comes of each, and have `end` called on the machine's thread; nobody waits for it."""
+    """Submit operations one after the other, whatever each answers, then call `end`; nobody waits.
+
+    `end` is called on the machine's thread, or, without operations, at once.
+    """
     if not operations:
         end()
         return
@@ -94,7 +98,10 @@ def abandon(hosted: Hosted[Any], end: Callable[[], None], *operations: Callable[
 
 
 def open_host(machine_factory: Callable[[Rng], M], settings: Settings, name: str = "fairlead") -> Hosted[M]:
-    """Make a machine, given the system's rng, and run it on a new host, secured as `settings` say. ConfigError if that cannot work."""
+    """Make a machine, with the system's rng, and run it on a new host.
+
+    Connections are secured as `settings` say. ConfigError if that cannot work.
+    """
     transport: Transport | None = None
     if settings["security.protocol"] != "PLAINTEXT":
         from fairlead_kafka.security import client_transport  # most programs never need it
@@ -105,9 +112,10 @@ def open_host(machine_factory: Callable[[Rng], M], settings: Settings, name: str
 
 @dataclass(slots=True)
 class Wait:
-    """What a step of a face's work waits for.
+    """One wait in the steps of a call.
 
-    `timeout_s` None: without limit. On a time-out `on_timeout` says what to raise, or returns None to go on with None as result.
+    `timeout_s` seconds, None: without limit. On a time-out `on_timeout` returns the error to raise,
+    or None to go on with None as result; without `on_timeout` a TimeoutError is raised.
     """
 
     completion: Completion
@@ -116,11 +124,11 @@ class Wait:
 
 
 Steps = Generator[Wait, Any, T]
-"""A face's operation, written once: yields what to wait for, is sent the results, returns the answer."""
+"""Steps of a call: yields what to wait for, is sent the results, returns the answer."""
 
 
 def ask(hosted: Hosted[Any], operation: Callable[[Completion], object], timeout_s: float | None = None, what: str = "") -> Steps[Any]:
-    """Submit `operation(completion)` and wait for its answer; TimedOut naming `what` after `timeout_s`."""
+    """Submit an operation and wait for its answer; TimedOut naming `what` after `timeout_s`."""
     completion = Completion()
     hosted.submit(operation(completion))
     answer = yield Wait(completion, timeout_s, lambda: TimedOut(f"{what or 'the call'} had no answer within {timeout_s} s"))
@@ -128,7 +136,7 @@ def ask(hosted: Hosted[Any], operation: Callable[[Completion], object], timeout_
 
 
 def connect(hosted: Hosted[Any], settings: Settings, timeout_s: float | None) -> Steps[None]:
-    """Wait until a broker was reached; NoBrokerReached, naming what is wrong, if none was for `timeout_s`.
+    """Wait until a broker is reached; NoBrokerReached, naming what is wrong, after `timeout_s`.
 
     None stands for `bootstrap.connection.timeout.ms`.
     """
@@ -139,7 +147,11 @@ def connect(hosted: Hosted[Any], settings: Settings, timeout_s: float | None) ->
 
 
 def connect_first(hosted: Hosted[Any], settings: Settings, timeout_s: float | None, default: str) -> Steps[None]:
-    """Before a call that was given no time-out: what has never worked is told soon, not when its `default` (a config) is over."""
+    """Wait for a first connection before a call that was given no time-out.
+
+    So NoBrokerReached comes within `bootstrap.connection.timeout.ms`, not when the time of
+    `default` (a config) is over.
+    """
     if timeout_s is None and not hosted.reached:
         yield from connect(hosted, settings, min(settings[default], settings[FIRST_CONNECTION]) / 1000)
 

@@ -1,7 +1,8 @@
-"""Where faces leave records for the producer's machine: chunks of single records, and pieces of tables, in order of arrival.
+"""Intake of the producer's machine: chunks of records and pieces of tables, in order of arrival.
 
-A chunk collects one topic's records until the machine takes it or it is large. They are appended to its columns at once, by machine code as
-a rule (`single_records`); one lock guards the rest, also that of the memory account.
+A chunk collects one topic's records until the machine takes it or it is large. They are appended to
+its columns at once, by machine code as a rule (`single_records`); one lock guards the rest, that of
+the memory account.
 """
 
 from __future__ import annotations
@@ -29,16 +30,16 @@ from fairlead_kafka.producer import Submission
 from fairlead_kafka.records import BinaryColumn, RecordColumns, headers_from_lists
 
 CHUNK_MAX_BYTES = 1 << 18
-"""A chunk of single records that has grown to this is closed, and the machine is woken for it."""
+"""Bytes at which a chunk of single records is closed, and the machine woken for it."""
 HEADER_OVERHEAD_BYTES = 10
-"""Bound of the lengths of one header's key and value."""
+"""Upper bound, bytes, of the encoded lengths of one header's key and value."""
 
 _intakes: WeakSet[Intake[Any]] = WeakSet()
 Headers = Sequence[tuple[str, "bytes | None"]] | Mapping[str, "bytes | None"]
 
 
 class Record(NamedTuple):
-    """A single record, as `Producer.send` has it."""
+    """A single record: the arguments of `Producer.send`."""
 
     topic: str
     value: bytes | None
@@ -50,7 +51,7 @@ class Record(NamedTuple):
 
 
 class Chunk(NamedTuple):
-    """Single records of one topic that are handed over together."""
+    """Single records of one topic that are submitted together."""
 
     topic: str
     created_ns: int
@@ -60,7 +61,7 @@ class Chunk(NamedTuple):
     buffer: RecordBuffer
 
     def seal(self) -> Submission:
-        """The records as columns."""
+        """Submission of the records, as columns. Called once."""
         count = self.buffer.count
         values, keys, partitions, timestamps = self.buffer.take_columns()
         stamps = np.full(count, self.created_ms, np.int64)
@@ -89,17 +90,21 @@ def _column(column: Column | None) -> BinaryColumn | None:
 
 
 class Intake(Generic[H]):
-    """Implements `producer.submission.Intake`. `offer` and `put` from any thread, `take` from the machine's."""
+    """Collects records for the machine; implements `producer.submission.Intake`.
+
+    `put` and the function that `offering` makes may be called on any thread, `take` on the
+    machine's.
+    """
 
     def __init__(self, memory: MemoryPool, max_request_bytes: int, handle: type[H]) -> None:
         self._memory = memory
         self._handle = handle
         self._max_request_bytes = max_request_bytes
         self.largest_bytes = min(max_request_bytes - BATCH_OVERHEAD_BYTES, memory.total_bytes)
-        """Largest record accepted, encoded, without the header of its batch."""
+        """Bytes of the largest record accepted, encoded, without the header of its batch."""
         self._items: list[Chunk | Submission] = []
         self._open: dict[str, RecordBuffer] = {}
-        # What is here takes records at any time, lock or not; whatever ends that takes it out of here first.
+        # A buffer in here takes records at any time, without the lock; to end that it is removed.
         self._expected = False  # the machine comes by itself
         self._closed: Exception | None = None
         self._shut: str | None = None
@@ -121,36 +126,40 @@ class Intake(Generic[H]):
         outside: Callable[[str], None],
         why: Callable[[str, float], Steps[str]],
     ) -> None:
-        """Before the first record: how to wake the machine, its clocks, who counts records refused, what `check_waiting` and `why` ask."""
+        """Set what the intake calls, before the first record: to wake the machine, and its clocks.
+
+        `refused` counts records refused; `check_waiting` and `why` call `outside` and `why`.
+        """
         self._wake, self._now_ns, self._now_ms, self._refused, self._outside = wake, now_ns, now_ms, refused, outside
         self._why = why
 
     def detach(self) -> None:
-        """The machine has ended: handles that are kept shall not keep it."""
+        """Drop references to a machine that has ended, so that handles do not keep it alive."""
         self.attach(lambda: None, lambda: 0, lambda: 0, lambda: None, lambda what: None, _not_known)
 
     def check_process(self) -> None:
-        """UsageError in a process that was forked away from the producer's: results never come there."""
+        """UsageError in a forked process, where results never come."""
         if self._forked is not None:
             raise UsageError(str(self._forked))
 
     def check_waiting(self) -> None:
-        """UsageError where a wait for a result would never end: there, and on the machine's own thread."""
+        """UsageError in a forked process and on the machine's thread: a wait would not end."""
         self.check_process()
         self._outside("a wait for a result")
 
     def why(self, topic: str, within_s: float) -> Steps[str]:
-        """See `delivery.Owner`."""
+        """Why records of a topic are not delivered yet; see `delivery.Owner`."""
         return self._why(topic, within_s)
 
     def offering(self, no_room: Callable[[int, Record], Any]) -> Callable[..., Any]:
-        """The function that takes a single record, with the parameters of `Producer.send`: it checks the record, reserves what it takes,
-        appends it, and returns its handle.
+        """Make the function that takes a single record, with the parameters of `Producer.send`.
 
-        If there is no room, or others are in line for it: what `no_room(size_bytes, record)` returns. Once those bytes are reserved the
-        record is offered again, with `reserved_bytes`.
+        It checks the record, reserves its bytes, appends it, and returns its handle. If there is no
+        room, or others are in line for it, it returns what `no_room(size_bytes, record)` returns.
+        Once those bytes are reserved the record is offered again, with `reserved_bytes`.
 
-        Nearly all records go by machine code (`SingleSend`); what follows here does the same for every record, whatever it needs.
+        Nearly all records go by machine code (`SingleSend`); what follows here does the same for
+        every record, whatever it needs.
         """
         memory, handle, largest_bytes, open_buffers = self._memory, self._handle, self.largest_bytes, self._open
 
@@ -205,7 +214,10 @@ class Intake(Generic[H]):
         return by_machine_code.send
 
     def put(self, submission: Submission) -> None:
-        """Hand over a piece of a table, for which memory is reserved already."""
+        """Submit a piece of a table, whose memory is reserved already.
+
+        UsageError if closed or shut.
+        """
         with self._memory.lock:
             self._check()
             self._open.pop(submission.topic, None)
@@ -216,7 +228,7 @@ class Intake(Generic[H]):
             self._wake()
 
     def take(self, coming_back: bool) -> list[Submission]:
-        """See `producer.submission.Intake`."""
+        """All submissions since the last call; see `producer.submission.Intake`."""
         with self._memory.lock:
             self._open.clear()  # first: until then a record may come to any chunk
             items = [item for item in self._items if not isinstance(item, Chunk) or item.buffer.count]
@@ -225,7 +237,7 @@ class Intake(Generic[H]):
         return [item.seal() if isinstance(item, Chunk) else item for item in items]
 
     def too_large(self, what: str, topic: str, size_bytes: int) -> RecordTooLarge:
-        """The error for a record beyond the limits."""
+        """The error for a record beyond the limits, which is counted as refused."""
         self._refused()
         name, limit = "max.request.size", self._max_request_bytes
         if self._memory.total_bytes < limit - BATCH_OVERHEAD_BYTES:
@@ -236,37 +248,43 @@ class Intake(Generic[H]):
         )
 
     def waiting(self) -> int:
-        """Records handed over and not taken yet."""
+        """Records submitted that the machine has not taken yet."""
         with self._memory.lock:
             return sum(item.buffer.count if isinstance(item, Chunk) else item.rows for item in self._items)
 
     def held_bytes(self) -> int:
-        """What these hold of buffer.memory. CheckFailed if a chunk is open that the machine would not take."""
+        """Bytes of buffer.memory held here.
+
+        CheckFailed if the machine would not take an open chunk.
+        """
         with self._memory.lock:
             taken = [id(item.buffer) for item in self._items if isinstance(item, Chunk)]
             holds("a buffer is open that nobody takes", all(id(buffer) in taken for buffer in self._open.values()))
             return sum(item.buffer.size_bytes if isinstance(item, Chunk) else item.reserved_bytes for item in self._items)
 
     def close(self, error: Exception) -> None:
-        """Refuse what comes from now on with `error`, and fail those who wait for memory."""
+        """Refuse records from now on and fail waits for memory, with what `error` says."""
         with self._memory.lock:
             self._closed = self._closed or error
             self._open.clear()
         self._memory.close(fresh(error))  # who waited raises it, with all that his frames hold
 
     def shut(self, why: str) -> None:
-        """Refuse what comes with UsageError until `admit`; what came before stays."""
+        """Refuse records with UsageError until `admit`; earlier ones stay."""
         with self._memory.lock:
             self._shut = why
             self._open.clear()  # the next record has to open a chunk, and that is where it is refused
 
     def admit(self) -> None:
-        """Take what comes again."""
+        """Accept records again, after `shut`."""
         with self._memory.lock:
             self._shut = None
 
     def forked(self) -> None:
-        """This is a child process, where no machine will ever take anything; locks may have been held when it was forked away."""
+        """Refuse everything: this is a forked child process, where no machine runs.
+
+        Locks may have been held at the fork, so the lock is replaced.
+        """
         self._memory.lock = Lock()
         self._closed = self._forked = UsageError(
             "this producer belongs to another process (it was forked away); make a new one in this process"
@@ -284,7 +302,7 @@ class Intake(Generic[H]):
             raise UsageError(self._shut)
 
     def _buffer_for(self, topic: str) -> tuple[RecordBuffer, bool]:
-        """The buffer that is open for a topic, opened if need be, and if the machine has to be woken for it."""
+        """The open buffer of a topic, opened if need be; True if it has to wake the machine."""
         if type(topic) is str and (buffer := self._open.get(topic)) is not None:
             return buffer, False
         self._check()
@@ -314,7 +332,7 @@ if hasattr(os, "register_at_fork"):  # Windows does not fork
 
 
 def check_topic(topic: Any) -> None:
-    """InvalidRecord for what no topic can be called."""
+    """InvalidRecord for a topic that is not a text, or not a valid name."""
     if type(topic) is not str:
         raise InvalidRecord(f"topic must be a text, not {topic!r}")
     if wrong := wrong_topic_name(topic):
@@ -330,9 +348,9 @@ def as_bytes(field: str, value: Any) -> bytes:
 
 
 def checked_headers(headers: Headers | None) -> tuple[list[tuple[str, bytes | None]] | None, int]:
-    """Headers as a list of pairs, and a bound of their encoded size; InvalidRecord for anything but text keys and bytes or None.
+    """Headers as a list of pairs, and an upper bound of their encoded size, bytes.
 
-    None and 0 if there are none.
+    None and 0 if there are none. InvalidRecord for anything but text keys, and bytes or None.
     """
     if not headers:
         return None, 0
@@ -361,7 +379,7 @@ def checked_headers(headers: Headers | None) -> tuple[list[tuple[str, bytes | No
 
 
 def check_callback(on_delivery: Any) -> None:
-    """InvalidRecord for what cannot be called."""
+    """InvalidRecord for a callback that cannot be called."""
     if not callable(on_delivery):
         raise InvalidRecord(f"on_delivery must be callable with a RecordMetadata or None, and an error or None, not {on_delivery!r}")
 

@@ -1,7 +1,9 @@
-"""Interceptors: code of the user's that sees, and may change, records on their way in and out (`interceptor.classes`, KIP-42).
+"""Interceptors: user code that sees, and may change, records sent and received (KIP-42).
 
-They are called in the order given, each with what the one before made of it. What an interceptor raises is logged and goes no further:
-the client carries on with what it had before. A client without interceptors does not know of them: its methods are chosen when it is made.
+`interceptor.classes` names them. They are called in the order given, each with what the one before
+made of it. What an interceptor raises is logged and goes no further: the client carries on with
+what it had before. A producer without interceptors pays nothing for them on `send`, which is chosen
+when the producer is made.
 """
 
 from __future__ import annotations
@@ -18,24 +20,27 @@ T = TypeVar("T")
 
 
 class Closable(Protocol):
-    """What producers' and consumers' interceptors have in common."""
+    """Method that producers' and consumers' interceptors have in common."""
 
     def close(self) -> None:
-        """The client is closed."""
+        """Called when the client is closed."""
 
 
 I = TypeVar("I", bound=Closable)  # noqa: E741
 
 
 class Chain(Generic[I]):
-    """Interceptors one after the other."""
+    """Interceptors, called one after the other."""
 
     def __init__(self, interceptors: Sequence[I]) -> None:
         self._interceptors: Sequence[I] = interceptors
         self._closed = False
 
     def changed(self, item: T, apply: Callable[[I, T], Any], kind: type | tuple[type, ...]) -> T:
-        """What the last of them makes of `item`; what one makes that is of no such kind is left out, and logged."""
+        """`item` as the interceptors leave it, after all of them.
+
+        A result that is not of type `kind` is logged and left out.
+        """
         for interceptor in self._interceptors:
             try:
                 found = apply(interceptor, item)
@@ -62,7 +67,10 @@ class Chain(Generic[I]):
 
 
 def made_of(given: Any, config: Mapping[str, Any], methods: tuple[str, ...], base: type[T]) -> list[T]:
-    """Those that `interceptor.classes` names, each with all methods of `base`. ConfigError if it names what cannot be had."""
+    """The interceptors that `interceptor.classes` names, each with all methods of `base`.
+
+    ConfigError if one cannot be imported or made, or has none of `methods`.
+    """
     if given is None:
         return []
     items: Sequence[Any] = given if isinstance(given, (list, tuple)) else [given]
@@ -98,7 +106,7 @@ def _looked_up(path: str) -> Any:
 
 
 def _completed(item: Any, base: type[T]) -> T:
-    """An interceptor that is not one of ours by descent: what it lacks does nothing."""
+    """Wrap an interceptor that is not a subclass of `base`: methods that it lacks do nothing."""
     made = base()
     for method in dir(base):
         if not method.startswith("_") and hasattr(item, method):

@@ -16,33 +16,36 @@ class ConsumerInterceptor:
     """Base of consumers' interceptors, whose methods do nothing; Kafka's `ConsumerInterceptor`."""
 
     def configure(self, config: Mapping[str, Any]) -> None:
-        """The consumer's config as it was given; called once on interceptors that the client makes itself."""
+        """Called with the consumer's config, if the client makes the interceptor itself."""
 
     def on_consume(self, records: list[Record]) -> list[Record]:
-        """The records to hand over instead, or `records`. Positions move on over all that were fetched."""
+        """Called before `poll` returns records; returns the ones to give to the caller instead.
+
+        Positions move past all of `records`, also past those left out.
+        """
         return records
 
     def on_consume_table(self, table: pa.Table) -> pa.Table:
-        """The table to hand over instead, or `table`; of `poll_table` and `read_range`."""
+        """Called before `poll_table` or `read_range` returns rows; returns the ones to give."""
         return table
 
     def close(self) -> None:
-        """The consumer is closed."""
+        """Called when the consumer is closed."""
 
 
 class ConsumerInterceptors(Chain[ConsumerInterceptor]):
-    """A consumer's interceptors."""
+    """A consumer's interceptors, called one after the other."""
 
     def on_consume(self, records: list[Record]) -> list[Record]:
-        """The records as the last of them leaves them."""
+        """The records as the interceptors leave them."""
         return self.changed(records, lambda each, item: each.on_consume(item), list) if records else records
 
     def on_consume_table(self, table: pa.Table) -> pa.Table:
-        """The table as the last of them leaves it."""
+        """The table as the interceptors leave it."""
         return self.changed(table, lambda each, item: each.on_consume_table(item), type(table)) if table.num_rows else table
 
 
 def consumer_interceptors(given: Any, config: Mapping[str, Any]) -> ConsumerInterceptors | None:
-    """Those that `interceptor.classes` names; None for none. ConfigError if it names what cannot be had."""
+    """Interceptors of `interceptor.classes`; None for none. ConfigError if one cannot be had."""
     found = made_of(given, config, ("on_consume", "on_consume_table"), ConsumerInterceptor)
     return ConsumerInterceptors(found) if found else None

@@ -33,35 +33,43 @@ class ProducerInterceptor:
     """Base of producers' interceptors, whose methods do nothing; Kafka's `ProducerInterceptor`."""
 
     def configure(self, config: Mapping[str, Any]) -> None:
-        """The producer's config as it was given; called once on interceptors that the client makes itself."""
+        """Called with the producer's config, if the client makes the interceptor itself."""
 
     def on_send(self, record: ProducerRecord) -> ProducerRecord:
-        """The record to send instead, or `record`. On the caller's thread, before anything is checked."""
+        """Called before `send`'s checks, on the caller's thread; returns the record to send."""
         return record
 
     def on_send_table(self, topic: str, table: pa.Table) -> pa.Table:
-        """The table to send instead, or `table`: one given to `send_table`, or one batch of a stream. On the caller's thread."""
+        """Called by `send_table`, on the caller's thread; returns the table to send.
+
+        `table` is the one given, or one batch of a stream.
+        """
         return table
 
     def on_acknowledgement(self, metadata: RecordMetadata, error: Exception | None) -> None:
-        """A record was delivered or failed, before its `on_delivery`; with an error, `metadata` has the topic, and what else is known.
+        """Called when a record is delivered or failed, before its `on_delivery`.
 
-        On the producer's thread, which it holds up (of an AsyncProducer: in its event loop); of records that `send` refused, on the
-        caller's.
+        With an error, `metadata` has the topic, and what else is known. On the producer's thread,
+        which it holds up (of an AsyncProducer: in its event loop); of records that `send` refused,
+        on the caller's.
         """
 
     def on_acknowledgement_table(self, topic: str, results: pa.Table) -> None:
-        """Every row of a table is delivered or failed; `results` as `TableAck.result` has them. On the producer's thread."""
+        """Called when every row of a table is delivered or failed.
+
+        `results` is the table of `TableAck.result`. On the producer's thread; on the caller's if
+        all rows are completed when `send_table` returns.
+        """
 
     def close(self) -> None:
-        """The producer is closed."""
+        """Called when the producer is closed."""
 
 
 class ProducerInterceptors(Chain[ProducerInterceptor]):
-    """A producer's interceptors."""
+    """A producer's interceptors, called one after the other."""
 
     def around(self, send: Callable[..., T]) -> Callable[..., T]:
-        """`Producer.send`, intercepted."""
+        """`Producer.send` with the interceptors around it."""
 
         @wraps(send)
         def intercepted(
@@ -84,7 +92,7 @@ class ProducerInterceptors(Chain[ProducerInterceptor]):
         return intercepted
 
     def around_async(self, send: Callable[..., Any]) -> Callable[..., Any]:
-        """`AsyncProducer.send`, intercepted."""
+        """`AsyncProducer.send` with the interceptors around it."""
 
         @wraps(send)
         async def intercepted(
@@ -107,15 +115,15 @@ class ProducerInterceptors(Chain[ProducerInterceptor]):
         return intercepted
 
     def on_send(self, record: ProducerRecord) -> ProducerRecord:
-        """The record as the last of them leaves it."""
+        """The record as the interceptors leave it."""
         return self.changed(record, lambda each, item: each.on_send(item), ProducerRecord)
 
     def on_send_table(self, topic: str, table: pa.Table) -> pa.Table:
-        """The table as the last of them leaves it."""
+        """The table as the interceptors leave it."""
         return self.changed(table, lambda each, item: each.on_send_table(topic, item), type(table))
 
     def watch_table(self, delivery: Delivery) -> None:
-        """Tell of a table's results once they are all there."""
+        """Tell the interceptors of a table's results once they are all there."""
         from fairlead_kafka.client.handles import as_arrow
 
         def told(_: object = None) -> None:
@@ -141,13 +149,13 @@ class ProducerInterceptors(Chain[ProducerInterceptor]):
 
 
 def producer_interceptors(given: Any, config: Mapping[str, Any]) -> ProducerInterceptors | None:
-    """Those that `interceptor.classes` names; None for none. ConfigError if it names what cannot be had."""
+    """Interceptors of `interceptor.classes`; None for none. ConfigError if one cannot be had."""
     found = made_of(given, config, ("on_send", "on_send_table", "on_acknowledgement", "on_acknowledgement_table"), ProducerInterceptor)
     return ProducerInterceptors(found) if found else None
 
 
 def _unsent(record: ProducerRecord) -> RecordMetadata:
-    """What is known of a record that has no offset."""
+    """Metadata of a record without offset; partition and timestamp are -1 unless given."""
     partition = NO_PARTITION if record.partition is None else record.partition
     timestamp_ms = NO_TIMESTAMP if record.timestamp_ms is None else record.timestamp_ms
     return RecordMetadata(record.topic, partition, NO_OFFSET, timestamp_ms)

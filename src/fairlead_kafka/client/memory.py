@@ -1,4 +1,7 @@
-"""The account of `buffer.memory`: faces reserve before they hand records over, the machine releases what is delivered or failed."""
+"""Account of `buffer.memory`: calls reserve bytes for records, the machine releases them.
+
+It releases them once the records are delivered or failed.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,11 @@ from fairlead_kafka.runtime import Completion
 
 
 class MemoryPool(ByteCounter):
-    """Counts bytes; holds none. First come, first served: nobody passes a caller who waits (Kafka's `BufferPool`).
+    """Counts bytes of `buffer.memory`; holds none. First come, first served (Kafka's `BufferPool`).
 
-    `lock` also guards what a face does together with a reservation (see `client.intake`). A plain `send` takes bytes without it, at any
-    time, so what is free is looked at and taken by `take`, and never otherwise.
+    No call passes one that waits. `lock` also guards what a client does together with a reservation
+    (see `client.intake`). A plain `send` takes bytes without it, at any time, so what is free is
+    looked at and taken by `take`, and never otherwise.
     """
 
     def __init__(self, total_bytes: int) -> None:
@@ -25,7 +29,10 @@ class MemoryPool(ByteCounter):
         self.waiters: deque[tuple[int, Completion]] = deque()
 
     def reserve(self, size_bytes: int) -> Completion | None:
-        """Take `size_bytes`, at most `total_bytes`; None: done. Otherwise the caller is in line until the completion is done."""
+        """Take `size_bytes`, at most `total_bytes`. None: done.
+
+        Otherwise the caller is in line until the completion is done.
+        """
         with self.lock:
             if not self.waiters and self.take(size_bytes):
                 return None
@@ -57,7 +64,10 @@ class MemoryPool(ByteCounter):
         return bool(self.waiters)
 
     def check(self, held_bytes: int) -> None:
-        """What is taken is `held_bytes`, and nobody waits who could have what he waits for; CheckFailed if not. Between two calls."""
+        """CheckFailed unless `held_bytes` are taken and the first in line has to wait for bytes.
+
+        Called between two calls.
+        """
         with self.lock:
             same("bytes of buffer.memory taken", self.total_bytes - self.free_bytes, held_bytes)
             fits = bool(self.waiters) and self.waiters[0][0] <= self.free_bytes
@@ -66,7 +76,7 @@ class MemoryPool(ByteCounter):
     def close(self, error: Exception) -> None:
         """Fail everyone in line."""
         with self.lock:
-            # Under the lock, so that whoever withdraws sees that it was failed, not granted.
+            # Under the lock, so that `withdraw` sees that it was failed, not granted.
             for _, completion in self.waiters:
                 completion.set_error(error)
             self.waiters.clear()

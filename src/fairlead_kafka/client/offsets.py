@@ -13,7 +13,10 @@ Offsets = Mapping[TopicPartition, Offset | OffsetAndMetadata]
 
 
 def as_offsets(call: str, offsets: Offsets) -> dict[TopicPartition, OffsetAndMetadata]:
-    """`offsets`, whose types were checked at the door, each with its metadata; UsageError for numbers that cannot be."""
+    """`offsets`, each with its metadata. UsageError for numbers out of range.
+
+    Their types are checked before, where the call comes in (`base.checked`).
+    """
     wanted = {
         TopicPartition(*of): OffsetAndMetadata(*one) if isinstance(one, tuple) else OffsetAndMetadata(one) for of, one in offsets.items()
     }

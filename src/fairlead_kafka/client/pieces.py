@@ -1,4 +1,4 @@
-"""The pieces in which the columns of a table are handed over. Nothing here needs Arrow."""
+"""Pieces of the columns of a table, as they are submitted. Nothing here needs Arrow."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fairlead_kafka.producer.submission import Int32
 from fairlead_kafka.records import BinaryColumn, HeaderColumns, RecordColumns
 
 PIECE_MAX_BYTES = 2 * MIB
-"""Tables are handed over in pieces of about this size, so that sending begins before all of a large one has found room."""
+"""Bytes of a piece, about, so that sending begins before all of a large table has found room."""
 _PIECES_IN_MEMORY = 8
 
 
@@ -24,7 +24,7 @@ class Part(NamedTuple):
 
 
 def cuts_of(columns: RecordColumns, memory_bytes: int) -> Iterator[tuple[int, int, int]]:
-    """Start, stop and bytes of the pieces that columns are handed over in, given a `buffer.memory` of `memory_bytes`."""
+    """Start, stop and bytes of the pieces of columns, for a `buffer.memory` of `memory_bytes`."""
     limit = max(min(PIECE_MAX_BYTES, memory_bytes // _PIECES_IN_MEMORY), 1)
     ends = np.zeros(columns.count + 1, np.int64)
     np.cumsum(columns.sizes_bytes(), out=ends[1:])

@@ -1,4 +1,4 @@
-"""`Producer`, the blocking face. What it does is `ProducerCore`'s; here is only the waiting."""
+"""`Producer`: sends records, blocking. `ProducerCore` does the work; here is only the waiting."""
 
 from __future__ import annotations
 
@@ -25,20 +25,23 @@ from fairlead_kafka.producer.metrics import Metrics
 class Producer:
     """Sends records to Kafka. Safe to share among threads.
 
-    `with` closes it: everything handed over is delivered first, or failed by delivery.timeout.ms. After Ctrl-C it goes on
-    for as long as anything is delivered within a second; what is left then fails, and the log says how many records of which topics, as
-    it does at once after another Ctrl-C. A producer that nobody closed gives what it has five seconds at
-    the end of the interpreter, and warns. A callback must not wait on the producer that calls it: UsageError.
+    `with` closes it: everything sent is delivered first, or failed by delivery.timeout.ms. After
+    Ctrl-C it goes on for as long as anything is delivered within a second; what is left then fails,
+    and the log says how many records of which topics, as it does at once after another Ctrl-C. A
+    producer that nobody closed gives what it has five seconds at the end of the interpreter, and
+    warns. A callback must not wait on the producer that calls it: UsageError.
 
-    What "delivered" promises is for `acks` to say. all: every replica in sync has the record; it is not lost while one of them lives. 1:
-    the leader has it; lost if the leader dies before others have copied it. 0: it was written to the socket; nobody knows more, offsets are
-    -1, and no error of a broker is ever heard of.
+    `acks` says what "delivered" promises. all: every replica in sync has the record; it is not lost
+    while one of them lives. 1: the leader has it; lost if the leader dies before others have copied
+    it. 0: it was written to the socket; nobody knows more, offsets are -1, and no error of a broker
+    is ever reported.
     """
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        """A producer by Kafka's config keys, such as `{"bootstrap.servers": "localhost:9092"}`.
+        """Make a producer. `config` has Kafka's keys: `{"bootstrap.servers": "localhost:9092"}`.
 
-        It begins to connect at once, on a thread of its own. ConfigError if a config is unknown, does not fit or contradicts another.
+        It begins to connect at once, on a thread of its own. ConfigError if a config is unknown,
+        does not fit or contradicts another.
         """
         self._core = core = ProducerCore(config, Ack)
         self._core.belongs_to(self)
@@ -59,15 +62,17 @@ class Producer:
         timestamp_ms: int | None = None,
         on_delivery: OnDelivery | None = None,
     ) -> Ack:
-        """Hand one record over; returns before it is delivered.
+        """Send one record; returns before it is delivered.
 
         `headers`: pairs of a text and bytes or None, or a mapping. `partition`: None lets the key or the partitioner decide.
         `timestamp_ms`: ms since 1970, None for now. `on_delivery(metadata, error)` is called once, on the producer's thread (of an
         AsyncProducer: in its event loop), with a `RecordMetadata` or with what it failed with; the other one is None.
 
-        Waits only if `buffer.memory` is used up: BufferExhausted after max.block.ms. InvalidRecord for a key or value that is not
-        bytes, RecordTooLarge beyond max.request.size or buffer.memory, UsageError once closed, or with a transactional.id while no
-        transaction is open. What goes wrong later comes through the handle returned.
+        Waits only if `buffer.memory` is used up: BufferExhausted after max.block.ms. InvalidRecord
+        for a key or value that is not bytes (or bytearray, or memoryview), and for other arguments
+        that do not fit, RecordTooLarge beyond max.request.size or buffer.memory, UsageError once
+        closed, or with a transactional.id while no transaction is open. What goes wrong later comes
+        through the handle returned.
         """
         handle: Ack = self._send(
             topic, value, key=key, headers=headers, partition=partition, timestamp_ms=timestamp_ms, on_delivery=on_delivery
@@ -75,7 +80,7 @@ class Producer:
         return handle
 
     def send_table(self, topic: str, table: Any) -> TableAck:
-        """Hand a table over, a record for each row; returns before it is delivered.
+        """Send a table, a record for each row; returns before it is delivered.
 
         `table`: a `pyarrow.Table` or `RecordBatch`, or a stream of batches: a `RecordBatchReader`, or whatever has `__arrow_c_stream__`
         (Polars, DuckDB, ...). Rows are sent from Arrow's own memory, which must not change until they are delivered.
@@ -83,64 +88,76 @@ class Producer:
         Columns: `value` and optional `key` (binary or string, null allowed), optional `headers` (list of structs of key and value),
         `timestamp` (null or missing: now) and `partition` (int32; null or missing: the key or the partitioner decides).
 
-        A table larger than `buffer.memory` goes as room comes: BufferExhausted if none comes for max.block.ms, with the rows before
-        on their way. InvalidRecord for columns that do not fit, RecordTooLarge for a row beyond max.request.size or buffer.memory
-        (then no row is sent; of a stream, none of that batch and those after it), UsageError once closed.
+        A table larger than `buffer.memory` goes as room comes: BufferExhausted if none comes for
+        max.block.ms, with the rows before on their way. InvalidRecord for columns that do not fit,
+        RecordTooLarge for a row beyond max.request.size or buffer.memory (then no row is sent; of a
+        stream, none of that batch and those after it), UsageError once closed, or with a
+        transactional.id while no transaction is open.
         """
         return TableAck(run_blocking(self._core.table_steps(topic, table)))
 
     def flush(self, timeout_s: Seconds | None = None) -> None:
-        """Deliver everything handed over so far, without lingering; returns when all of it is delivered or failed.
+        """Deliver everything sent so far, without lingering; wait until it is delivered or failed.
 
-        TimedOut after `timeout_s` (None: no limit but delivery.timeout.ms), naming how many records remain; UsageError once closed.
+        TimedOut after `timeout_s` seconds (None: no limit but delivery.timeout.ms), naming how many
+        records remain; UsageError once closed.
         """
         run_blocking(self._core.flush_steps(timeout_s))
 
     def close(self, timeout_s: Seconds | None = None) -> dict[str, int]:
-        """Flush, then stop. What is not delivered within `timeout_s` (None: delivery.timeout.ms decides) fails with TimedOut.
+        """Flush, then stop. Returns how many records of which topics were given up, none as a rule.
 
-        A transaction that is open is aborted. Returns how many records of which topics were given up, none as a rule; that is logged
-        as a warning too. Closing again waits until the first close is through, and cuts its time to `timeout_s`.
+        What is not delivered within `timeout_s` seconds (None: delivery.timeout.ms decides) fails
+        with TimedOut, and is logged as a warning. A transaction that is open is aborted. Closing
+        again waits until the first close is through, and cuts its time to `timeout_s`.
         """
         return run_blocking(self._core.close_steps(timeout_s))
 
     def connect(self, timeout_s: Seconds | None = None) -> None:
-        """Wait until a broker was reached: for a program that wants to know at its start that `bootstrap.servers` are right.
+        """Wait until a broker is reached, to check `bootstrap.servers` at the start of a program.
 
-        NoBrokerReached, naming the addresses and what is wrong with each, if none was for `timeout_s` (None:
-        bootstrap.connection.timeout.ms); the client goes on trying. A broker that was reached once counts for good.
+        NoBrokerReached, naming each address and what is wrong with it, if none is reached within
+        `timeout_s` seconds (None: bootstrap.connection.timeout.ms); the client goes on trying. Once
+        a broker was reached, later calls return at once.
         """
         run_blocking(self._core.connect_steps(timeout_s))
 
     def partitions_for(self, topic: str, timeout_s: Seconds | None = None) -> list[PartitionMetadata]:
         """The topic's partitions, by number, with leader and replicas.
 
-        TimedOut if that is not known within `timeout_s` (None: max.block.ms), BrokerError if the topic cannot be had.
+        TimedOut if that is not known within `timeout_s` seconds (None: max.block.ms, but
+        NoBrokerReached after bootstrap.connection.timeout.ms if no broker was ever reached),
+        BrokerError if the topic cannot be had.
         """
         return run_blocking(self._core.partitions_steps(topic, timeout_s))
 
     def init_transactions(self, timeout_s: Seconds | None = None) -> None:
-        """Once, before the first transaction: learn the producer id that goes with `transactional.id`.
+        """Get the producer id of `transactional.id`; call it once, before the first transaction.
 
-        Other producers of that id are fenced, and a transaction that one of them left open is aborted. TimedOut after `timeout_s`
-        (None: max.block.ms); it goes on, and may be called again. BrokerError if the id may not be used; UsageError without
-        `transactional.id`, once closed, or if it was called already. Kafka's counterpart: `KafkaProducer.initTransactions`.
+        Other producers of that id are fenced, and a transaction that one of them left open is
+        aborted. TimedOut after `timeout_s` seconds (None: max.block.ms, but NoBrokerReached after
+        bootstrap.connection.timeout.ms if no broker was ever reached); it goes on, and may be
+        called again. BrokerError if the id may not be used; UsageError without `transactional.id`,
+        once closed, or if it was called already. Kafka's counterpart:
+        `KafkaProducer.initTransactions`.
         """
         run_blocking(self._core.transactions.init(timeout_s))
 
     def begin_transaction(self) -> None:
-        """From now on sends belong to a new transaction; a producer has one at a time.
+        """Begin a transaction: later sends belong to it. A producer has one at a time.
 
-        UsageError before init_transactions or if a transaction is open; TransactionFailed if it failed and was not aborted yet;
-        ProducerFenced, or whatever else ended the producer.
+        UsageError before init_transactions or if a transaction is open; TransactionFailed if it
+        failed and was not aborted yet; ProducerFenced, or another error that ended the producer.
         """
         run_blocking(self._core.transactions.begin())
 
     def send_offsets_to_transaction(self, offsets: Offsets, group: str | GroupMetadata) -> None:
-        """Commit a consumer group's offsets with the open transaction, or not at all: for reading, transforming and writing exactly once.
+        """Commit a consumer group's offsets with the open transaction, or not at all.
 
-        `offsets`: by partition, the offset of the next record to read, as an int or an OffsetAndMetadata. `group`: its id, or a
-        GroupMetadata with member id and generation, so that a member that the group has replaced cannot commit any more (KIP-447).
+        For reading, transforming and writing exactly once. `offsets`: by partition, the offset of
+        the next record to read, as an int or an OffsetAndMetadata. `group`: its id, or a
+        GroupMetadata with member id and generation, so that a member that the group has replaced
+        cannot commit any more (KIP-447).
 
         TransactionFailed if they were refused (its `__cause__` says why, such as ILLEGAL_GENERATION): abort then. TimedOut after
         max.block.ms; they may still be taken, so abort or commit as you like. UsageError if no transaction is open.
@@ -148,53 +165,60 @@ class Producer:
         run_blocking(self._core.transactions.send_offsets(offsets, group))
 
     def prepare_transaction(self, timeout_s: Seconds | None = None) -> PreparedTransaction | None:
-        """Deliver everything sent in the transaction and leave it open, for another process to end with `Admin.end_transactions`.
+        """Deliver everything sent in the transaction and leave it open, for another process to end.
 
-        Returns what names it, None if nothing was sent in it. The coordinator still aborts it once it is older than
-        transaction.timeout.ms, and so does whoever calls init_transactions with the same transactional.id: do that here too before the next
-        transaction, once this one has ended. TransactionFailed if anything could not be delivered: abort it then. TimedOut after
-        `timeout_s` (None: max.block.ms); it goes on, call it again to wait for the end. UsageError if no transaction is open.
-        Kafka's counterpart: the prepareTransaction of KIP-939.
+        `Admin.end_transactions` ends it, with what this call returns (None if nothing was sent in
+        it). The coordinator still aborts it once it is older than transaction.timeout.ms, and when
+        a producer with the same transactional.id calls init_transactions: do that here too before
+        the next transaction, once this one has ended. TransactionFailed if anything could not be
+        delivered: abort it then. TimedOut after `timeout_s` seconds (None: max.block.ms); it goes
+        on, call it again to wait for the end. UsageError if no transaction is open. Kafka's
+        counterpart: the prepareTransaction of KIP-939.
         """
         return run_blocking(self._core.transactions.prepare(timeout_s))
 
     def commit_transaction(self, timeout_s: Seconds | None = None) -> None:
-        """Deliver everything sent in the transaction, and make all of it visible to readers of committed data at once.
+        """Deliver everything sent in the transaction, and commit it as a whole.
 
-        TransactionFailed if anything of it could not be delivered: nothing is committed, abort it. TimedOut after `timeout_s` (None:
-        max.block.ms): whether it is committed is not known then; call it again to wait for the end, nothing else is possible before.
-        ProducerFenced if a newer producer has the transactional id, or the coordinator aborted the transaction because it took longer
-        than transaction.timeout.ms. UsageError if no transaction is open.
+        Only then readers of committed data see it. TransactionFailed if anything of it could not be
+        delivered: nothing is committed, abort it. TimedOut after `timeout_s` seconds (None:
+        max.block.ms): whether it is committed is not known then; call it again to wait for the end,
+        nothing else is possible before. ProducerFenced if a newer producer has the transactional
+        id, or the coordinator aborted the transaction because it took longer than
+        transaction.timeout.ms. UsageError if no transaction is open.
         """
         run_blocking(self._core.transactions.end(True, timeout_s))
 
     def abort_transaction(self, timeout_s: Seconds | None = None) -> None:
         """Undo everything sent in the transaction. What was not sent yet fails with TransactionFailed.
 
-        TimedOut after `timeout_s` (None: max.block.ms); it goes on, call it again to wait for the end. ProducerFenced if a newer
-        producer has the transactional id. UsageError if no transaction is open.
+        TimedOut after `timeout_s` seconds (None: max.block.ms); it goes on, call it again to wait
+        for the end. ProducerFenced if a newer producer has the transactional id. UsageError if no
+        transaction is open.
         """
         run_blocking(self._core.transactions.end(False, timeout_s))
 
     def transaction(self) -> Transaction:
-        """For a `with` block that is a transaction: begun at its start, committed at its end, aborted if the block raises.
+        """A transaction for a `with` block: begun at its start, committed at its end.
 
-        Raises as begin_transaction and commit_transaction do; where the commit fails with TransactionFailed, it is aborted.
+        Aborted if the block raises, or the commit fails with TransactionFailed. Raises as
+        begin_transaction and commit_transaction do.
         """
         return Transaction(self._core.transactions)
 
     def metrics(self) -> Metrics:
-        """What it counts, by Kafka's groups and names (docs/metrics.md); may be called on any thread, also once closed.
+        """Metrics by Kafka's groups and names (docs/metrics.md); on any thread, also once closed.
 
-        {"producer-metrics": {name: number}, "producer-node-metrics": {"node-0": {name: number}}, "producer-topic-metrics": {topic: ...}}.
-        Totals are since the start; rates, averages and maxima over `metrics.sample.window.ms` times `metrics.num.samples`, NaN if
-        there was nothing.
+        {"producer-metrics": {name: number}, "producer-node-metrics": {"node-0": {name: number}},
+        "producer-topic-metrics": {topic: ...}}. Totals are since the start; rates, averages and
+        maxima over `metrics.sample.window.ms` times `metrics.num.samples`, NaN if there was
+        nothing.
         """
         return self._core.metrics()
 
     @property
     def client_id(self) -> str:
-        """`client.id`."""
+        """The `client.id` of the config."""
         return self._core.client_id
 
     def __enter__(self) -> Self:

@@ -1,4 +1,7 @@
-"""`AsyncProducer`: the face of `Producer` to await. What it does is `ProducerCore`'s; here is only the awaiting."""
+"""`AsyncProducer`: sends records, async.
+
+`ProducerCore` does the work; here is only the awaiting.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,10 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def _as(blocking: Callable[..., Any]) -> Callable[[_F], _F]:
-    """Decorator: the docstring of the blocking face's method; `tests/tidy/test_faces_agree.py` compares the parameters."""
+    """Decorator: gives a method the docstring of its blocking counterpart.
+
+    `tests/tidy/test_faces_agree.py` compares the parameters.
+    """
 
     def decorate(function: _F) -> _F:
         function.__doc__ = blocking.__doc__
@@ -37,10 +43,11 @@ def _as(blocking: Callable[..., Any]) -> Callable[[_F], _F]:
 
 @checked("send", "send_table")
 class AsyncProducer:
-    """Sends records to Kafka, from one event loop.
+    """Sends records to Kafka, from one event loop; the methods of `Producer`, as coroutines.
 
-    `async with` closes it: everything handed over is delivered first, or failed by delivery.timeout.ms. After a cancellation it goes
-    on for as long as anything is delivered within a second; what is left then fails, and the log says how many records of which topics.
+    `async with` closes it: everything sent is delivered first, or failed by delivery.timeout.ms.
+    After a cancellation it goes on for as long as anything is delivered within a second; what is
+    left then fails, and the log says how many records of which topics.
     """
 
     @_as(Producer.__init__)
@@ -133,7 +140,7 @@ class AsyncProducer:
 
     @property
     def client_id(self) -> str:
-        """`client.id`."""
+        """The `client.id` of the config."""
         return self._core.client_id
 
     async def __aenter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""`ProducerCore`: a hosted producer machine, and all that the blocking and the awaiting face do with it."""
+"""`ProducerCore`: a hosted producer machine, and the work of `Producer` and `AsyncProducer`."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ from fairlead_kafka.producer.metrics import Metrics, ProducerMeter
 from fairlead_kafka.runtime import Completion
 
 EXIT_S = 5.0
-"""How long the records of producers that nobody closed may take at the end of the interpreter, all of them together."""
+"""Seconds that records of all unclosed producers have together when the interpreter ends."""
 QUIET_S = 1.0
-"""A close that takes longer is told of."""
+"""Seconds after which a close that still waits is logged."""
 _PATIENCE_S = 1.0
-"""After Ctrl-C a `with` block goes on for as long as anything is delivered within this."""
+"""Seconds: after Ctrl-C a `with` block goes on for as long as anything is delivered within this."""
 _WAKE = Wake()
 _cores: WeakSet[ProducerCore[Any]] = WeakSet()
 
 
 class ProducerCore(Generic[H]):
-    """A hosted producer machine and all that both faces do with it. Methods named `..._steps` are driven by the faces."""
+    """A hosted producer machine; the client classes drive its methods named `..._steps`."""
 
     def __init__(self, config: Mapping[str, Any], handle: type[H]) -> None:
         self._settings = settings = CLIENT_CONFIGS.parse("producer", config)
@@ -60,13 +60,13 @@ class ProducerCore(Generic[H]):
         for warning in self._hosted.machine.settings.warnings:
             LOGGER.warning(warning)
         self._meter = ProducerMeter(self._hosted.machine.recorder.sampling)
-        """What is counted on this side, under the memory's lock."""
+        """Metrics counted on the callers' side, under the memory's lock."""
         self._intake.attach(
             self._wake, self._hosted.now_ns, self._hosted.now_ms, self._refused, self._check_outside, partial(why_waiting, self._hosted)
         )
         self.offering = self._intake.offering
         self.offer = self.offering(lambda *without_room: without_room)
-        """Takes a record; a plain tuple, to be given to `offer_steps`, if there is no room for it."""
+        """Takes a record and returns its handle; without room, a plain tuple for `offer_steps`."""
         self.transactions = TransactionSteps(self._hosted, self._intake, settings, self._check_outside, self.timed)
         _cores.add(self)
 
@@ -75,12 +75,15 @@ class ProducerCore(Generic[H]):
         self._intake.check()
 
     def check(self) -> None:
-        """Every byte of buffer.memory is held by a record; CheckFailed if not. For tests in one thread, between two calls."""
+        """CheckFailed unless records hold all bytes taken of buffer.memory.
+
+        For tests in one thread, between two calls.
+        """
         self._hosted.machine.check()
         self._memory.check(self._intake.held_bytes() + self._hosted.machine.held_bytes())
 
     def offer_steps(self, size_bytes: int, record: Record) -> Steps[H]:
-        """Hand one record over that found no room (`Intake.offering`): wait for it first."""
+        """Submit a record that found no room (`Intake.offering`), once it has room."""
         yield from self._reserve(size_bytes, 1, f"a record of {size_bytes} bytes for topic {record.topic!r}")
         try:
             handle: H = self.offer(**record._asdict(), reserved_bytes=size_bytes)
@@ -90,7 +93,7 @@ class ProducerCore(Generic[H]):
         return handle
 
     def table_steps(self, topic: str, table: Any) -> Steps[Delivery]:
-        """Hand a table over, piece by piece as room comes; its delivery."""
+        """Submit a table, piece by piece as room comes. Returns its delivery."""
         from fairlead_kafka.client.tables import groups_of, parts_of
 
         self._intake.check()
@@ -139,7 +142,7 @@ class ProducerCore(Generic[H]):
                 raise
 
     def flush_steps(self, timeout_s: float | None) -> Steps[None]:
-        """Wait until everything handed over is delivered or failed."""
+        """Wait until everything sent is delivered or failed. TimedOut after `timeout_s`."""
         self._intake.check()
         with self.timed("flush_ns"):
             completion = self._flushed("flush")
@@ -151,13 +154,18 @@ class ProducerCore(Generic[H]):
                 raise TimedOut(f"flush: {left} {are} neither delivered nor failed yet, and on the way{why}")
 
     def leave_steps(self, kind: type[BaseException] | None) -> Steps[dict[str, int]]:
-        """The end of a `with` block that ends by `kind`: after Ctrl-C or a cancellation, go on for as long as anything is delivered."""
+        """Close at the end of a `with` block; `kind` is what it raised.
+
+        After Ctrl-C or a cancellation, go on for as long as anything is delivered within
+        `_PATIENCE_S`.
+        """
         return self.close_steps(None, None if kind is None or issubclass(kind, Exception) else _PATIENCE_S)
 
     def close_steps(self, timeout_s: float | None, patience_s: float | None = None) -> Steps[dict[str, int]]:
-        """Flush within `timeout_s`, give up the rest, and stop the machine's thread; what was given up, by topic.
+        """Flush within `timeout_s`, give up the rest, and stop the machine's thread.
 
-        With `patience_s`: also give up once nothing is delivered for so long.
+        Returns the count of records given up, by topic. With `patience_s`: also give up once
+        nothing is delivered for so long.
         """
         if self._hosted.forked:
             return {}
@@ -181,13 +189,13 @@ class ProducerCore(Generic[H]):
         return self._given_up
 
     def connect_steps(self, timeout_s: float | None) -> Steps[None]:
-        """Wait for a first connection."""
+        """Wait until a broker is reached."""
         self._intake.check()
         self._check_outside("connect")
         yield from connect(self._hosted, self._settings, timeout_s)
 
     def partitions_steps(self, topic: str, timeout_s: float | None) -> Steps[list[PartitionMetadata]]:
-        """The partitions of a topic."""
+        """The partitions of a topic, by number."""
         self._intake.check()
         self._check_outside("partitions_for")
         yield from connect_first(self._hosted, self._settings, timeout_s, "max.block.ms")
@@ -197,7 +205,7 @@ class ProducerCore(Generic[H]):
         return answer
 
     def metrics(self) -> Metrics:
-        """Everything the machine and this face count, by Kafka's names; from any thread."""
+        """Metrics of the machine and of this side, by Kafka's names; from any thread."""
         memory = self._memory
         gauges = {
             "buffer-total-bytes": memory.total_bytes,
@@ -219,11 +227,11 @@ class ProducerCore(Generic[H]):
     # When nobody closes it
 
     def belongs_to(self, face: object) -> None:
-        """End with `face`, should it be dropped without being closed."""
+        """Have `abandon` called if the producer object is dropped without being closed."""
         end_with(face, self.abandon)
 
     def abandon(self) -> None:
-        """The face is gone and was not closed: deliver what was handed over, without anyone waiting, and end the thread.
+        """Deliver what was sent and end the thread, after the producer was dropped unclosed.
 
         May be called by the garbage collector, in the middle of anything: takes no lock.
         """
@@ -235,7 +243,7 @@ class ProducerCore(Generic[H]):
                 self._hosted.submit(Flush(flushed))
 
     def exit(self, deadline_ns: int) -> None:
-        """The interpreter ends and nobody closed: give what is under way until `deadline_ns`, and say so."""
+        """Deliver what is in flight until `deadline_ns`, and warn: nobody closed before exit."""
         if self._hosted.forked or self._ended.done():
             return
         if self._stopping:  # a close that was interrupted: what is left is given up already
@@ -259,7 +267,7 @@ class ProducerCore(Generic[H]):
         return self._ended.done() or self._hosted.forked
 
     def now_ns(self) -> int:
-        """The machine's clock."""
+        """The machine's monotonic clock, ns."""
         return self._hosted.now_ns()
 
     # Inside
@@ -280,7 +288,7 @@ class ProducerCore(Generic[H]):
             raise
 
     def _flushed(self, what: str) -> Completion:
-        """Done once everything handed over so far is delivered or failed; nothing of it lingers."""
+        """A completion, done once everything sent is delivered or failed; nothing of it lingers."""
         self._check_outside(what)
         completion = Completion()
         self._hosted.submit(Flush(completion))
@@ -290,7 +298,7 @@ class ProducerCore(Generic[H]):
         yield Wait(completion, timeout_s, lambda: None)
 
     def _flush_at_close(self, timeout_s: float | None) -> Steps[None]:
-        """Flush, within `timeout_s` if that is not None; what takes long is told."""
+        """Flush, within `timeout_s` if not None; logs what takes longer than QUIET_S."""
         completion = self._flushed("close")
         begun_ns, before = self._hosted.now_ns(), self._left()
         yield Wait(completion, QUIET_S if timeout_s is None else min(timeout_s, QUIET_S), lambda: None)
@@ -317,7 +325,7 @@ class ProducerCore(Generic[H]):
         self._count("records_failed", 1)
 
     def _left(self) -> int:
-        """Records handed over, neither delivered nor failed."""
+        """Records sent that are neither delivered nor failed."""
         return self._hosted.machine.records_open + self._intake.waiting()
 
     def _exhausted(self, records: int, what: str) -> BufferExhausted:
@@ -325,7 +333,7 @@ class ProducerCore(Generic[H]):
         self._count("records_failed", records)
         return BufferExhausted(
             f"no room for {what} within max.block.ms={self._max_block_ms}: {self._memory.free_bytes} of "
-            f"buffer.memory={self._memory.total_bytes} bytes are free; brokers take records more slowly than they are handed over"
+            f"buffer.memory={self._memory.total_bytes} bytes are free; brokers take records more slowly than they are sent"
         )
 
     def _check_sizes(self, topic: str, parts: Sequence[Part], first_row: int) -> None:
@@ -344,7 +352,7 @@ class ProducerCore(Generic[H]):
         self._hosted.submit(_WAKE)
 
     def _stop(self, reason: str) -> None:
-        """Give up what is left, and end the thread, with nobody waiting."""
+        """Give up records that are left, and end the thread; nobody waits."""
         if self._ended.done():
             return
         self._stopping = True
@@ -354,7 +362,7 @@ class ProducerCore(Generic[H]):
             self._hosted.submit(Stop(completion, reason))
 
     def _stopped(self, completion: Completion) -> None:
-        """On the machine's thread: say what was given up, and have the thread ended by another."""
+        """On the machine's thread: log what was given up, and have another thread end it."""
         self._intake.close(closed("producer"))
         if completion.error() is None and (given_up := completion.result(0)):
             self._given_up = given_up

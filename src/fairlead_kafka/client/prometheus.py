@@ -22,11 +22,11 @@ _PREFIXES = {
     "producer-node-metrics": ("kafka_producer_node", ("node",)),
     "producer-topic-metrics": ("kafka_producer_topic", ("topic",)),
 }
-"""Group → what its names begin with, and what its samples are labelled with besides client_id."""
+"""Group → prefix of its names, and labels of its samples besides client_id."""
 
 
 class _Producer(Protocol):
-    """`Producer` and `AsyncProducer`, as far as metrics go."""
+    """The part of `Producer` and `AsyncProducer` that metrics need."""
 
     @property
     def client_id(self) -> str: ...
@@ -35,11 +35,14 @@ class _Producer(Protocol):
 
 
 class PrometheusCollector(Collector):
-    """Exports the metrics of producers, read anew at each scrape: `REGISTRY.register(fairlead_kafka.PrometheusCollector(producer))`.
+    """Exports the metrics of producers to Prometheus, read at each scrape.
 
-    Names are Kafka's with underscores: `kafka_producer_record_send_total{client_id}`, `kafka_producer_node_request_latency_avg{client_id,
-    node}`, `kafka_producer_topic_byte_total{client_id, topic}`; docs/metrics.md has them all. A producer without `client.id` is called
-    producer-1 and so on, in the order in which this collector got to know them. Producers that are no longer used are forgotten.
+    `REGISTRY.register(fairlead_kafka.PrometheusCollector(producer))`. Names are Kafka's with
+    underscores: `kafka_producer_record_send_total{client_id}`,
+    `kafka_producer_node_request_latency_avg{client_id, node}`,
+    `kafka_producer_topic_byte_total{client_id, topic}`; docs/metrics.md has them all. A producer
+    without `client.id` is called producer-1 and so on, in the order in which this collector got to
+    know them. Producers that are no longer used are forgotten.
     """
 
     def __init__(self, *producers: _Producer) -> None:
@@ -50,7 +53,10 @@ class PrometheusCollector(Collector):
             self.add(producer)
 
     def add(self, producer: _Producer) -> None:
-        """Export this one too. Of producers with the same `client.id` the later ones get a number behind it."""
+        """Export the metrics of `producer` too.
+
+        Of producers with the same `client.id` the later ones get a number behind it.
+        """
         with self._lock:
             self._count += 1
             name = producer.client_id or f"producer-{self._count}"
@@ -60,12 +66,12 @@ class PrometheusCollector(Collector):
             self._producers[name] = ref(producer)
 
     def remove(self, producer: _Producer) -> None:
-        """Do not export it any more; one that is not known is no error."""
+        """Stop exporting the metrics of `producer`; one that is not known is no error."""
         with self._lock:
             self._producers = {name: each for name, each in self._producers.items() if each() not in (None, producer)}
 
     def collect(self) -> Iterator[Family]:
-        """What prometheus-client asks for at a scrape."""
+        """Metric families of all producers; prometheus-client calls it at a scrape."""
         read: list[tuple[str, Metrics]] = []
         for name, each in list(self._producers.items()):
             producer = each()

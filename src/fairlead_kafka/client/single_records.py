@@ -1,8 +1,10 @@
-"""What a single `send` goes through: a count of bytes, columns, a handle. In machine code (`src/native/intake.h`), and in Python.
+"""The path of a single `send`: a count of bytes, columns, a handle; in machine code and in Python.
 
-The machine code runs under the GIL and gives it up nowhere between a look and what is done upon it, so a record is counted, appended and
-numbered at once, beside whoever holds a lock of Python's. The classes here are its reference implementation: oracle of the tests, and what
-serves where there is no machine code; then the lock of `client.memory.MemoryPool` guards them.
+The machine code (`src/native/intake.h`) runs under the GIL and never gives it up between a check
+and the action that follows, so a record is counted, appended and numbered at once, even while
+another thread holds a Python lock. The classes here are its reference implementation: the oracle of
+the tests, and the fallback where there is no machine code; then the lock of
+`client.memory.MemoryPool` guards them.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ NO_ROOM = -1
 
 
 class PythonByteCounter:
-    """Counts bytes that are free."""
+    """Count of free bytes."""
 
     def __init__(self) -> None:
         self.free_bytes = 0
@@ -71,7 +73,8 @@ class PythonRecordBuffer:
     ) -> int:
         """Append a record, -1 for no partition or timestamp, and take its size from `pool` (None: it was taken before).
 
-        Its row; NO_ROOM, and nothing done, if the pool has too little. ValueError once the columns were taken.
+        Returns its row; NO_ROOM, and nothing done, if the pool has too little. ValueError once the
+        columns were taken.
         """
         self._check()
         if pool is not None and not pool.take(size_bytes):
@@ -102,7 +105,7 @@ class PythonRecordBuffer:
 
 
 class PythonHandle:
-    """A row of a delivery."""
+    """Reference to a row of a delivery."""
 
     __slots__ = ("delivery", "row")
 
@@ -112,10 +115,11 @@ class PythonHandle:
 
 
 class PythonSingleSend:
-    """`send` takes a record: into the open buffer of its topic if that needs no decision, otherwise by `slow`, which can do all of it.
+    """`send` appends a plain record to the open buffer of its topic; other cases go to `slow`.
 
-    It needs none if the record is plain (no headers), if nobody waits for memory and there is enough, and if the buffer stays below
-    `chunk_max_bytes`. In Python that would be nothing won: everything goes by `slow`.
+    A record is plain if it has no headers, nobody waits for memory and there is enough, and the
+    buffer stays below `chunk_max_bytes`. `slow` takes every record. In Python there would be
+    nothing to gain: everything goes to `slow`.
     """
 
     def __init__(

@@ -1,4 +1,7 @@
-"""Tables on their way in: what may be handed over, and what is checked together. Loaded, with Arrow, for the first table."""
+"""Tables to send: which objects are accepted, and which rows are checked together.
+
+Loaded, with Arrow, for the first table.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +25,16 @@ _HINTS = {
     ("builtins", "list"): "; pa.Table.from_pylist makes one of a list of dicts",
     ("builtins", "dict"): "; pa.table makes one of a dict of columns",
 }
-"""What to do with what is often taken for a table: by the first part of its module, and its name."""
+"""Advice for objects often taken for a table, by a type's top module and its name."""
 
 
 def groups_of(table: Any) -> Iterator[pa.Table]:
-    """What is checked as one before any of it is handed over: a table or record batch whole, or each batch of a stream.
+    """Split a table into groups, each checked as one before any of its rows is sent.
 
-    A stream is a `pyarrow.RecordBatchReader` or whatever has `__arrow_c_stream__`; it is read as its rows find room, and once.
-    InvalidRecord for what is none of these.
+    A table or record batch is one group; of a stream each batch is one. A stream is a
+    `pyarrow.RecordBatchReader` or any object with `__arrow_c_stream__`; it is read as its rows find
+    room, and once. An object with `__arrow_c_array__` is a record batch. InvalidRecord for anything
+    else.
     """
     if isinstance(table, pa.Table):
         yield table
@@ -56,7 +61,7 @@ def _hint(table: Any) -> str:
 
 
 def _no_stream(table: Any, error: Exception) -> InvalidRecord:
-    """What is wrong with something that says it is a stream."""
+    """The error for an object that offers a stream which is not one of record batches."""
     name = type(table).__name__
     if hint := _hint(table):
         return InvalidRecord(f"{name} is no stream of record batches{hint}")
@@ -70,7 +75,10 @@ def _no_stream(table: Any, error: Exception) -> InvalidRecord:
 
 
 def parts_of(group: pa.Table, now_ms: int) -> list[Part]:
-    """The columns of a group, one set for each of its chunks; records that bring no timestamp are stamped `now_ms`."""
+    """Columns of a group, one set for each of its chunks.
+
+    Records without a timestamp get `now_ms` (since 1970).
+    """
     return [Part(_stamped(columns, now_ms), partitions) for columns, partitions in columns_from_arrow(group)]
 
 

@@ -1,8 +1,9 @@
-"""Transactions of a producer: what both faces do with the machine's operations, and the block that commits or aborts.
+"""Transactions of a producer: steps of both client APIs, and the block that commits or aborts.
 
-Outside a transaction the intake is shut, so a send says so at once; that costs a send inside one nothing. A call whose caller did not
-hear of its end, because of a time-out or an interrupt, is remembered as such: the same call again waits for it, or learns that it has
-ended; nothing else is begun before.
+Outside a transaction the intake is shut, so a send fails at once; that costs a send inside one
+nothing. A call that ended by a time-out or an interrupt, before its caller had the answer, is
+remembered: the same call again waits for it, or learns that it has ended; nothing else is begun
+before.
 """
 
 from __future__ import annotations
@@ -46,7 +47,10 @@ _NONE_OPEN = "no transaction is open: call begin_transaction before sending (and
 
 
 class TransactionSteps:
-    """The steps of each call. Without a `transactional.id` the machine refuses them, and sends go as ever."""
+    """Steps of each call.
+
+    Without `transactional.id` the machine refuses them, and sends go as ever.
+    """
 
     def __init__(
         self,
@@ -68,7 +72,7 @@ class TransactionSteps:
             intake.shut(_NONE_OPEN)
 
     def init(self, timeout_s: float | None) -> Steps[None]:
-        """Get the producer's id."""
+        """Get the producer id; see `Producer.init_transactions`."""
         name = "init_transactions"
         deadline_ns, again = self._deadline_ns(timeout_s), self._unheard == name
         self._intake.check()
@@ -78,14 +82,14 @@ class TransactionSteps:
         yield from self._ask(name, lambda completion: InitTransactions(completion, deadline_ns, again), ends=True)
 
     def begin(self) -> Steps[None]:
-        """Open a transaction, and the intake."""
+        """Begin a transaction, and open the intake."""
         if self._unheard is not None:
             raise UsageError(f"begin_transaction cannot be called now: {self._unheard} was not waited for; call it again to learn its end")
         yield from self._ask("begin_transaction", BeginTransaction)
         self._intake.admit()
 
     def send_offsets(self, offsets: Offsets, group: str | GroupMetadata) -> Steps[None]:
-        """Hand offsets in."""
+        """Commit a group's offsets with the transaction; does nothing without offsets."""
         self._intake.check()
         checked = as_offsets("send_offsets_to_transaction", offsets)
         who = _group(group)
@@ -95,7 +99,10 @@ class TransactionSteps:
             yield from self._ask(name, lambda completion: SendOffsets(completion, deadline_ns, checked, who))
 
     def end(self, commit: bool, timeout_s: float | None) -> Steps[None]:
-        """Commit or abort; the intake is shut first, so that what was handed over before is all of it."""
+        """Commit or abort the transaction.
+
+        The intake is shut first, so that what was sent before is all of it.
+        """
         name = "commit_transaction" if commit else "abort_transaction"
         deadline_ns, again = self._deadline_ns(timeout_s), self._unheard == name
         self._check_thread(name)
@@ -104,7 +111,10 @@ class TransactionSteps:
         yield from self._ask(name, lambda completion: EndTransaction(completion, deadline_ns, commit, again), ends=True)
 
     def prepare(self, timeout_s: float | None) -> Steps[PreparedTransaction | None]:
-        """Have everything delivered and leave the transaction open; the intake is shut first, so that what was handed over is all of it."""
+        """Have everything delivered and leave the transaction open.
+
+        The intake is shut first, so that what was sent before is all of it.
+        """
         name = "prepare_transaction"
         deadline_ns, again = self._deadline_ns(timeout_s), self._unheard == name
         self._check_thread(name)
@@ -115,7 +125,7 @@ class TransactionSteps:
         return prepared
 
     def end_block(self, error: BaseException | None) -> Steps[None]:
-        """The end of a `with` block: commit, or abort if the block raised or the commit cannot be."""
+        """End a `with` block: commit, or abort if the block or the commit failed."""
         if error is None:
             try:
                 yield from self.end(True, None)
@@ -130,7 +140,7 @@ class TransactionSteps:
             raise error
 
     def leave(self, timeout_s: float | None) -> Steps[None]:
-        """Before the producer is closed: end what is open."""
+        """End a transaction that is open, before the producer is closed; the log tells of it."""
         if not self._transactional:
             return
         deadline_ns, completion = self._deadline_ns(timeout_s), Completion()
@@ -167,7 +177,7 @@ class TransactionSteps:
 
 
 class Transaction:
-    """A `with` block that is a transaction."""
+    """A `with` block that is a transaction; see `Producer.transaction`."""
 
     def __init__(self, steps: TransactionSteps) -> None:
         self._steps = steps
@@ -180,7 +190,7 @@ class Transaction:
 
 
 class AsyncTransaction:
-    """An `async with` block that is a transaction."""
+    """An `async with` block that is a transaction; see `Producer.transaction`."""
 
     def __init__(self, steps: TransactionSteps) -> None:
         self._steps = steps

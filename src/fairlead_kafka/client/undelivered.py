@@ -1,4 +1,4 @@
-"""What a producer says of records that are not delivered yet: how many, of which topics, and what holds them up."""
+"""Reports on undelivered records: how many, of which topics, and what holds them up."""
 
 from __future__ import annotations
 
@@ -11,17 +11,21 @@ from fairlead_kafka.producer import ProducerMachine, ReportUndelivered, Undelive
 from fairlead_kafka.runtime import Completion
 
 EXPLAIN_S = 0.5
-"""How long the machine may take to say what it waits for, at most: it answers within a step, unless a callback holds its thread."""
+"""Seconds that the machine may take, at most, to say what it waits for. It answers within a step,
+unless a callback holds its thread."""
 
 
 def why_waiting(hosted: Hosted[ProducerMachine], topic: str | None, within_s: float) -> Steps[str]:
-    """Why records of a topic, or of any, are not delivered yet, as the end of a sentence; empty if that is not told within `within_s`."""
+    """Why records of a topic (None: of any) are not delivered yet, as the end of a sentence.
+
+    Empty if that is not told within `within_s` seconds, or half a second.
+    """
     undelivered = yield from _ask(hosted, topic, min(within_s, EXPLAIN_S))
     return f": {undelivered.why}" if undelivered is not None and undelivered.why else ""
 
 
 def tell_waiting(hosted: Hosted[ProducerMachine], level: int, remaining_s: float) -> Steps[None]:
-    """Have the log say what a close waits for, and for how long it may."""
+    """Log what a close waits for, and for how long it may."""
     undelivered = yield from _ask(hosted, None, EXPLAIN_S)
     if undelivered is not None and undelivered.counts:
         counts = ", ".join(f"{count} of topic {topic!r}" for topic, count in sorted(undelivered.counts.items()))
@@ -29,7 +33,7 @@ def tell_waiting(hosted: Hosted[ProducerMachine], level: int, remaining_s: float
 
 
 def _ask(hosted: Hosted[ProducerMachine], topic: str | None, within_s: float) -> Steps[Undelivered | None]:
-    """None if the machine cannot tell: it has ended."""
+    """The machine's report; None if it is late, or the machine has ended."""
     completion = Completion()
     try:
         hosted.submit(ReportUndelivered(completion, topic))

@@ -1,31 +1,36 @@
-"""The consumer: reads assigned partitions ahead of whoever polls; they are assigned by hand, or by a group (`groups`).
+"""The consumer: reads partitions, assigned by hand or by a group (`groups`), ahead of polls.
 
 Theory of operation. `ConsumerMachine` keeps one `PartitionState` per assigned partition: a phase (`partition.TRANSITIONS` is the
 table) and the next offset to fetch. A partition without a position gets one (`placing`): what its group has committed, else what its
 leader says to ListOffsets, as the reset policy or a seek to an end asks. Partitions with a position are fetched (`fetcher`): one request
 under way per node, for all fetchable partitions that are read there, sent again as soon as the answer is in, whether or not anybody polls.
 
-Back-pressure is one number per node: while `fetch.max.bytes` of fetched data wait there to be handed over, no request goes out,
-and a request never asks for more than what is left of it. Since a request names every fetchable partition, none of them waits out
-the long poll of another; since one that gave data goes to the end of the line, all get their turn.
+Back-pressure is one number per node: while more than three quarters of `fetch.max.bytes` of fetched
+data wait for a poll there, no request goes out, and a request never asks for more than what is left
+of it. Since a request names every fetchable partition, none of them waits out the long poll of
+another; since one that gave data goes to the end of the line, all get their turn.
 
-The machine does not decode. It walks over the lengths of an answer's batches to know where to fetch next, and hands the bytes
-over as `Chunk`s, each with the offsets wanted of it (`start` to `end`) and the generation of its partition. The face decodes
-(`decoding`) in the caller's thread: the kernels run without the GIL, so that one core decodes while the other fetches.
+The machine does not decode. It walks over the lengths of an answer's batches to know where to fetch
+next, and passes the bytes on as `Chunk`s, each with the offsets wanted of it (`start` to `end`) and
+the generation of its partition. The client class decodes (`decoding`) in the caller's thread: the
+kernels run without the GIL, so that one core decodes while the other fetches.
 
-Positions. The position of a partition is the offset of the next record to be handed over: that of the oldest chunk that waits in
-the face, else in the machine, else the fetch position. A seek or a new assignment gives the partition a new generation, and
-whatever was fetched under an older one is dropped wherever it is met: as an answer under way, in the machine, in the face.
+Positions. The position of a partition is the offset of the next record that a poll returns: that of
+the oldest chunk that waits in the client class, else in the machine, else the fetch position. A
+seek or a new assignment gives the partition a new generation, and whatever was fetched under an
+older one is dropped wherever it is met: as an answer under way, in the machine, in the client
+class.
 
 Isolation. With `isolation.level=read_committed` a broker answers up to its last stable offset only, which is then also what `latest`,
 the end of a log and the lag mean, and names the aborted transactions among what it sends; their records, and all markers, are left
 out when a chunk is decoded, and positions go over them (KIP-98).
 
-Errors. Where the leader moved, or is not known, metadata is asked for and the partition rests for a back-off that grows; polls just
-go on. OFFSET_OUT_OF_RANGE resets the position by policy; without a policy, and for a range, the bounds of the log are looked up
-(a new leader may only be behind) and `OffsetOutOfRange` names them. What only the application can answer is raised by the poll
-that finds it, once the data before it are handed over, and until a seek by every poll to which no other partition gives anything. A
-topic missing for a second is told to a poll that found nothing.
+Errors. Where the leader moved, or is not known, metadata is asked for and the partition rests for a
+back-off that grows; polls just go on. OFFSET_OUT_OF_RANGE resets the position by policy; without a
+policy, and for a range, the bounds of the log are looked up (a new leader may only be behind) and
+`OffsetOutOfRange` names them. What only the application can answer is raised by the poll that finds
+it, once the data before it are returned, and until a seek by every poll to which no other partition
+gives anything. A topic missing for a second is told to a poll that found nothing.
 
 Logs that were cut. Each fetch names the leader epoch of the last record read. A leader elected uncleanly, which does not have that record,
 answers with where the two logs part (KIP-320): reading goes on there, with a warning, or ends with `LogTruncated` where positions are

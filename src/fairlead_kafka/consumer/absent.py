@@ -1,4 +1,4 @@
-"""Says which topics that are read do not exist, for a name is misspelt more often than it is read before it is written."""
+"""Logs topics that are read and do not exist: most often their names are misspelt."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class AbsentTopics:
         self._told: set[str] = set()
 
     def missing(self, topic: str) -> None:
-        """The cluster does not have this topic."""
+        """Log that the cluster does not have this topic, unless it was logged."""
         if topic in self._told:
             return
         self._told.add(topic)
@@ -28,7 +28,7 @@ class AbsentTopics:
         LOGGER.warning("topic %r does not exist; %s: check its name", topic, then)
 
     def there(self, topic: str, partitions: int) -> None:
-        """The cluster has it."""
+        """Log that the cluster has a topic that was missing."""
         if topic in self._told:
             self._told.discard(topic)
             LOGGER.warning("topic %r was created just now, with %d partition%s", topic, partitions, "" if partitions == 1 else "s")
@@ -38,7 +38,7 @@ class AbsentTopics:
         self._told.intersection_update(topics)
 
     def look(self, metadata: Metadata, topics: Collection[str]) -> None:
-        """Tell of the topics that are read by what is known of them now."""
+        """Log which of the topics read are missing, or there again, by what metadata know."""
         self.keep(topics)
         for topic in topics:
             known = metadata.topic(topic)

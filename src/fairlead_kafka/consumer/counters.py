@@ -1,4 +1,4 @@
-"""What `Consumer.metrics()` tells."""
+"""Counters that `Consumer.metrics()` returns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from fairlead_kafka.core.group_offsets import Position
 def counters(
     fetcher: Fetcher, partitions: Mapping[TopicPartition, PartitionState], positions: Mapping[TopicPartition, Position]
 ) -> dict[str, Any]:
-    """Counters since the start, and what waits now; `lag`: {partition: records behind the end that was seen last, as may be read}."""
+    """Counters since the start, and what waits now, by name.
+
+    `lag`: {partition: records behind the end that was seen last, as may be read}.
+    """
     lags = {
         partition: max(0, partitions[partition].readable_end - position.offset)
         for partition, position in positions.items()

@@ -1,4 +1,7 @@
-"""Chunks to records: work for the caller's thread, where the kernels run without the GIL. `tables` makes tables of chunks."""
+"""Decoding of chunks to records; `tables` makes tables of chunks.
+
+It is done in the caller's thread, where the kernels run without the GIL.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +65,10 @@ def wanted_count(chunk: Chunk, decoded: DecodedRecords) -> int:
 
 
 class OpenChunk:
-    """A decoded chunk that is being handed over record by record: `index` is the next one, `stop` the end."""
+    """A decoded chunk whose records are returned one by one.
+
+    `index` is the next one, `stop` the end.
+    """
 
     __slots__ = ("chunk", "decoded", "dropped", "held", "index", "stop")
 
@@ -72,13 +78,13 @@ class OpenChunk:
         self.index = 0
         self.stop = wanted_count(chunk, decoded)
         self.dropped = False
-        """A seek, an assignment or a table took the rest."""
+        """A seek or an assignment has made the rest obsolete."""
         self.held = False
-        """The partition is paused."""
+        """True while the partition is paused."""
 
     @property
     def position(self) -> int:
-        """The offset of the next record to hand over."""
+        """Offset of the next record to return."""
         if self.index < self.stop:
             return int(self.decoded.offsets[self.index])
         return min(self.decoded.next_offset, self.chunk.end) if self.stop < self.decoded.count else self.decoded.next_offset

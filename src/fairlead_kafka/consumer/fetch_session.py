@@ -19,16 +19,16 @@ from fairlead_kafka.base.ids import NO_LEADER_EPOCH, TopicPartition
 NO_SESSION = 0
 FULL_EPOCH, FINAL_EPOCH = 0, -1
 PARTITIONS_MIN = 2
-"""A session is begun for so many partitions at least."""
+"""Fewest partitions for which a session is begun."""
 SESSION_ERRORS = frozenset(
     {ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.INVALID_FETCH_SESSION_EPOCH, ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR}
 )
-"""Errors that a full fetch mends."""
+"""Errors that a full fetch puts right."""
 _EPOCH_MAX = 2**31 - 1
 
 
 class Asked(NamedTuple):
-    """What a broker is asked of one partition. `generation` is the consumer's own and not told."""
+    """Fetch parameters of one partition. `generation` is the consumer's own and not sent."""
 
     topic_id: UUID
     leader_epoch: int
@@ -39,7 +39,7 @@ class Asked(NamedTuple):
 
 
 class Turn(NamedTuple):
-    """One request: its place in the session, and what it names."""
+    """One request: its place in the session, and the partitions that it names."""
 
     session_id: int
     epoch: int
@@ -55,11 +55,11 @@ class FetchSession:
         self._epoch = FULL_EPOCH
         self._by_id = False
         self.asked: dict[TopicPartition, Asked] = {}
-        """What the request under way, or the last one, asks for: all of it, named again or not."""
+        """Parameters of all partitions in the last request, whether it named them or not."""
 
     @property
     def open_id(self) -> int:
-        """What the broker knows the session by; NO_SESSION if it keeps none."""
+        """Session id that the broker gave; NO_SESSION if it keeps none."""
         return self._id
 
     @property
@@ -98,7 +98,7 @@ class FetchSession:
             self._epoch = self._epoch + 1 if self._epoch < _EPOCH_MAX else 1
 
     def check(self) -> None:
-        """A session that goes on has an id; CheckFailed if not."""
+        """CheckFailed if a session that goes on has no id."""
         holds(f"fetch session {self._id} is at epoch {self._epoch}", self._epoch == FULL_EPOCH or (self._epoch > 0 and self._id > 0))
 
     def failed(self, code: int = ErrorCode.NONE) -> None:

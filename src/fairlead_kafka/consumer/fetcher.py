@@ -1,9 +1,10 @@
-"""Fetching ahead: one request under way per node, for every partition read there, while less than a bound waits undelivered.
+"""Fetching ahead of polls: one request under way per node, as far as its budget has room.
 
-A request always asks for all fetchable partitions of its node. So none waits out another's long poll, and one budget per node
-(`fetch.max.bytes` of data not yet handed over) bounds memory. In a fetch session it names only what changed (`fetch_session`). A
-partition that gave data goes to the end of the line, as in Kafka's `SubscriptionState.movePartitionToEnd`, so a broker that
-fills its answer from the front serves everyone in turn.
+A request always asks for all fetchable partitions of its node. So none waits out another's long
+poll, and one budget per node (`fetch.max.bytes` of data that no poll has taken yet) bounds memory.
+In a fetch session it names only what changed (`fetch_session`). A partition that gave data goes to
+the end of the line, as in Kafka's `SubscriptionState.movePartitionToEnd`, so a broker that fills
+its answer from the front serves everyone in turn.
 
 Partitions are read at their leader, or at the replica that the leader prefers for `client.rack` (KIP-392): for `metadata.max.age.ms`,
 and only as long as that one answers.
@@ -12,7 +13,7 @@ and only as long as that one answers.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TypeVar
 from uuid import UUID
 
 from fairlead_kafka.base.checks import holds, same
@@ -26,16 +27,20 @@ from fairlead_kafka.consumer.fetch_session import NO_SESSION, SESSION_ERRORS, As
 from fairlead_kafka.consumer.partition import Chunk, PartitionState, Phase, end_of_batches
 from fairlead_kafka.consumer.waiting import Waiting
 from fairlead_kafka.core.backoff import Backoff
+from fairlead_kafka.core.connection import OnDone
 from fairlead_kafka.core.machine import Rng
 from fairlead_kafka.core.metadata import NO_TOPIC_ID
 from fairlead_kafka.core.network import Network
 from fairlead_kafka.core.partition_offsets import READ_COMMITTED
-from fairlead_kafka.wire import ApiKey, Message
+from fairlead_kafka.wire import ApiKey
+from fairlead_kafka.wire.messages import FetchRequest, FetchResponse
 
 LAST_VERSION_WITH_NAMES = 12
 """From version 13 on, Fetch names topics by id alone (KIP-516)."""
+Named = TypeVar("Named", FetchRequest.FetchTopic, FetchRequest.ForgottenTopic)
 _REPORTED = frozenset({ErrorCode.CORRUPT_MESSAGE})
-"""Retriable by the table, but reading the same bytes again brings the same bytes: the application has to know."""
+"""Codes that the table calls retriable, but the same bytes would be read again: the application has
+to know."""
 
 
 class Fetcher:
@@ -117,7 +122,7 @@ class Fetcher:
                 self._network.connect(node_id)
 
     def deadline_ns(self) -> int | None:
-        """When a back-off ends."""
+        """Monotonic time at which the first back-off ends, ns; None: none."""
         return min((state.retry_at_ns for state in self._resting.values()), default=None)
 
     def back_off(self, state: PartitionState) -> None:
@@ -127,7 +132,10 @@ class Fetcher:
         self._resting[state.partition] = state
 
     def check(self, partitions: dict[TopicPartition, PartitionState]) -> None:
-        """What waits, and who is read where, is what the `partitions` assigned call for, between two steps; CheckFailed if not."""
+        """CheckFailed unless chunks and nodes are as the `partitions` assigned call for.
+
+        Between two steps.
+        """
         same("partitions in line", self._line, partitions)
         self.waiting.check(partitions)
         for partition, state in partitions.items():
@@ -145,7 +153,7 @@ class Fetcher:
             session.check()
 
     def _nodes_of(self, partitions: dict[TopicPartition, PartitionState]) -> dict[TopicPartition, int]:
-        """Where each partition that can be read is read."""
+        """Node at which each partition is read, leader or replica; without one it is left out."""
         leader = self._network.metadata.leader
         found = {of: leader(*of) if state.read_replica == NO_LEADER else state.read_replica for of, state in partitions.items()}
         return {partition: node_id for partition, node_id in found.items() if node_id != NO_LEADER}
@@ -178,7 +186,7 @@ class Fetcher:
             for state in states:
                 state.fail(error)
             return
-        ids: dict[str, Any] = {}
+        ids: dict[str, UUID] = {}
         for state in states:
             name = state.partition.topic
             if name not in ids:
@@ -188,14 +196,15 @@ class Fetcher:
             version = min(version, LAST_VERSION_WITH_NAMES)
         wanted = {state.partition: self._asked(state, ids[state.partition.topic]) for state in states}
         turn = self._sessions.setdefault(node_id, FetchSession()).begin(wanted, version > LAST_VERSION_WITH_NAMES)
-        topics: dict[str, Message] = {}
+        topics: dict[str, FetchRequest.FetchTopic] = {}
         for partition in turn.named:
-            row = _of_topic(topics, partition.topic, ids[partition.topic])
+            row = _of_topic(FetchRequest.FetchTopic, topics, partition.topic, ids[partition.topic])
             row.partitions.append(self._ask(partition.partition, wanted[partition]))
-        forgotten: dict[str, Message] = {}
+        forgotten: dict[str, FetchRequest.ForgottenTopic] = {}
         for partition, topic_id in turn.forgotten:
-            _of_topic(forgotten, partition.topic, topic_id).partitions.append(partition.partition)
-        message = Message(
+            gone = _of_topic(FetchRequest.ForgottenTopic, forgotten, partition.topic, topic_id)
+            gone.partitions.append(partition.partition)
+        message = FetchRequest(
             replica_id=-1,
             max_wait_ms=self._max_wait_ms,
             min_bytes=self._min_bytes,
@@ -210,18 +219,22 @@ class Fetcher:
         self._under_way.add(node_id)
         self.requests += 1
         names = {topic_id: name for name, topic_id in ids.items()}
-        self._network.send(node_id, ApiKey.FETCH, message, self._on_answer(node_id, names), timeout_ms=self._timeout_ms, version=version)
+        done = self._on_answer(node_id, names)
+        self._network.send(node_id, ApiKey.FETCH, message, done, timeout_ms=self._timeout_ms, version=version)
 
     def _asked(self, state: PartitionState, topic_id: UUID) -> Asked:
-        """What to ask of a partition: the same object as last time if nothing changed, for most have not moved since."""
+        """Fetch parameters of a partition.
+
+        The same object as last time if nothing changed, because most have not moved since.
+        """
         asked = state.asked
         if asked is None or (asked.position, asked.generation, asked.last_epoch) != (state.position, state.generation, state.last_epoch):
             epoch = self._network.metadata.leader_epoch(*state.partition)
             asked = state.asked = Asked(topic_id, epoch, state.position, state.generation, state.last_epoch)
         return asked
 
-    def _ask(self, number: int, asked: Asked) -> Message:
-        return Message(
+    def _ask(self, number: int, asked: Asked) -> FetchRequest.FetchPartition:
+        return FetchRequest.FetchPartition(
             partition=number,
             current_leader_epoch=asked.leader_epoch,
             fetch_offset=asked.position,
@@ -230,10 +243,10 @@ class Fetcher:
             partition_max_bytes=self._partition_max_bytes,
         )
 
-    def _on_answer(self, node_id: int, names: dict[UUID, str]) -> Callable[[Message | None, Exception | None], None]:
+    def _on_answer(self, node_id: int, names: dict[UUID, str]) -> OnDone[FetchResponse]:
         session = self._sessions[node_id]
 
-        def on_answer(response: Message | None, error: Exception | None) -> None:
+        def on_answer(response: FetchResponse | None, error: Exception | None) -> None:
             self._under_way.remove(node_id)
             if response is not None:
                 self.answers += 1
@@ -252,7 +265,7 @@ class Fetcher:
         return on_answer
 
     def _give_up(self, session: FetchSession, node_id: int, error: Exception | None) -> None:
-        """A request came to nothing: what it asked for rests for a while, or has failed for good."""
+        """Back off, or fail for good, the partitions of a request that came to nothing."""
         lasting = error if isinstance(error, (UnsupportedVersion, DecodeError)) else None
         if lasting is None:
             self._network.metadata.request_update()
@@ -267,7 +280,7 @@ class Fetcher:
             else:
                 self.back_off(state)
 
-    def _read(self, node_id: int, session: FetchSession, names: dict[UUID, str], response: Message) -> None:
+    def _read(self, node_id: int, session: FetchSession, names: dict[UUID, str], response: FetchResponse) -> None:
         if response.node_endpoints:  # KIP-951: the addresses of the leaders that this answer names
             self._network.metadata.saw_nodes(Node(node.node_id, node.host, node.port, node.rack) for node in response.node_endpoints)
         filled = sum(1 for topic in response.responses for part in topic.partitions if part.records)
@@ -279,7 +292,7 @@ class Fetcher:
                 if state is not None and asked is not None and asked[2:4] == (state.position, state.generation):
                     self._read_partition(node_id, state, part, alone=filled == 1)
 
-    def _read_partition(self, node_id: int, state: PartitionState, part: Message, *, alone: bool) -> None:
+    def _read_partition(self, node_id: int, state: PartitionState, part: FetchResponse.PartitionData, *, alone: bool) -> None:
         if part.error_code:
             if state.read_replica == node_id:
                 self._to_leader(state)
@@ -319,7 +332,7 @@ class Fetcher:
             if line.pop(state.partition, None) is not None:
                 line[state.partition] = state
 
-    def _read_error(self, state: PartitionState, part: Message) -> None:
+    def _read_error(self, state: PartitionState, part: FetchResponse.PartitionData) -> None:
         code = part.error_code
         metadata = self._network.metadata
         if code == ErrorCode.OFFSET_OUT_OF_RANGE:
@@ -338,9 +351,9 @@ class Fetcher:
             state.fail(broker_error(code, f"fetching {state.partition} at offset {state.position}", "Read"))
 
 
-def _of_topic(topics: dict[str, Message], name: str, topic_id: Any) -> Message:
+def _of_topic(made: type[Named], topics: dict[str, Named], name: str, topic_id: UUID) -> Named:
     """The row of a topic, a new one if there is none yet."""
     row = topics.get(name)
     if row is None:
-        row = topics[name] = Message(topic=name, topic_id=topic_id, partitions=[])
+        row = topics[name] = made(topic=name, topic_id=topic_id, partitions=[])
     return row

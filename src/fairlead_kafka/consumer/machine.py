@@ -45,9 +45,9 @@ from fairlead_kafka.core.script import Scripts, late
 
 
 class ConsumerMachine:
-    """Reads assigned partitions ahead of its face. The operations it takes are in `consumer.operations` and `consumer.groups.operations`.
+    """Reads partitions ahead of polls; serves `consumer.operations` and `groups.operations`.
 
-    `gate`: shared with the face of a consumer that has a group.
+    `gate`: shared with the client class of a consumer that has a group.
     """
 
     def __init__(self, settings: Settings, rng: Rng, gate: Gate | None = None) -> None:
@@ -57,7 +57,7 @@ class ConsumerMachine:
         self._gate = gate or Gate()
         self._group = None if settings["group.id"] is None else Membership(settings, rng, self._network, self._gate, self)
         self._talkers: list[Network | Membership | Parting] = [self._network, *filter(None, [self._group])]
-        """All that has connections; an event goes to each, and whose it is not ignores it."""
+        """Everything with connections; an event goes to each, which ignores those of others."""
         self._scripts = Scripts(self._network, rng, Backoff(settings["retry.backoff.ms"], settings["retry.backoff.max.ms"]))
         self._partitions: dict[TopicPartition, PartitionState] = {}
         committed = None if self._group is None else self._group.committed
@@ -124,14 +124,14 @@ class ConsumerMachine:
         return effects
 
     def deadline_ns(self) -> int | None:
-        """When to step if nothing arrives."""
+        """Monotonic time of the next step if nothing arrives, ns; None: none is needed."""
         times = [self._scripts.deadline_ns(), self._fetcher.deadline_ns(), *(talker.deadline_ns() for talker in self._talkers)]
         times += [take.deadline_ns for take in self._takes]
         times += [asker.deadline_ns for asker in self._askers]
         return min((at_ns for at_ns in times if at_ns is not None), default=None)
 
     def crashed(self, error: Exception) -> Sequence[Effect]:
-        """The host will not step this machine any more: fail what its face waits for."""
+        """Fail what callers wait for: the host will not step this machine any more."""
         self._closed = True
         submitted = [event.operation for event in (*self._stepping, *self._events) if isinstance(event, Submitted)]
         for operation in [*submitted, *self._takes, *self._askers]:
@@ -144,11 +144,11 @@ class ConsumerMachine:
         return [effect for effect in effects if isinstance(effect, Resolve)]
 
     def metrics(self) -> dict[str, Any]:
-        """See `consumer.counters`."""
+        """Counters of `Consumer.metrics()`; see `consumer.counters`."""
         return counters(self._fetcher, self._partitions, self.positions())
 
     def check(self) -> None:
-        """What is kept twice agrees, between two steps; CheckFailed if not. For tests and the simulator."""
+        """CheckFailed if copies of state differ. Between two steps, for tests and the simulator."""
         if not self._closed:
             self._fetcher.check(self._partitions)
             failed = [state for state in self._partitions.values() if state.error is not None]
@@ -269,7 +269,7 @@ class ConsumerMachine:
     # The assignment, for the group and for ourselves
 
     def assigned(self) -> Sequence[TopicPartition]:
-        """What is assigned now."""
+        """The partitions assigned now."""
         return list(self._partitions)
 
     def adopt(self, partitions: Sequence[TopicPartition]) -> None:
@@ -285,7 +285,7 @@ class ConsumerMachine:
         return {partition: state.generation for partition, state in self._partitions.items()}
 
     def positions(self) -> dict[TopicPartition, Position]:
-        """Where the next record to hand over is, of each partition assigned that has a position."""
+        """Position of the next record to return, of each assigned partition that has one."""
         waiting = self._fetcher.waiting.positions()
         placed = ((partition, state) for partition, state in self._partitions.items() if state.position != NO_OFFSET)
         return {partition: waiting.get(partition) or Position(state.position, state.last_epoch) for partition, state in placed}
@@ -351,7 +351,7 @@ class ConsumerMachine:
     # Answers
 
     def _tell_refusals(self) -> None:
-        """Fail what waits, if a broker does not accept this client: whoever polls again sees what the next attempt brings."""
+        """Fail what waits if a broker refuses this client; a later poll sees a later attempt."""
         for node_id, error in self._network.take_refusals() + ([] if self._group is None else self._group.take_refusals()):
             for operation in [*self._takes, *self._askers]:
                 self.answer(operation, error=error)
@@ -362,7 +362,7 @@ class ConsumerMachine:
 
     def _answer_takes(self) -> None:
         error = None if self._group is None else self._group.error
-        while self._takes and (error is not None or self._gate.change is not None):  # the face has something to do first
+        while self._takes and (error is not None or self._gate.change is not None):  # the client has something to do first
             self.answer(self._takes.popleft(), [], error)
         while self._takes:
             failed = self._failure()
@@ -379,7 +379,7 @@ class ConsumerMachine:
         return failure_to_tell(telling, late or len(telling) == len(self._partitions))
 
     def _finished(self) -> bool:
-        """True if a range is read to its end: nothing more will come. Not while it is paused: what was fetched may wait at the face."""
+        """True if a range is fetched to its end; not if paused: records may wait in the client."""
         return self._ranged and all(state.position >= state.end and not state.paused for state in self._partitions.values())
 
     def _answer_askers(self) -> None:

@@ -1,4 +1,7 @@
-"""What a face can ask of a consumer machine. Each operation carries a completion, answered once by `effects.Resolve`."""
+"""Operations that a client class submits to a consumer machine.
+
+Each carries a completion, answered once by `effects.Resolve`.
+"""
 
 from __future__ import annotations
 
@@ -43,9 +46,10 @@ class SetPaused(NamedTuple):
 
 
 class Take(NamedTuple):
-    """Hand over what was fetched, oldest first, as soon as there is any: at least one chunk, then up to `max_bytes`.
+    """Take fetched chunks, oldest first, as soon as there are any.
 
-    Answer: list[Chunk], empty if `deadline_ns` passed without data.
+    At least one chunk, then up to `max_bytes`. Answer: list[Chunk], empty if `deadline_ns` passed
+    without data.
     """
 
     completion: Any
@@ -54,7 +58,10 @@ class Take(NamedTuple):
 
 
 class TellPosition(NamedTuple):
-    """Answer: the offset after the last one handed over, found by the reset policy if there was none."""
+    """Find the position of a partition: the offset of the next record to return.
+
+    It is looked up if there is none: committed offset, else reset policy. Answer: int.
+    """
 
     completion: Any
     deadline_ns: int
@@ -62,7 +69,10 @@ class TellPosition(NamedTuple):
 
 
 class FindOffsets(NamedTuple):
-    """Answer: {partition: OffsetAndTimestamp | None} for timestamps in ms, EARLIEST or LATEST."""
+    """Look up offsets for timestamps in ms since 1970, EARLIEST or LATEST.
+
+    Answer: {partition: OffsetAndTimestamp | None}.
+    """
 
     completion: Any
     deadline_ns: int
@@ -70,7 +80,10 @@ class FindOffsets(NamedTuple):
 
 
 class DescribeTopics(NamedTuple):
-    """Answer: {topic: list[PartitionMetadata]} for the topics named, or for every topic if None."""
+    """List the partitions of the topics named, or of every topic if None.
+
+    Answer: {topic: list[PartitionMetadata]}.
+    """
 
     completion: Any
     deadline_ns: int
@@ -78,7 +91,7 @@ class DescribeTopics(NamedTuple):
 
 
 class TellMetrics(NamedTuple):
-    """Answer: dict[str, float | dict]; see `ConsumerMachine.metrics`."""
+    """Get the counters. Answer: dict[str, float | dict]; see `ConsumerMachine.metrics`."""
 
     completion: Any
 
@@ -90,7 +103,7 @@ class Shut(NamedTuple):
 
 
 Operation = Assign | AssignRange | Seek | SetPaused | Take | TellPosition | FindOffsets | DescribeTopics | TellMetrics | Shut
-"""Those of every consumer; `groups.operations` has those of consumers with a group."""
+"""Operations of every consumer; `groups.operations` has those of consumers with a group."""
 
 NO_END = 2**63 - 1
 """An end that no offset reaches."""

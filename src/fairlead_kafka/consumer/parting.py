@@ -14,7 +14,8 @@ from fairlead_kafka.consumer.fetch_session import FINAL_EPOCH
 from fairlead_kafka.core.effects import Effect
 from fairlead_kafka.core.events import ConnectionEvent
 from fairlead_kafka.core.network import Network
-from fairlead_kafka.wire import ApiKey, Message
+from fairlead_kafka.wire import ApiKey
+from fairlead_kafka.wire.messages import FetchRequest, FetchResponse
 
 CLOSE_MS = 1_000
 
@@ -28,7 +29,7 @@ class Parting:
         self._open = len(sessions)
         self._over = False
         for node_id, session_id in sessions.items():
-            last = Message(
+            last = FetchRequest(
                 replica_id=-1,
                 max_wait_ms=0,
                 min_bytes=0,
@@ -43,7 +44,7 @@ class Parting:
             deadline_ns = now_ns + ms_to_ns(CLOSE_MS)
             network.request(ApiKey.FETCH, last, self._answered, node_id=node_id, deadline_ns=deadline_ns, fails_fast=True)
 
-    def _answered(self, _response: Message | None, _error: Exception | None) -> None:
+    def _answered(self, _response: FetchResponse | None, _error: Exception | None) -> None:
         self._open -= 1
 
     def handle(self, event: ConnectionEvent, now_ns: int, wall_ms: int) -> None:
@@ -51,7 +52,7 @@ class Parting:
         self._network.handle(event, now_ns, wall_ms)
 
     def advance(self, now_ns: int, wall_ms: int) -> None:
-        """What time and answers bring."""
+        """Work on answers and time-outs; when all sessions are closed, close the network."""
         if self._open:
             self._network.advance(now_ns, wall_ms)
         if not self._open and not self._over:
@@ -60,7 +61,7 @@ class Parting:
             self._done()
 
     def deadline_ns(self) -> int | None:
-        """When to step if nothing arrives."""
+        """Monotonic time of the next step if nothing arrives, ns; None: none is needed."""
         return self._network.deadline_ns()
 
     def take_effects(self) -> list[Effect]:

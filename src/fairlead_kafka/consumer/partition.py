@@ -1,4 +1,4 @@
-"""One assigned partition: where reading stands, as a small table of phases, and what was fetched and not yet handed over."""
+"""One assigned partition: its phase and position, and chunks of data fetched of it."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ MISSING_GRACE_MS = 1_000
 
 
 class Phase(Enum):
-    """Where a partition stands."""
+    """Phase of an assigned partition."""
 
     UNPLACED = auto()
-    """It has no position; the reset policy, or a seek to an end, says how to find one."""
+    """No position yet; a seek to an end, committed offset or reset policy says how to find it."""
     PLACING = auto()
-    """Its leader was asked for the position."""
+    """Its leader, or its group's coordinator, was asked for the position."""
     FETCHING = auto()
     """It has a position and is fetched from."""
     CHECKING = auto()
     """Its position was called out of range and must not be reset: its leader was asked what there is."""
     FAILED = auto()
-    """It has an error that only a seek ends; polls raise it once the data before it is handed over."""
+    """It has an error that only a seek ends; polls raise it after the data before it."""
 
 
 class Signal(Enum):
-    """What can happen to a partition."""
+    """Events that change the phase of a partition."""
 
     SEEK = auto()
     SEEK_END = auto()
@@ -62,10 +62,7 @@ TRANSITIONS: dict[tuple[Phase, Signal], Phase] = {
 
 
 class Chunk(NamedTuple):
-    """One partition's part of a fetch answer, on its way to the face that decodes it.
-
-    Records of `data` from offset `start` on are wanted, those at `end` and above are not; reading goes on at `next_offset`.
-    """
+    """One partition's part of a fetch answer, for the client class, which decodes it."""
 
     partition: TopicPartition
     generation: int
@@ -81,11 +78,14 @@ class Chunk(NamedTuple):
 
     @property
     def position(self) -> Position:
-        """Where reading stands while nothing of it is handed over."""
+        """Position before any of its records is returned."""
         return Position(self.start, self.epoch)
 
     def position_at(self, offset: int) -> Position:
-        """Where reading stands with `offset` the next record: after records of the last batch that begins before it."""
+        """Position with `offset` as the next record.
+
+        Its leader epoch is that of the last batch that begins before it.
+        """
         return self.position if offset <= self.start else Position(offset, epoch_before(self.data, offset, self.epoch))
 
 
@@ -96,18 +96,19 @@ class PartitionState:
     partition: TopicPartition
     generation: int
     moved: list[PartitionState]
-    """Where it notes that its phase changed, so that its machine need not look at every partition in every step."""
+    """List in which it notes that its phase changed, so that its machine need not look at every
+    partition in every step."""
     phase: Phase = Phase.UNPLACED
     position: int = NO_OFFSET
     """The next offset to fetch."""
     last_epoch: int = NO_LEADER_EPOCH
     """The leader epoch of the last record fetched, as long as the position follows from it."""
     target: int | None = None
-    """Where to look for a position: EARLIEST or LATEST; None: the reset policy."""
+    """EARLIEST or LATEST, to look there; None: at a committed offset, else the reset policy."""
     resets: bool = True
     """A position out of range is reset by policy; False: it is an error."""
     reset: bool = False
-    """It was out of range: what the group has committed is of no use."""
+    """True after the position was out of range: what the group has committed is of no use."""
     end: int = NO_END
     """Do not fetch at or above this offset."""
     paused: bool = False
@@ -120,7 +121,7 @@ class PartitionState:
     """The broker that the leader prefers it to be read at; NO_LEADER: the leader itself."""
     replica_until_ns: int = 0
     asked: Asked | None = None
-    """What a fetch asked of it last; the fetcher's own."""
+    """Parameters of its last fetch; the fetcher's own."""
     retry_at_ns: int = 0
     failures: int = 0
     missing_since_ns: int | None = None
@@ -181,10 +182,11 @@ def epoch_before(data: memoryview, offset: int, otherwise: int) -> int:
 
 
 def end_of_batches(data: memoryview, start: int) -> tuple[int, int, int]:
-    """The offset after the last whole batch in `data`, that batch's leader epoch, and where it ends; (`start`, -1, 0) if it holds none.
+    """Offset after the last whole batch in `data`, that batch's leader epoch, and its end in bytes.
 
-    A walk over offsets and lengths: what is in the batches is checked when they are decoded. A broker may cut the last batch short; and
-    the walk ends at a batch that begins before the end of the one before it, whose records would be handed over again.
+    (`start`, -1, 0) without a whole batch. A walk over offsets and lengths: what is in the batches
+    is checked when they are decoded. A broker may cut the last batch short; and the walk ends at a
+    batch that begins before the end of the one before it, whose records would be returned again.
     """
     position, last, end, size_bytes = 0, -1, -1, len(data)
     while position + HEADER_SIZE_BYTES <= size_bytes:

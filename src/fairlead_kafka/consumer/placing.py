@@ -27,7 +27,7 @@ Committed = Callable[[Sequence[TopicPartition], int, Done], None]
 
 
 class Placing:
-    """Part of the consumer machine; all calls come from within its step.
+    """Finds positions. Part of the consumer machine; all calls come from within its step.
 
     `partition` gives the state of one that is assigned, None for others; `back_off` leaves it alone for a while.
     """
@@ -99,16 +99,17 @@ class Placing:
             self._place_later(generations, ahead)
 
     def _place_at(self, partition: TopicPartition, generation: int, offset: OffsetAndMetadata) -> None:
-        """At a committed offset, whose leader epoch tells whether the log was cut since (KIP-320)."""
+        """Place a partition at a committed offset; its epoch tells of a log cut since (KIP-320)."""
         state = self._waiting(partition, generation)
         self._placed(partition, generation, OffsetAndTimestamp(offset.offset))
         if state is not None and offset.leader_epoch <= self._metadata.leader_epoch(*partition):
             state.last_epoch = offset.leader_epoch
 
     def _place_later(self, generations: Mapping[TopicPartition, int], ahead: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
-        """Offsets were committed in a later epoch than metadata knows: a leader of before would call them out of range.
+        """Wait for newer metadata, for offsets that were committed in a later epoch than known.
 
-        So newer metadata are waited for. An epoch that these do not know either, as of a topic that was made again, is not used.
+        A leader of before would call them out of range. An epoch that newer metadata do not know
+        either, as of a topic that was made again, is not used.
         """
 
         def script() -> Script:
@@ -151,9 +152,10 @@ class Placing:
             state.fail(result or BrokerError(ErrorCode.OFFSET_NOT_AVAILABLE, f"no offset of {partition} was told"))
 
     def truncated(self, state: PartitionState, epoch: int, end_offset: int) -> None:
-        """The log does not hold what was read of it (KIP-320): it is the same up to `end_offset`, which `epoch` ended with.
+        """Handle a log that does not hold what was read of it (KIP-320).
 
-        With a reset policy reading goes on there, and what is there now comes under offsets that came before; without one the
+        It is the same up to `end_offset`, which `epoch` ended with. With a reset policy reading
+        goes on there, and what is there now comes under offsets that came before; without one the
         application is told.
         """
         partition, position = state.partition, state.position
@@ -166,7 +168,10 @@ class Placing:
             state.fail(LogTruncated(partition, position, end_offset))
 
     def out_of_range(self, state: PartitionState) -> None:
-        """A position was refused: reset it by policy, or find out what there is, for a new leader may only be behind."""
+        """Handle a position out of range: reset it by policy, or look up the bounds of the log.
+
+        A new leader may only be behind.
+        """
         if state.resets and self._policy is not None:
             state.position, state.target, state.reset, state.last_epoch = NO_OFFSET, None, True, NO_LEADER_EPOCH
             state.signal(Signal.RESET)

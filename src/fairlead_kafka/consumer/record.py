@@ -1,4 +1,4 @@
-"""`Record`: what `poll` gives, one per record."""
+"""`Record`: a record as `Consumer.poll` returns it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chunks to tables: Arrow, loaded for the first one."""
+"""Conversion of chunks to Arrow tables. Arrow is loaded for the first one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from fairlead_kafka.records import (
 
 _MICROSECONDS_PER_MS = 1000
 BATCH_SCHEMA = pa.schema([("topic", pa.string()), ("partition", pa.int32()), *HEADER_SCHEMA])
-"""A row per record batch: where it is, and what its header says (`records.HEADER_SCHEMA`)."""
+"""Schema of batch headers: topic and partition, and `records.HEADER_SCHEMA`."""
 
 
 def chunk_batch(chunk: Chunk, columns: Sequence[str], *, check_crcs: bool) -> tuple[pa.RecordBatch, int]:
@@ -47,7 +47,10 @@ def chunk_headers(chunk: Chunk, *, measure: bool, check_crcs: bool) -> pa.Record
 
 
 def to_batch(partition: TopicPartition, decoded: DecodedRecords, columns: Iterable[str], start: int, stop: int) -> pa.RecordBatch:
-    """Records start..stop (positions) as an Arrow record batch with `columns`: zero copies of keys and values."""
+    """Records `start` to `stop` (indexes) as an Arrow record batch with `columns`.
+
+    Keys and values are not copied.
+    """
     makers = {
         "topic": lambda: repeated_text(partition.topic, decoded.count),
         "partition": lambda: arrow_array(np.full(decoded.count, partition.partition, np.int32), pa.int32()),
@@ -65,12 +68,12 @@ def to_batch(partition: TopicPartition, decoded: DecodedRecords, columns: Iterab
 
 
 def headers_table(batches: Sequence[pa.RecordBatch]) -> pa.Table:
-    """What `chunk_headers` gave as a table; it may have no rows."""
+    """Record batches of `chunk_headers` as a table; it may have no rows."""
     return pa.Table.from_batches(batches, BATCH_SCHEMA)
 
 
 def table_of(batches: Sequence[pa.RecordBatch], columns: Iterable[str]) -> pa.Table:
-    """Batches with these columns as a table; it may have no rows."""
+    """Record batches with these columns as a table; it may have no rows."""
     return pa.Table.from_batches(batches, None if batches else pa.schema([MESSAGE_SCHEMA.field(name) for name in columns]))
 
 

@@ -1,19 +1,17 @@
-"""Which partitions topics have, for `partitions_for` and `list_topics`."""
+"""Partitions of topics, for `partitions_for` and `list_topics`."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.core.metadata import PartitionMetadata
-from fairlead_kafka.core.script import Answer, Ask, Pause
+from fairlead_kafka.core.script import Pause, Steps
 from fairlead_kafka.core.topic_listing import ask_metadata, partitions_of
 
 
-def describe_topics(
-    topics: Sequence[str] | None, *, allow_auto_topic_creation: bool
-) -> Generator[Sequence[Ask] | Pause, list[Answer], dict[str, list[PartitionMetadata]]]:
+def describe_topics(topics: Sequence[str] | None, *, allow_auto_topic_creation: bool) -> Steps[dict[str, list[PartitionMetadata]]]:
     """A script: {topic: its partitions by number}, of the topics named or of all.
 
     A topic that is missing, or about to be created, is asked for again until the time is up; other errors end it.
@@ -29,5 +27,5 @@ def describe_topics(
                 if not problem.retriable:
                     raise problem
         if problem is None:
-            return {topic.name: partitions_of(topic) for topic in answer.topics if not topic.error_code}
+            return {topic.name: partitions_of(topic) for topic in answer.topics if topic.name and not topic.error_code}
         yield Pause(problem)

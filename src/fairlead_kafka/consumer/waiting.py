@@ -1,4 +1,7 @@
-"""What was fetched and is not handed over yet, and how many bytes of it each node gave: the number that holds fetches back."""
+"""Fetched data that no poll has taken yet, with its bytes by node.
+
+This number holds fetches back.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,10 @@ from fairlead_kafka.core.group_offsets import Position
 
 
 class Waiting:
-    """Chunks, oldest first. Those of a paused partition are set aside, out of the budget: up to `parked_max_bytes` of each."""
+    """Chunks that wait for a poll, oldest first.
+
+    Those of a paused partition are set aside, out of the budget: up to `parked_max_bytes` of each.
+    """
 
     def __init__(self, parked_max_bytes: int) -> None:
         self._parked_max_bytes = parked_max_bytes
@@ -21,7 +27,7 @@ class Waiting:
         self._parked: dict[TopicPartition, list[Chunk]] = {}
 
     def add(self, chunk: Chunk) -> None:
-        """A chunk was fetched."""
+        """Add a chunk that was fetched."""
         self._chunks.append(chunk)
         self._bytes[chunk.node_id] = self._bytes.get(chunk.node_id, 0) + len(chunk.data)
 
@@ -76,7 +82,7 @@ class Waiting:
         self._chunks.extendleft(reversed(chunks))
 
     def positions(self) -> dict[TopicPartition, Position]:
-        """Where the next record to hand over is, of each partition of which data wait."""
+        """Position of the next record to return, of each partition of which data wait."""
         found: dict[TopicPartition, Position] = {partition: chunks[0].position for partition, chunks in self._parked.items()}
         for chunk in self._chunks:
             found.setdefault(chunk.partition, chunk.position)
@@ -87,7 +93,7 @@ class Waiting:
         return any(chunk.partition == partition for chunk in self._chunks)
 
     def of_node(self, node_id: int) -> int:
-        """Bytes that wait of those that the node gave."""
+        """Bytes of the node that wait, but for those of paused partitions."""
         return self._bytes.get(node_id, 0)
 
     def size_bytes(self) -> int:
@@ -95,7 +101,10 @@ class Waiting:
         return sum(len(chunk.data) for chunk in self._chunks)
 
     def check(self, partitions: Mapping[TopicPartition, PartitionState]) -> None:
-        """The bytes are those of the chunks, and these are of the `partitions` as they are now; CheckFailed if not."""
+        """CheckFailed unless bytes are those of the chunks, and these fit the `partitions`.
+
+        Every chunk is of the partition's present generation.
+        """
         waiting: Counter[int] = Counter()
         for chunk in self._chunks:
             waiting[chunk.node_id] += len(chunk.data)

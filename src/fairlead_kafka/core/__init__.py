@@ -8,17 +8,19 @@ A client machine has a `Network`, which is a part, not a machine: the owner pass
 each step, and gives what `take_effects` returns to its host together with its own effects. Answers come back as callbacks
 inside those calls. There is one thread, so there are no locks; every wait is a deadline, so nothing polls.
 
-    Network       what is asked of brokers: now (`send`), once somebody is ready (`request`), for metadata; who is least loaded
+    Network       requests to brokers: now (`send`), once a node is ready (`request`), for metadata
     Connections   opening, reconnect back-off with jitter, request time-outs, idleness, throttling; one `Connection` per peer
-    Reachability  what is wrong with each broker: for log lines, time-outs and whoever waits for a first connection
+    Reachability  what is wrong with each broker: for log lines, time-outs and waiting calls
     Peers         the addresses: bootstrap servers in random order, then the brokers that the metadata names
     Connection    one connection's life as a table (connecting, negotiating, ready, closed), versions, the queue of requests in flight
     Metadata      the view of the cluster, its one merge rule, and when to ask again
 
-A connection is opened when somebody wants it, and negotiates before anything else: ApiVersions version 3, and again with what the
-broker offers if it refuses that (error 35). Brokers answer in order, so a wrong correlation id, a frame that does not decode
-or an answer that is late ends the connection: nothing behind it could be trusted or would come. Whoever was in flight is told, the
-peer goes into back-off, and fresh metadata is asked for, because a broken connection is how a client first hears of a dead broker.
+A connection is opened when a request needs it, and negotiates before anything else: ApiVersions
+version 3, and again with what the broker offers if it refuses that (error 35). Brokers answer in
+order, so a wrong correlation id, a frame that does not decode or an answer that is late ends the
+connection: nothing behind it could be trusted or would come. Requests in flight fail, the peer goes
+into back-off, and fresh metadata is asked for, because a broken connection is how a client first
+hears of a dead broker.
 
 Bootstrap servers are tried in rotation until the metadata is here, and again whenever none of the brokers it named can be tried.
 The owner may send before it tells the time of its step; deadlines are set by the latest time known when the step ends.

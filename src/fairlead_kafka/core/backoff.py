@@ -43,5 +43,5 @@ class Backoff(NamedTuple):
         return min(jittered_ms(exponential_ms(self.first_ms, self.max_ms, failures), rng), float(self.max_ms))
 
     def wait_ns(self, failures: int, rng: Rng) -> int:
-        """The same in nanoseconds."""
+        """The wait in nanoseconds; see `wait_ms`."""
         return ms_to_ns(self.wait_ms(failures, rng))

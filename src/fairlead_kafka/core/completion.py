@@ -1,4 +1,4 @@
-"""What an operation carries so that its machine can answer it; hosts bring their own (`fairlead_kafka.runtime.Completion`)."""
+"""Protocol of an operation's completion; hosts bring their own (`fairlead_kafka.runtime`)."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Any, Protocol
 
 
 class Completion(Protocol):
-    """The caller's end of one operation. Machines hand it back in `effects.Resolve` and never call it themselves."""
+    """The caller's end of one operation. Machines return it by `effects.Resolve`; hosts call it."""
 
     def set_result(self, value: Any) -> None:
-        """The operation succeeded."""
+        """Complete the operation with its result."""
 
     def set_error(self, error: Exception) -> None:
-        """The operation failed."""
+        """Complete the operation with an error."""

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 from importlib import import_module
+from typing import TypeAlias, TypeVar
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError, DecodeError, UsageError
@@ -21,25 +22,30 @@ from fairlead_kafka.core.login import Login
 from fairlead_kafka.core.throttling import wait_ms
 from fairlead_kafka.wire import (
     ApiKey,
+    ApiMessage,
     FrameReader,
-    Message,
     PrivateApi,
     decode_response,
     encode_request,
     negotiate,
     response_correlation_id,
 )
+from fairlead_kafka.wire.messages import ApiVersionsRequest, ApiVersionsResponse
 
 API_VERSIONS_FIRST = 3
 """The version of ApiVersions that negotiation starts with; a broker that lacks it answers in version 0 (KIP-511)."""
 CORRELATION_ID_MAX = 2**31 - 1
 NEVER_NS = 2**63 - 1
 
-OnDone = Callable[[Message | None, Exception | None], None]
+R = TypeVar("R", bound=ApiMessage)
+OnDone: TypeAlias = Callable[[R | None, Exception | None], None]
+"""Takes a request's response, or its error."""
+Callback: TypeAlias = Callable[..., object]
+"""An `OnDone` of requests of any kind: it was checked against its request where both were given."""
 
 
 class State(Enum):
-    """Where a connection is in its life."""
+    """States of a connection; see TRANSITIONS."""
 
     CONNECTING = "connecting"
     NEGOTIATING = "negotiating"
@@ -51,7 +57,7 @@ class State(Enum):
 
 
 class Trigger(Enum):
-    """What moves a connection on."""
+    """Events that change the state of a connection; see TRANSITIONS."""
 
     CONNECTED = "connected"
     FALLBACK = "fallback"
@@ -92,7 +98,7 @@ class InFlight:
     correlation_id: int
     api_key: ApiKey | PrivateApi
     version: int
-    on_done: OnDone
+    on_done: Callback
     timeout_ns: int
     deadline_ns: int
 
@@ -115,11 +121,11 @@ class Connection:
     """The log-in under way, or the last one; None on connections without."""
     in_flight: deque[InFlight] = field(default_factory=deque)
     offered: dict[int, tuple[int, int]] = field(default_factory=dict)
-    """What the broker serves: API key → lowest and highest version."""
+    """The APIs that the broker serves: API key → lowest and highest version."""
     expiry_ns: int | None = None
     """A lower bound of the deadlines in flight: looked at when it is reached, not kept exact at every answer."""
     negotiation_wait_ms: int = 0
-    """For how long the broker was to be left alone when it had said what it serves."""
+    """Throttle time in the broker's ApiVersions answer, ms (KIP-219)."""
     _versions: dict[int, int] = field(default_factory=dict)
     _reader: FrameReader = field(default_factory=lambda: FrameReader(FRAME_SIZE_MAX_BYTES))
     _correlation_id: int = 0
@@ -139,7 +145,7 @@ class Connection:
             version = self._versions[api_key] = negotiate(api_key, self.offered)
         return version
 
-    def encode(self, request: InFlight, message: Message, expects_response: bool = True) -> list[Buffer]:
+    def encode(self, request: InFlight, message: ApiMessage, expects_response: bool = True) -> list[Buffer]:
         """Number `request`, queue it if an answer is due, and give the bytes to write."""
         correlation_id = self._correlation_id
         buffers = encode_request(request.api_key, request.version, correlation_id, self.client_id, message)
@@ -156,10 +162,10 @@ class Connection:
         return self._reader.feed(data)
 
     def room(self) -> memoryview | None:
-        """Where the rest of a long answer that has begun goes, told once (`FrameReader.room`)."""
+        """Memory for the rest of a long answer that has begun, given once (`FrameReader.room`)."""
         return self._reader.room()
 
-    def answer(self, frame: memoryview) -> tuple[InFlight, Message]:
+    def answer(self, frame: memoryview) -> tuple[InFlight, ApiMessage]:
         """The request that `frame` answers, taken off the queue, and the decoded response.
 
         DecodeError if nothing was asked, if the correlation id is not the one due, or if the body does not decode; the request then
@@ -176,9 +182,10 @@ class Connection:
         """The bytes of the ApiVersions request that opens every connection (KIP-35)."""
         version = self._negotiating_version
         request = InFlight(0, ApiKey.API_VERSIONS, version, _nobody, 0, deadline_ns)
-        # Looked up by name at run time: the floors forbid an import of the package that has everything above below it.
+        # Looked up by name at run time: a room must not import the package, which is above it.
         software = str(import_module("fairlead_kafka").__version__)
-        return self.encode(request, Message(client_software_name="fairlead", client_software_version=software))
+        message = ApiVersionsRequest(client_software_name="fairlead", client_software_version=software)
+        return self.encode(request, message)
 
     def hear_versions(self, frame: memoryview) -> bool:
         """Take the answer of `ask_versions`. True: versions are known. False: ask again, now with a version the broker has.
@@ -188,7 +195,8 @@ class Connection:
         request = self._due(frame)
         # Correlation id, then in every version the error code: a refusal has a body of version 0 whatever was asked (KIP-511).
         refused = int.from_bytes(frame[4:6], "big", signed=True) == ErrorCode.UNSUPPORTED_VERSION
-        response = decode_response(ApiKey.API_VERSIONS, 0 if refused else request.version, frame)
+        version = 0 if refused else request.version
+        response = decode_response(ApiKey.API_VERSIONS, version, frame, ApiVersionsResponse)
         self.in_flight.clear()
         self.expiry_ns = None
         if refused and request.version > 0:
@@ -203,7 +211,7 @@ class Connection:
         return True
 
     def put_off(self, wait_ns: int) -> None:
-        """The broker does nothing for so long: whatever is in flight has so much more time."""
+        """Give requests in flight `wait_ns` more time: the broker reads nothing meanwhile."""
         for request in self.in_flight:
             request.deadline_ns += wait_ns
 
@@ -231,5 +239,5 @@ class Connection:
         return request
 
 
-def _nobody(_response: Message | None, _error: Exception | None) -> None:
-    """Negotiation is looked after by the connection itself."""
+def _nobody(_response: ApiMessage | None, _error: Exception | None) -> None:
+    """Do nothing: the connection itself takes the answer to ApiVersions (`hear_versions`)."""

@@ -1,6 +1,6 @@
 """The connections of one client machine: opening, negotiating, answering, timing out, backing off.
 
-Knows peers and bytes; what is asked of whom, and the metadata, are `Network`'s affair.
+It knows peers and bytes; which requests go to which broker, and the metadata, is up to `Network`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fairlead_kafka.base.errors import (
 from fairlead_kafka.base.ids import Node
 from fairlead_kafka.base.units import ms_to_ns, ns_to_ms
 from fairlead_kafka.core.backoff import Backoff
-from fairlead_kafka.core.connection import NEVER_NS, Connection, InFlight, OnDone, State, Trigger
+from fairlead_kafka.core.connection import NEVER_NS, Callback, Connection, InFlight, OnDone, R, State, Trigger
 from fairlead_kafka.core.effects import Buffer, Close, Connect, Effect, Fill, Write
 from fairlead_kafka.core.events import Authenticated, Connected, ConnectionEvent, Disconnected, Received
 from fairlead_kafka.core.login import NO_LOGIN_HINT, TLS_ALERT, login_mechanism
@@ -31,7 +31,7 @@ from fairlead_kafka.core.peers import Peer, Peers
 from fairlead_kafka.core.reachability import ANSWER_LONG_MS, CONNECTING_LONG_MS, Reachability, unanswered
 from fairlead_kafka.core.throttling import wait_ms
 from fairlead_kafka.core.traffic import Traffic
-from fairlead_kafka.wire import ApiKey, Message, PrivateApi
+from fairlead_kafka.wire import ApiKey, ApiMessage, PrivateApi, RequestMessage
 
 _ANSWER_LONG_NS = ms_to_ns(ANSWER_LONG_MS)
 
@@ -39,8 +39,9 @@ _ANSWER_LONG_NS = ms_to_ns(ANSWER_LONG_MS)
 class Connections:
     """Peers and their connections. `now_ns` is the time of the owner's step as far as it is known (`tick`).
 
-    A machine that has several of these gives them the same `numbers`, for its connections are numbered once, and the same
-    `reachability`. Who knows what the other end speaks, and names the version of each request, need not negotiate.
+    A machine that has several of these gives them the same `numbers`, for its connections are
+    numbered once, and the same `reachability`. An owner that names the version of each request,
+    because it knows what the other end speaks, need not negotiate (`negotiates`).
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class Connections:
         self.peers = Peers(settings["bootstrap.servers"], rng)
         self.reachability = reachability or Reachability(settings["client.id"], settings["request.timeout.ms"])
         self.effects: list[Effect] = []
-        self.finished: list[tuple[OnDone, Exception | None]] = []
+        self.finished: list[tuple[Callback, Exception | None]] = []
         """Callbacks due in the next `advance`: requests that expect no answer, or could not be sent."""
         self.now_ns = 0
         self.next_ns = 0
@@ -127,13 +128,13 @@ class Connections:
         self,
         connection: Connection,
         api_key: ApiKey | PrivateApi,
-        message: Message,
-        on_done: OnDone,
+        message: ApiMessage,
+        on_done: Callback,
         timeout_ms: float | None,
         expects_response: bool,
         version: int | None,
     ) -> None:
-        """Write one request; see `Network.send`."""
+        """Write one request; see `Network.send`, which holds `on_done` against `message`."""
         if len(connection.in_flight) >= self._max_in_flight:
             raise UsageError(f"{api_key.name}: {connection.peer} has {len(connection.in_flight)} requests in flight; ask ready() first")
         try:
@@ -146,7 +147,7 @@ class Connections:
         request = InFlight(0, api_key, spoken, on_done, timeout_ns, deadline_ns)
         try:
             buffers = connection.encode(request, message, expects_response)
-        except UsageError as error:  # what does not fit its field is the mistake of who asks, and fails nobody else's request
+        except UsageError as error:  # a value does not fit its field: only this request fails
             self.finished.append((on_done, error))
             return
         self._write(connection, buffers)
@@ -182,7 +183,8 @@ class Connections:
             self._disconnected(peer, peer.connection, event)
 
     def _disconnected(self, peer: Peer, connection: Connection, event: Disconnected) -> None:
-        # A broker closes a connection that should log in and does not, without a word. So does one that dies; but not to a newcomer.
+        # A listener that wants a log-in closes a connection without one silently. So does a broker
+        # that dies, but that is unlikely as long as this client has reached none.
         unheard = peer.connected and connection.in_flight and self._mechanism is None and not self.reachability.reached
         self.lose(peer, Trigger.LOST, event.reason + (NO_LOGIN_HINT if unheard else ""), refusal=event.error)
 
@@ -232,7 +234,7 @@ class Connections:
 
     # What a log-in needs (`core.logins.Asker`)
 
-    def ask_now(self, connection: Connection, api_key: ApiKey, message: Message, on_done: OnDone) -> None:
+    def ask_now(self, connection: Connection, api_key: ApiKey, message: RequestMessage[R], on_done: OnDone[R]) -> None:
         """Send a request of the connection's own, whatever its state. UnsupportedVersion if the broker has no such API."""
         version = connection.version(api_key)
         timeout_ns = ms_to_ns(self._request_timeout_ms)
@@ -266,9 +268,9 @@ class Connections:
             self._traffic.wrote(self._by_number[connection.number].node_id, sum(map(len, buffers)))
 
     def _throttle(self, peer: Peer, connection: Connection, throttle_ms: int) -> None:
-        """The broker asks us to hold still, and does not read from the connection meanwhile (KIP-219).
+        """Send nothing to a broker that throttles us; it does not read meanwhile (KIP-219).
 
-        So what it has not begun is answered later by as much, and is not late for that.
+        Requests that it has not begun are answered later by as much, so their deadlines move too.
         """
         before_ns = max(peer.throttled_until_ns or 0, self.now_ns)
         until_ns = self.now_ns + ms_to_ns(throttle_ms)
@@ -337,7 +339,7 @@ class Connections:
     # Time
 
     def expire(self) -> None:
-        """Act on everything whose time has come."""
+        """End back-offs and throttling that are over; act on late requests and old sessions."""
         for peer in list(self.peers.by_id.values()):
             if peer.blocked_until_ns is not None and peer.blocked_until_ns <= self.now_ns:
                 peer.blocked_until_ns, self.changed = None, True
@@ -374,7 +376,7 @@ class Connections:
         return connection.used_ns + self._idle_ns
 
     def plan(self) -> None:
-        """Find out when `expire` has something to do next."""
+        """Set `next_ns` to when `expire` has something to do next."""
         next_ns = NEVER_NS
         for peer in self.peers.by_id.values():
             for time_ns in (peer.blocked_until_ns, peer.throttled_until_ns):

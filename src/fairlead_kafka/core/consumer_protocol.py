@@ -1,4 +1,4 @@
-"""What members of consumer groups tell each other through the coordinator, in Kafka's own format (embedded protocol "consumer").
+"""Kafka's embedded protocol "consumer", by which members of a group talk through the coordinator.
 
 | | version | fields |
 |---|---|---|
@@ -27,7 +27,7 @@ _VERSION = 3
 
 
 class Subscription(NamedTuple):
-    """What a member wants, and what it has: `owned` was assigned to it in `generation` (-1: not told)."""
+    """One member's subscription; `owned` was assigned to it in `generation` (-1: not told)."""
 
     topics: tuple[str, ...]
     user_data: bytes | None = None
@@ -37,14 +37,14 @@ class Subscription(NamedTuple):
 
 
 class Assignment(NamedTuple):
-    """What a member is given."""
+    """The partitions that one member is assigned."""
 
     partitions: tuple[TopicPartition, ...]
     user_data: bytes | None = None
 
 
 def encode_subscription(subscription: Subscription) -> bytes:
-    """A `ConsumerProtocolSubscription`."""
+    """Encode a `ConsumerProtocolSubscription`, version 3."""
     topics = b"".join(_string(topic) for topic in subscription.topics)
     return b"".join(
         (
@@ -59,7 +59,7 @@ def encode_subscription(subscription: Subscription) -> bytes:
 
 
 def decode_subscription(data: bytes) -> Subscription:
-    """The subscription. DecodeError for garbage."""
+    """Decode a `ConsumerProtocolSubscription`. DecodeError for garbage."""
     reader = Reader(data, "a consumer's subscription")
     version = reader.int16()
     topics = tuple(reader.text() for _ in range(reader.count()))
@@ -71,12 +71,12 @@ def decode_subscription(data: bytes) -> Subscription:
 
 
 def encode_assignment(assignment: Assignment) -> bytes:
-    """A `ConsumerProtocolAssignment`."""
+    """Encode a `ConsumerProtocolAssignment`, version 3."""
     return struct.pack(">h", _VERSION) + encode_partitions(assignment.partitions) + _bytes(assignment.user_data)
 
 
 def decode_assignment(data: bytes) -> Assignment:
-    """The assignment; nothing at all means no partitions. DecodeError for garbage."""
+    """Decode a `ConsumerProtocolAssignment`; empty: no partitions. DecodeError for garbage."""
     if not data:
         return Assignment(())
     reader = Reader(data, "a consumer's assignment")
@@ -85,7 +85,7 @@ def decode_assignment(data: bytes) -> Assignment:
 
 
 def encode_partitions(partitions: Iterable[TopicPartition]) -> bytes:
-    """Partitions by topic: array of (string, array of int32)."""
+    """Encode partitions by topic: array of (string, array of int32)."""
     by_topic: dict[str, list[int]] = {}
     for topic, number in partitions:
         by_topic.setdefault(topic, []).append(number)
@@ -94,7 +94,7 @@ def encode_partitions(partitions: Iterable[TopicPartition]) -> bytes:
 
 
 class Reader:
-    """Takes values off bytes; DecodeError, naming `what` it was to be, where they end too early or are no text."""
+    """Reads values from bytes; DecodeError, naming `what`, if they end too early or are no text."""
 
     def __init__(self, data: bytes, what: str) -> None:
         self._data = data
@@ -144,7 +144,7 @@ class Reader:
         return None if length < 0 else self._take(length)
 
     def partitions(self) -> tuple[TopicPartition, ...]:
-        """What `encode_partitions` wrote."""
+        """Partitions by topic, as `encode_partitions` writes them."""
         found: list[TopicPartition] = []
         for _ in range(self.count()):
             topic = self.text()

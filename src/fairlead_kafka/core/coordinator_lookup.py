@@ -1,8 +1,8 @@
-"""Where coordinators are: FindCoordinator as a script, for whoever speaks to groups and transactions (members, producers, admins)."""
+"""Coordinator look-up: FindCoordinator as a script, for consumers in groups and admin clients."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from enum import IntEnum
 
 from fairlead_kafka.base.codes import policy
@@ -10,12 +10,13 @@ from fairlead_kafka.base.errors import BrokerError, UnsupportedVersion
 from fairlead_kafka.base.ids import Node
 from fairlead_kafka.base.rights import broker_error
 from fairlead_kafka.core.metadata import Metadata
-from fairlead_kafka.core.script import Answer, Ask, Pause
-from fairlead_kafka.wire import ApiKey, Message
+from fairlead_kafka.core.script import Ask, Steps, ask_all
+from fairlead_kafka.wire import ApiKey
+from fairlead_kafka.wire.messages import FindCoordinatorRequest
 
 
 class KeyType(IntEnum):
-    """What FindCoordinator is asked about."""
+    """The kinds of key in FindCoordinator: a group, or a transactional id."""
 
     GROUP = 0
     TRANSACTION = 1
@@ -25,16 +26,15 @@ class KeyType(IntEnum):
         return f"group {key!r}" if self is KeyType.GROUP else f"transactional.id {key!r}"
 
 
-def find_coordinators(
-    metadata: Metadata, key_type: KeyType, keys: Sequence[str]
-) -> Generator[Sequence[Ask] | Pause, list[Answer], dict[str, int | BrokerError | Exception]]:
-    """A script: {group or transactional id: its coordinator's node id, or why it is not known}; asks once, whoever has to may ask again.
+def find_coordinators(metadata: Metadata, key_type: KeyType, keys: Sequence[str]) -> Steps[dict[str, int | BrokerError | Exception]]:
+    """A script: {group or transactional id: its coordinator's node id, or why it is not known}.
 
-    One request per key, which every version of FindCoordinator has. UnsupportedVersion is raised.
+    It asks once; a caller may run it again. One request per key, which every version of
+    FindCoordinator has. UnsupportedVersion is raised.
     """
     # From version 4 on the keys are a list.
-    asks = [Ask(ApiKey.FIND_COORDINATOR, Message(key=key, key_type=int(key_type), coordinator_keys=[key])) for key in keys]
-    answers = yield asks
+    messages = [FindCoordinatorRequest(key=key, key_type=int(key_type), coordinator_keys=[key]) for key in keys]
+    answers = yield from ask_all([Ask(ApiKey.FIND_COORDINATOR, message) for message in messages])
     found: dict[str, int | BrokerError | Exception] = {}
     for key, answer in zip(keys, answers, strict=True):
         if isinstance(answer, UnsupportedVersion):

@@ -98,7 +98,10 @@ class StopListening(NamedTuple):
 
 
 class HoldListener(NamedTuple):
-    """Accept nobody at a listener (`held`), or go on; who connects meanwhile waits in the network. A few may come all the same."""
+    """Accept no connections at a listener (`held`), or go on accepting.
+
+    Connections that come meanwhile wait in the network. A few may be accepted all the same.
+    """
 
     listener: int
     held: bool
@@ -167,7 +170,10 @@ class FileDelete(NamedTuple):
 
 
 class FileList(NamedTuple):
-    """The names and sizes of the files in a folder, sorted; FileDone.value: list[tuple[str, int]], empty if missing."""
+    """List names and sizes of a folder's files; FileDone.value: list[tuple[str, int]], sorted.
+
+    It is empty if the folder is missing.
+    """
 
     token: int
     path: str

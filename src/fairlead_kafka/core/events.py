@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 
 class Connected(NamedTuple):
-    """The connection asked for by `effects.Connect` stands."""
+    """The connection asked for by `effects.Connect` is open."""
 
     connection: int
 
@@ -77,7 +77,7 @@ class Listening(NamedTuple):
 
 
 class Submitted(NamedTuple):
-    """An operation handed over by a face or by the cluster's launcher; what it may be is each machine's own affair."""
+    """An operation, submitted by a client API or a cluster's launcher. Each machine has its own."""
 
     operation: Any
 
@@ -91,5 +91,5 @@ class FileDone(NamedTuple):
 
 
 ConnectionEvent = Connected | Disconnected | Received | Authenticated
-"""What a client machine passes on to its `Network`s."""
+"""The events that a client machine passes on to its `Network`s."""
 Event = Connected | Accepted | Secured | Disconnected | Authenticated | Received | Sent | Listening | Submitted | FileDone

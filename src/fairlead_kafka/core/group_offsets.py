@@ -1,4 +1,4 @@
-"""What a consumer group's progress is told with: an offset with its note, who speaks for the group, and how a request names offsets."""
+"""A consumer group's progress: committed offsets, positions, who commits, and requests' rows."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from fairlead_kafka.base.ids import NO_LEADER_EPOCH, TopicPartition
-from fairlead_kafka.wire import Message
+from fairlead_kafka.wire.messages import OffsetCommitRequest, TxnOffsetCommitRequest
 
 NO_GENERATION = -1
-"""Nobody is a member: offsets are committed without being checked against the group's members."""
+"""The generation of a client that is no member: its commits are not checked against the members."""
 
 
 class OffsetAndMetadata(NamedTuple):
-    """The offset of the next record to read, with a note of the application's and the leader epoch of the last one read (-1: unknown)."""
+    """A committed offset: that of the next record to read, with the application's metadata text.
+
+    `leader_epoch` is that of the last record read (-1: unknown).
+    """
 
     offset: int
     metadata: str = ""
@@ -27,12 +30,15 @@ class Position(NamedTuple):
     leader_epoch: int = NO_LEADER_EPOCH
 
     def to_commit(self) -> OffsetAndMetadata:
-        """What is committed for it."""
+        """The offset to commit for this position."""
         return OffsetAndMetadata(self.offset, leader_epoch=self.leader_epoch)
 
 
 class GroupMetadata(NamedTuple):
-    """Who commits for a consumer group. With a member's id and generation, a group that has moved on refuses the commit (KIP-447)."""
+    """Identity of a client that commits for a consumer group.
+
+    With a member's id and generation, a group that has moved on refuses the commit (KIP-447).
+    """
 
     group_id: str
     generation_id: int = NO_GENERATION
@@ -40,15 +46,35 @@ class GroupMetadata(NamedTuple):
     group_instance_id: str | None = None
 
 
-def offset_rows(offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> list[Message]:
-    """The `topics` of an OffsetCommit or TxnOffsetCommit request."""
-    topics: dict[str, list[Message]] = {}
+def offset_rows(
+    offsets: Mapping[TopicPartition, OffsetAndMetadata],
+) -> list[OffsetCommitRequest.OffsetCommitRequestTopic]:
+    """The `topics` of an OffsetCommit request."""
+    topics: dict[str, list[OffsetCommitRequest.OffsetCommitRequestPartition]] = {}
     for (topic, number), one in offsets.items():
-        row = Message(
+        row = OffsetCommitRequest.OffsetCommitRequestPartition(
             partition_index=number,
             committed_offset=one.offset,
             committed_leader_epoch=one.leader_epoch,
             committed_metadata=one.metadata,
         )
         topics.setdefault(topic, []).append(row)
-    return [Message(name=topic, partitions=rows) for topic, rows in topics.items()]
+    made = OffsetCommitRequest.OffsetCommitRequestTopic
+    return [made(name=topic, partitions=rows) for topic, rows in topics.items()]
+
+
+def transaction_offset_rows(
+    offsets: Mapping[TopicPartition, OffsetAndMetadata],
+) -> list[TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic]:
+    """The `topics` of a TxnOffsetCommit request."""
+    topics: dict[str, list[TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition]] = {}
+    for (topic, number), one in offsets.items():
+        row = TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition(
+            partition_index=number,
+            committed_offset=one.offset,
+            committed_leader_epoch=one.leader_epoch,
+            committed_metadata=one.metadata,
+        )
+        topics.setdefault(topic, []).append(row)
+    made = TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
+    return [made(name=topic, partitions=rows) for topic, rows in topics.items()]

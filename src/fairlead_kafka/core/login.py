@@ -13,14 +13,21 @@ from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import AuthenticationFailed
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.core.machine import Rng
-from fairlead_kafka.wire import ApiKey, Message
+from fairlead_kafka.wire.messages import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
+)
 
 RENEW_FROM, RENEW_UP_TO = 0.85, 0.95
-"""A session is renewed once this part of it is over, by chance: as Kafka's `SaslClientAuthenticator`."""
+"""Bounds of the part of a session after which it is renewed, chosen at random as in Kafka's
+`SaslClientAuthenticator`."""
 TLS_ALERT = b"\x15\x03"
 """How the answer of a TLS listener to what is not TLS begins."""
 NO_LOGIN_HINT = " at the first request: does this port want a log-in (security.protocol SASL_PLAINTEXT or SASL_SSL)?"
-"""Added to the reason if the first broker of all closes the connection like that: it says nothing to who should log in and does not."""
+"""Added to the reason if a connection closes at its first request, before any broker has answered:
+a listener that wants a log-in does not say so to a client without one."""
 MSK_IAM = "AWS_MSK_IAM"
 """Amazon's name in Java's settings; their brokers take the same log-in as OAUTHBEARER."""
 
@@ -35,7 +42,7 @@ def login_mechanism(settings: Mapping[str, Any]) -> str | None:
 
 @dataclass(slots=True, eq=False)
 class Login:
-    """One conversation. `mechanism`: as brokers name it."""
+    """One log-in on one connection. `mechanism`: as brokers name it."""
 
     mechanism: str
     peer: str
@@ -43,43 +50,42 @@ class Login:
     """When the session has to be renewed; None: it does not end."""
     done_ns: int = 0
     """When both ends were satisfied."""
-    _asked: bool = False
-    """The broker was told which mechanism is meant."""
 
     def due(self, now_ns: int) -> bool:
         """True once the session has to be renewed."""
         return self.renew_ns is not None and self.renew_ns <= now_ns
 
-    def first(self) -> tuple[ApiKey, Message]:
-        """The request that begins it."""
-        return ApiKey.SASL_HANDSHAKE, Message(mechanism=self.mechanism)
+    def first(self) -> SaslHandshakeRequest:
+        """The first request of a log-in."""
+        return SaslHandshakeRequest(mechanism=self.mechanism)
 
     @staticmethod
-    def next(message: bytes) -> tuple[ApiKey, Message]:
-        """The request that carries what the host made."""
-        return ApiKey.SASL_AUTHENTICATE, Message(auth_bytes=message)
+    def next(message: bytes) -> SaslAuthenticateRequest:
+        """The request that carries a message of the host."""
+        return SaslAuthenticateRequest(auth_bytes=message)
 
-    def heard(self, response: Message, now_ns: int, rng: Rng) -> bytes | None:
-        """The challenge in an answer; None: begin. AuthenticationFailed if the broker refused."""
-        code: int = response.error_code
-        if not self._asked:
-            if code == ErrorCode.UNSUPPORTED_SASL_MECHANISM:
-                offered = ", ".join(response.mechanisms) or "none"
-                raise AuthenticationFailed(
-                    f"{self.peer} has no log-in by {self.mechanism}; it has {offered}: set sasl.mechanism to one of them"
-                )
-            if code == ErrorCode.ILLEGAL_SASL_STATE:
-                raise AuthenticationFailed(f"{self.peer} asks for no log-in at this port: set security.protocol to PLAINTEXT or SSL")
-            if code != ErrorCode.NONE:
-                raise AuthenticationFailed(f"{self.peer} refused the log-in by {self.mechanism} (error code {code})")
-            self._asked = True
-            return None
+    def accepted(self, response: SaslHandshakeResponse) -> None:
+        """Take the answer to `first`: the host is to begin. AuthenticationFailed if the broker refused."""
+        code = response.error_code
+        if code == ErrorCode.UNSUPPORTED_SASL_MECHANISM:
+            offered = ", ".join(response.mechanisms) or "none"
+            raise AuthenticationFailed(
+                f"{self.peer} has no log-in by {self.mechanism}; it has {offered}: set sasl.mechanism to one of them"
+            )
+        if code == ErrorCode.ILLEGAL_SASL_STATE:
+            wanted = "set security.protocol to PLAINTEXT or SSL"
+            raise AuthenticationFailed(f"{self.peer} asks for no log-in at this port: {wanted}")
+        if code != ErrorCode.NONE:
+            raise AuthenticationFailed(f"{self.peer} refused the log-in by {self.mechanism} (error code {code})")
+
+    def heard(self, response: SaslAuthenticateResponse, now_ns: int, rng: Rng) -> bytes:
+        """The challenge in the answer to `next`. AuthenticationFailed if the broker refused."""
+        code = response.error_code
         if code != ErrorCode.NONE:
             said = response.error_message or f"error code {code}"
             raise AuthenticationFailed(f"{self.peer} refused the log-in by {self.mechanism}: {said}")
-        lifetime_ms: int = getattr(response, "session_lifetime_ms", 0)
+        lifetime_ms = response.session_lifetime_ms
         if lifetime_ms > 0:
             part = RENEW_FROM + (RENEW_UP_TO - RENEW_FROM) * rng.random()
             self.renew_ns = now_ns + int(ms_to_ns(lifetime_ms) * part)
-        challenge: bytes = bytes(response.auth_bytes)
-        return challenge
+        return bytes(response.auth_bytes)

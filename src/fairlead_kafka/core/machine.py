@@ -1,4 +1,4 @@
-"""The machine protocol: everything that decides anything is a machine, and a host carries it to the world.
+"""The machine protocol: everything that decides anything is a machine; a host does its effects.
 
 A machine owns no socket, file, thread, clock or rng. `receive` only queues; `step` works on all that has arrived and
 returns what it wants done; `deadline_ns` says when to step again if nothing arrives. There is nothing to cancel: a
@@ -15,7 +15,7 @@ from fairlead_kafka.core.events import Event
 
 
 class Machine(Protocol):
-    """What a host runs. All calls come from one thread, the host's."""
+    """A state machine that a host runs. All calls come from one thread, the host's."""
 
     def receive(self, event: Event) -> None:
         """Queue `event`; never acts on it."""
@@ -38,10 +38,10 @@ class Rng(Protocol):
 
 
 class MemoryPool(Protocol):
-    """The account of `buffer.memory`, shared by a face (which reserves, and may wait) and a machine (which releases)."""
+    """The account of `buffer.memory`: client APIs reserve, and may wait; the machine releases."""
 
     def release(self, size_bytes: int) -> None:
         """Give back what a delivered or failed record held."""
 
     def waiting(self) -> bool:
-        """True if a caller is blocked for want of memory: batches are then sent without lingering, as in Kafka."""
+        """True if a caller is blocked because memory is used up: batches then do not linger."""

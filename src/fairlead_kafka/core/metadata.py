@@ -1,4 +1,4 @@
-"""What is known of the cluster: brokers, topics, leaders with their epochs; and when to ask again.
+"""Metadata of the cluster: brokers, topics, leaders with their epochs; and when to ask again.
 
 **Merge rule.** A partition's entry is replaced unless the new one carries an older leader epoch for the same topic id
 (Kafka's `Metadata.updateLatestMetadata`). A new topic id means the topic was deleted and made again: everything is replaced,
@@ -23,7 +23,7 @@ from fairlead_kafka.base.ids import NO_LEADER, NO_LEADER_EPOCH, Node
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.core.backoff import Backoff
 from fairlead_kafka.core.machine import Rng
-from fairlead_kafka.wire import Message
+from fairlead_kafka.wire.messages import MetadataRequest, MetadataResponse
 
 NO_TOPIC_ID = uuid.UUID(int=0)
 NO_CONTROLLER = -1
@@ -90,7 +90,7 @@ class Metadata:
     # Reading
 
     def topic(self, name: str) -> TopicMetadata | None:
-        """What is known of a topic; None: not asked for yet, or not answered."""
+        """The metadata of a topic; None: not asked for yet, or not answered."""
         return self._topics.get(name)
 
     def topics(self) -> list[str]:
@@ -98,7 +98,7 @@ class Metadata:
         return list(self._topics)
 
     def partition(self, topic: str, partition: int) -> PartitionMetadata | None:
-        """What is known of one partition; None if nothing."""
+        """The metadata of one partition; None if it is not known."""
         found = self._topics.get(topic)
         return found.partitions[partition] if found is not None and 0 <= partition < len(found.partitions) else None
 
@@ -117,7 +117,7 @@ class Metadata:
         return self._names.get(topic_id)
 
     def age_ns(self, now_ns: int) -> int | None:
-        """How long ago all of it was last asked for and answered; None: never yet. From any thread."""
+        """Nanoseconds since the last full answer; None: none yet. May be called from any thread."""
         return now_ns - self._refreshed_ns if self._refreshed_ns else None
 
     # Asking
@@ -180,7 +180,7 @@ class Metadata:
             return self._not_before_ns
         return max(self._refreshed_ns + self._max_age_ns, self._not_before_ns)
 
-    def begin(self, now_ns: int) -> Message:
+    def begin(self, now_ns: int) -> MetadataRequest:
         """The request to send now."""
         full = self._stale or not self._new
         if full:
@@ -189,8 +189,9 @@ class Metadata:
         self._asking, self._new = tuple(self._new), {}
         self._asking_full, self._asking_all = full, full and self._all
         self._stale = self._stale and not full
-        return Message(
-            topics=None if self._asking_all else [Message(name=name, topic_id=NO_TOPIC_ID) for name in names],
+        rows = [MetadataRequest.MetadataRequestTopic(name=name, topic_id=NO_TOPIC_ID) for name in names]
+        return MetadataRequest(
+            topics=None if self._asking_all else rows,
             allow_auto_topic_creation=self._auto_create and (not self._looks_first or any(map(self._missing, names))),
             include_cluster_authorized_operations=False,
             include_topic_authorized_operations=False,
@@ -210,8 +211,8 @@ class Metadata:
         self._asking = None
         self._wait(now_ns, helped=False)
 
-    def apply(self, response: Message, now_ns: int) -> None:
-        """Merge an answer."""
+    def apply(self, response: MetadataResponse, now_ns: int) -> None:
+        """Merge a Metadata answer; one with an error, or without brokers, counts as failed."""
         if response.error_code == ErrorCode.REBOOTSTRAP_REQUIRED:
             self.nodes = {}  # the bootstrap servers are asked when no broker is known (KIP-1102)
         if response.error_code != ErrorCode.NONE or not response.brokers:
@@ -231,7 +232,7 @@ class Metadata:
                 continue  # forgotten while the question was under way
             seen.add(topic.name)
             before = self._topics.get(topic.name)
-            settled = self._merge(topic) and settled
+            settled = self._merge(topic.name, topic) and settled
             helped = helped or self._topics[topic.name] != before
         if self._asking_full:
             self._refreshed_ns = now_ns
@@ -247,9 +248,8 @@ class Metadata:
         self._attempts = 0 if helped else self._attempts + 1
         self._not_before_ns = now_ns + self._backoff.wait_ns(max(self._attempts - 1, 0), self._rng)
 
-    def _merge(self, topic: Message) -> bool:
+    def _merge(self, name: str, topic: MetadataResponse.MetadataResponseTopic) -> bool:
         """Take one topic of an answer. False if it has to be asked for again."""
-        name: str = topic.name
         before = self._topics.get(name)
         if before is not None and before.topic_id != topic.topic_id and topic.error_code == ErrorCode.NONE:
             self._names.pop(before.topic_id, None)
@@ -287,10 +287,9 @@ class Metadata:
             self.version += 1
 
 
-def _newer(entry: Message, before: TopicMetadata | None, epochs: dict[int, int]) -> PartitionMetadata:
+def _newer(entry: MetadataResponse.MetadataResponsePartition, before: TopicMetadata | None, epochs: dict[int, int]) -> PartitionMetadata:
     """The entry of one partition after the merge; notes its epoch in `epochs`."""
-    index: int = entry.partition_index
-    epoch: int = entry.leader_epoch
+    index, epoch = entry.partition_index, entry.leader_epoch
     last_epoch = epochs.get(index, NO_LEADER_EPOCH)
     if epoch == NO_LEADER_EPOCH:
         epochs.pop(index, None)  # a broker too old for epochs, or an error: nothing to compare with any more

@@ -1,4 +1,4 @@
-"""What one client machine asks of brokers: now (`send`), when one is ready (`request`), and for metadata. See the room's docstring."""
+"""One client machine's requests to brokers, and its metadata requests; see the room's docstring."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from fairlead_kafka.base.errors import AuthenticationFailed, ConnectionFailed, NoBrokerReached, TimedOut, UsageError
-from fairlead_kafka.core.connection import NEVER_NS, OnDone
+from fairlead_kafka.core.connection import NEVER_NS, Callback, OnDone, R
 from fairlead_kafka.core.connections import Connections
 from fairlead_kafka.core.effects import Effect
 from fairlead_kafka.core.events import ConnectionEvent
@@ -15,14 +15,15 @@ from fairlead_kafka.core.metadata import Metadata
 from fairlead_kafka.core.peers import BOOTSTRAP_FIRST, Peer
 from fairlead_kafka.core.queued import Queued
 from fairlead_kafka.core.traffic import Traffic
-from fairlead_kafka.wire import ApiKey, Message
+from fairlead_kafka.wire import ApiKey, RequestMessage
+from fairlead_kafka.wire.messages import MetadataResponse
 
 CONTROLLER = -2
 """As `node_id` of `Network.request`: the controller that the metadata names."""
 REQUESTS_QUEUED_MAX = 10_000
-"""More requests than this waiting for a broker mean that their owner does not look at what it has asked already."""
+"""Requests that may wait for a broker; with more, their owner ignores what it has asked already."""
 REFUSALS_KEPT = 15
-"""Failed log-ins that an owner who does not take them is kept: nothing grows without a bound."""
+"""Failed log-ins kept, beside the newest, for an owner that does not take them."""
 
 
 class AwaitConnection(NamedTuple):
@@ -35,10 +36,10 @@ class AwaitConnection(NamedTuple):
 class Network:
     """A part of a client machine, not a machine: everything runs inside its owner's `step`, and calls back there.
 
-    In each step the owner hands over its connection events (`handle`), calls `advance`, does its own work, and carries
-    `take_effects` out with its own effects; `advance` may come before or after that work, or both. `deadline_ns` is to be taken
-    into the owner's own. `settings`: parsed client configs (`base.config_client`). `traffic`: who counts what goes over the wire.
-    `beside`: the first one of a machine that has several of these; what must be one in a machine is shared with it.
+    In each step the owner passes on connection events (`handle`), calls `advance` before or after
+    its own work, or both, and returns `take_effects` with its own effects. Its deadline includes
+    `deadline_ns`. `settings`: parsed client configs (`base.config_client`). `traffic` counts bytes
+    and requests. `beside`: the machine's first `Network`, if it has several.
     """
 
     def __init__(
@@ -149,8 +150,8 @@ class Network:
         self,
         node_id: int,
         api_key: ApiKey,
-        message: Message,
-        on_done: OnDone,
+        message: RequestMessage[R],
+        on_done: OnDone[R],
         *,
         timeout_ms: float | None = None,
         expects_response: bool = True,
@@ -158,9 +159,9 @@ class Network:
     ) -> None:
         """Send now, to a node that is `ready`. `on_done(response, error)` is called exactly once, in a later `handle` or `advance`.
 
-        `timeout_ms` defaults to `request.timeout.ms`; when it passes the connection is closed, as Kafka does, for answers come in
-        order and nothing behind the missing one could arrive. Errors given to `on_done`: ConnectionFailed, TimedOut, DecodeError,
-        UnsupportedVersion. Without `expects_response` (acks=0) it is called with (None, None). UsageError if the node is not ready.
+        `timeout_ms` defaults to `request.timeout.ms`; when it passes the connection is closed, as Kafka does: nothing
+        behind the missing answer could arrive. Errors: ConnectionFailed, TimedOut, DecodeError, UnsupportedVersion.
+        Without `expects_response` (acks=0): (None, None). UsageError if the node is not ready.
         """
         connection = self._connections.connection(node_id, api_key)
         self._connections.send(connection, api_key, message, on_done, timeout_ms, expects_response, version)
@@ -168,8 +169,8 @@ class Network:
     def request(
         self,
         api_key: ApiKey,
-        message: Message,
-        on_done: OnDone,
+        message: RequestMessage[R],
+        on_done: OnDone[R],
         *,
         node_id: int | None = None,
         deadline_ns: int,
@@ -230,7 +231,7 @@ class Network:
             self._dirty = True
 
     def advance(self, now_ns: int, wall_ms: int) -> None:
-        """Everything that time brings, and everything that became possible, to a fixed point. Cheap if there is nothing."""
+        """Do all that is due or became possible, to a fixed point. Cheap if there is nothing."""
         connections = self._connections
         connections.tick(now_ns)
         self._nudge = False
@@ -335,7 +336,7 @@ class Network:
             message = self.metadata.begin(now_ns)
             self._connections.send(peer.connection, ApiKey.METADATA, message, self._on_metadata, None, True, None)
 
-    def _on_metadata(self, response: Message | None, error: Exception | None) -> None:
+    def _on_metadata(self, response: MetadataResponse | None, error: Exception | None) -> None:
         if response is not None:
             self.metadata.apply(response, self._connections.now_ns)
         elif error is not None and not self._closed:
@@ -375,7 +376,7 @@ class Network:
                 queued.finish(None, TimedOut(self._lateness(queued)))
 
     def _lateness(self, queued: Queued) -> str:
-        """What to tell about a request whose deadline passed."""
+        """Why a request got no answer, for its error."""
         name = queued.api_key.name
         if queued.sent_to is not None:
             return f"{name}: no answer in time from {queued.sent_to}"
@@ -393,8 +394,5 @@ class Network:
         return f"{name}: could not reach {peer} ({self._connections.reachability.reason(peer)})"
 
 
-def _awaiter(done: Callable[[None, Exception | None], object]) -> OnDone:
-    def on_done(_response: Message | None, error: Exception | None) -> None:
-        done(None, error)
-
-    return on_done
+def _awaiter(done: Callable[[None, Exception | None], object]) -> Callback:
+    return lambda _response, error: done(None, error)

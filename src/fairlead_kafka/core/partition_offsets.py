@@ -1,20 +1,21 @@
-"""Which offsets partitions hold: the ListOffsets request as a script, asked of every leader and again where leaders move.
+"""Offsets of partitions: ListOffsets as a script, asked of every leader, and again if leaders move.
 
 Shared by the consumer (positions, look-ups) and the admin client. Source: KIP-79, KIP-734 and Kafka's `OffsetFetcherUtils`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError, UnsupportedVersion
 from fairlead_kafka.base.ids import NO_LEADER, NO_LEADER_EPOCH, NO_TIMESTAMP, TopicPartition
 from fairlead_kafka.base.rights import broker_error
 from fairlead_kafka.core.metadata import Metadata
-from fairlead_kafka.core.script import Answer, Ask, Pause
-from fairlead_kafka.wire import ApiKey, Message
+from fairlead_kafka.core.script import Ask, Pause, Steps, ask_all
+from fairlead_kafka.wire import ApiKey
+from fairlead_kafka.wire.messages import ListOffsetsRequest, ListOffsetsResponse
 
 EARLIEST = -2
 """Instead of a timestamp: the first offset of the log."""
@@ -27,7 +28,7 @@ MAX_TIMESTAMP = -3
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 """Isolation levels as requests name them (KIP-98)."""
 ISOLATION_LEVELS = {"read_uncommitted": READ_UNCOMMITTED, "read_committed": READ_COMMITTED}
-"""The same as `isolation.level` names them."""
+"""Value of `isolation.level` → the isolation level in a request."""
 
 
 class OffsetAndTimestamp(NamedTuple):
@@ -78,12 +79,13 @@ def list_offsets(
     on_found: Callable[[TopicPartition, OffsetAndTimestamp | BrokerError | None], None] | None = None,
     *,
     isolation_level: int = READ_UNCOMMITTED,
-) -> Generator[Sequence[Ask] | Pause, list[Answer], dict[TopicPartition, OffsetAndTimestamp | BrokerError | None]]:
+) -> Steps[dict[TopicPartition, OffsetAndTimestamp | BrokerError | None]]:
     """A script: for each partition the offset that goes with its target, a timestamp in ms or one of the constants above.
 
-    The offset for a timestamp is the first one whose record is as late or later; None if there is none. Errors that will not pass
-    stand in the place of an offset. `on_found` hears of each partition as soon as it is settled, however long others take. With
-    READ_COMMITTED, LATEST is the last stable offset: before the first record of a transaction that is still open.
+    The offset for a timestamp is the first one whose record is as late or later; None if there is
+    none. Errors that will not pass stand in the place of an offset. `on_found` is called for each
+    partition as soon as its result is final, however long others take. With READ_COMMITTED, LATEST
+    is the last stable offset: before the first record of a transaction that is still open.
     """
     found: dict[TopicPartition, OffsetAndTimestamp | BrokerError | None] = {}
     while len(found) < len(targets):
@@ -122,32 +124,39 @@ def list_offsets(
 
 
 def _ask_leaders(
-    metadata: Metadata, groups: Mapping[int, list[TopicPartition]], targets: Mapping[TopicPartition, int], isolation_level: int
-) -> Generator[Sequence[Ask], list[Answer], list[tuple[int, list[TopicPartition], Answer]]]:
+    metadata: Metadata,
+    groups: Mapping[int, list[TopicPartition]],
+    targets: Mapping[TopicPartition, int],
+    isolation_level: int,
+) -> Steps[list[tuple[int, list[TopicPartition], ListOffsetsResponse | Exception]]]:
     if not groups:
         return []
-    asks = [Ask(ApiKey.LIST_OFFSETS, _message(metadata, group, targets, isolation_level), leader) for leader, group in groups.items()]
-    answers = yield asks
+    messages = {leader: _message(metadata, group, targets, isolation_level) for leader, group in groups.items()}
+    asks = [Ask(ApiKey.LIST_OFFSETS, message, leader) for leader, message in messages.items()]
+    answers = yield from ask_all(asks)
     return [(leader, group, answer) for (leader, group), answer in zip(groups.items(), answers, strict=True)]
 
 
 def _message(
-    metadata: Metadata, partitions: Iterable[TopicPartition], targets: Mapping[TopicPartition, int], isolation_level: int
-) -> Message:
-    topics: dict[str, list[Any]] = {}
+    metadata: Metadata,
+    partitions: Iterable[TopicPartition],
+    targets: Mapping[TopicPartition, int],
+    isolation_level: int,
+) -> ListOffsetsRequest:
+    topics: dict[str, list[ListOffsetsRequest.ListOffsetsPartition]] = {}
     for partition in partitions:
         topics.setdefault(partition.topic, []).append(
-            Message(
+            ListOffsetsRequest.ListOffsetsPartition(
                 partition_index=partition.partition,
                 current_leader_epoch=metadata.leader_epoch(partition.topic, partition.partition),
                 timestamp=targets[partition],
             )
         )
-    listed = [Message(name=name, partitions=items) for name, items in topics.items()]
-    return Message(replica_id=-1, isolation_level=isolation_level, topics=listed)
+    listed = [ListOffsetsRequest.ListOffsetsTopic(name=name, partitions=items) for name, items in topics.items()]
+    return ListOffsetsRequest(replica_id=-1, isolation_level=isolation_level, topics=listed)
 
 
-def _read_answer(answer: Message, leader: int) -> dict[TopicPartition, OffsetAndTimestamp | BrokerError | None]:
+def _read_answer(answer: ListOffsetsResponse, leader: int) -> dict[TopicPartition, OffsetAndTimestamp | BrokerError | None]:
     results: dict[TopicPartition, OffsetAndTimestamp | BrokerError | None] = {}
     for topic in answer.topics:
         for item in topic.partitions:

@@ -1,7 +1,8 @@
 """The brokers a client talks to, by address: which is connected, which is in back-off, which to take next.
 
-Bootstrap servers are peers too, under ids of their own below `BOOTSTRAP_FIRST`. Once the metadata names a broker at the very address
-of a bootstrap connection, the connection becomes that broker's: a client of one broker holds one connection.
+Bootstrap servers are peers too, with ids of their own from `BOOTSTRAP_FIRST` downward. Once the
+metadata names a broker at the very address of a bootstrap connection, the connection becomes that
+broker's: a client of one broker holds one connection.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ BOOTSTRAP_FIRST = -1000
 
 @dataclass(slots=True, eq=False)
 class Peer:
-    """One address, and how it has fared."""
+    """One address, with its connection and its recent failures."""
 
     node_id: int
     host: str
@@ -123,8 +124,9 @@ class Peers:
     def least_loaded(self, max_in_flight: int) -> Peer | None:
         """A peer to send to, or to connect to first (`connectable`); None: wait for a connection, an answer or a back-off.
 
-        As Kafka's `NetworkClient.leastLoadedNode`: ready with the fewest requests in flight, else whatever is connecting already,
-        else the one tried longest ago. Bootstrap servers that are not brokers we know come in once none of those can be tried (KIP-899).
+        As Kafka's `NetworkClient.leastLoadedNode`: the ready one with the fewest requests in
+        flight, else none while one is connecting, else the one tried longest ago. Bootstrap servers
+        that are not brokers we know come in once none of those can be tried (KIP-899).
         """
         best: Peer | None = None
         best_load = max_in_flight
@@ -152,5 +154,5 @@ class Peers:
         return peers[start:] + peers[:start]
 
     def tried(self) -> list[Peer]:
-        """Those that a connection was tried to, brokers first; the bootstrap servers if none was."""
+        """Peers that were tried to connect to, brokers first; the bootstrap servers if none was."""
         return [peer for peer in (*self.cluster, *self.bootstrap) if peer.tried_ns >= 0] or self.bootstrap

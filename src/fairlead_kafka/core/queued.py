@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fairlead_kafka.core.connection import OnDone
+from fairlead_kafka.core.connection import Callback
 from fairlead_kafka.core.peers import Peer
-from fairlead_kafka.wire import ApiKey, Message
+from fairlead_kafka.wire import ApiKey, ApiMessage, RequestMessage
 
 
 @dataclass(slots=True, eq=False)
@@ -14,8 +14,8 @@ class Queued:
     """A request of `Network.request`: waiting for its node, then for its answer."""
 
     api_key: ApiKey
-    message: Message
-    on_done: OnDone
+    message: RequestMessage[ApiMessage]
+    on_done: Callback
     node_id: int | None
     deadline_ns: int
     timeout_ms: float | None
@@ -25,7 +25,7 @@ class Queued:
     sent_to: Peer | None = None
     done: bool = False
 
-    def finish(self, response: Message | None, error: Exception | None) -> None:
+    def finish(self, response: ApiMessage | None, error: Exception | None) -> None:
         """Call back, unless that was done: an answer may come after the deadline."""
         if not self.done:
             self.done = True

@@ -1,4 +1,4 @@
-"""What is wrong with each broker, in words: the one place that log lines, time-outs and progress texts ask.
+"""Trouble with brokers, in words: the one source of log lines, time-outs and progress texts.
 
 An address is in trouble from its first failure until a connection to it is usable again. The log says so at once, again after
 2, 4, 8 ... 60 s while it lasts, and when it is over; what comes back within a minute goes on where it was. What merely takes long (a
@@ -19,15 +19,18 @@ from fairlead_kafka.wire import ApiKey, PrivateApi
 
 LOGGER = logging.getLogger("fairlead_kafka.network")
 CONNECTING_LONG_MS = 800.0
-"""A connection that takes longer is worth a warning: a newcomer shall have it within a second."""
+"""Milliseconds after which a missing connection is worth a warning; new users get it soon."""
 ANSWER_LONG_MS = 5_000.0
-"""An answer that takes longer is: a fetch waits half a second, and a slow disk a few."""
+"""Milliseconds after which a missing answer is worth a warning: a fetch waits half a second, and a
+slow disk a few."""
 REPEAT_MS, REPEAT_MAX_MS = 2_000.0, 60_000.0
-"""How long the log is silent about an address after its first line, twice as long after each further one, and at most."""
+"""How long the log is silent about an address after its first line, and at most; it doubles with
+each further line."""
 REMEMBERED_MAX = 1_000
-"""Of more addresses, those of which nothing was heard for two minutes are forgotten; in use are as many as the cluster has."""
+"""Addresses remembered; with more, those without news for two minutes are forgotten. As many are in
+use as the cluster has."""
 TOLD_MAX = 10
-"""Enough to be at the longest silence; nothing is counted without a bound."""
+"""Bound of `Trouble.told`: enough doublings to reach the longest silence."""
 NO_ANSWER = "no answer so far"
 
 
@@ -45,7 +48,7 @@ class Trouble:
     over_ns: int | None = None
     """When the address answered again; None: it is in trouble. What comes back within a minute is the same trouble."""
     worth_an_end: bool = False
-    """The log has spoken of it since it last began, so its end is worth a line too."""
+    """The log has told of it since it last began, so its end is worth a line too."""
 
 
 class Reachability:
@@ -108,7 +111,7 @@ class Reachability:
         self._over(peer, now_ns, connection)
 
     def forget_old(self, now_ns: int) -> None:
-        """Of very many addresses, forget those of which nothing was heard for long."""
+        """Forget addresses without news for two minutes, if there are more than REMEMBERED_MAX."""
         if len(self._troubles) > REMEMBERED_MAX:
             old_ns = now_ns - 2 * ms_to_ns(REPEAT_MAX_MS)
             self._troubles = {address: each for address, each in self._troubles.items() if max(each.tell_ns, each.over_ns or 0) > old_ns}
@@ -120,7 +123,10 @@ class Reachability:
         return self._troubles[peer.address].reason if self._in_trouble(peer.address) else NO_ANSWER
 
     def trouble(self, peers: Iterable[Peer]) -> str:
-        """What is wrong with these peers: "could not reach any of a:9092, b:9092 (connection refused)". Empty if nothing is."""
+        """Trouble with these peers: "could not reach any of a:9092, b:9092 (connection refused)".
+
+        Empty if there is none.
+        """
         by_address: dict[str, Peer] = {}
         for peer in peers:
             if peer.address not in by_address or peer.connected:
@@ -204,7 +210,7 @@ def unanswered(connection: Connection, api_key: ApiKey | PrivateApi, waited_ms: 
 
 
 def _unusable(connection: Connection, within: str = "") -> str:
-    """What a connection waits for that is not ready yet, or no longer."""
+    """Why a connection is not ready yet, or no longer, in words."""
     if connection.state in (State.AUTHENTICATING, State.REAUTHENTICATING):
         if not connection.in_flight:  # it is the host's turn (`effects.Authenticate`)
             return f"connected, but this client has no token or ticket to log in with{within or ' so far'}"

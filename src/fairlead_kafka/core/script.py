@@ -1,11 +1,12 @@
 """Scripts: a sequence of requests, retries included, written from top to bottom and run inside a machine's step.
 
-A script is a generator. It yields a list of `Ask` and is sent the list of answers, a `Message` or an exception each, in the
-same order; or it yields a `Pause` and goes on after it. What it returns, or raises, is the outcome. It has no clock: the
-deadline is the runner's, and a script that is late is closed where it stands.
+A script is a generator. It yields a list of `Ask` and is sent the list of answers, a response or an exception each,
+in the same order; `ask_one` and `ask_all` do so, and know what type of response goes with a request. Or it yields
+a `Pause` and goes on after it. What it returns, or raises, is the outcome. It has no clock: the deadline is the
+runner's, and a script that is late is closed where it stands.
 
     while True:
-        answer = (yield [Ask(ApiKey.DELETE_TOPICS, message, CONTROLLER)])[0]
+        answer = yield from ask_one(Ask(ApiKey.DELETE_TOPICS, message, CONTROLLER))
         if not isinstance(answer, Exception) and answer.error_code == 0:
             return answer
         yield Pause(problem_of(answer))
@@ -17,21 +18,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar, cast
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import AuthenticationFailed, BrokerError, TimedOut, UsageError
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.core.backoff import Backoff
-from fairlead_kafka.core.connection import NEVER_NS
+from fairlead_kafka.core.connection import NEVER_NS, OnDone, R
 from fairlead_kafka.core.machine import Rng
 from fairlead_kafka.core.network import Network
-from fairlead_kafka.wire import ApiKey, Message
+from fairlead_kafka.wire import ApiKey, ApiMessage, RequestMessage
 
 _MISSING = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
+R_co = TypeVar("R_co", bound=ApiMessage, covariant=True)
+T = TypeVar("T")
 
 
-class Ask(NamedTuple):
+class Ask(NamedTuple, Generic[R_co]):
     """One request; `node_id` None: whichever node is least busy, `core.network.CONTROLLER`: the controller.
 
     With `fails_fast` a node that is gone, or cannot be connected to, is the answer: for one that may have been replaced.
@@ -39,7 +42,7 @@ class Ask(NamedTuple):
     """
 
     api_key: ApiKey
-    message: Message
+    message: RequestMessage[R_co]
     node_id: int | None = None
     fails_fast: bool = False
     timeout_ms: float | None = None
@@ -59,11 +62,26 @@ class Pause(NamedTuple):
 
 
 _FINAL = (UsageError, AuthenticationFailed)
-"""Asking again would bring the same; but for scripts without a deadline, which nobody waits for: they go on once a log-in works again."""
+"""Errors that end a script, since asking again would bring the same. AuthenticationFailed does not
+end one without a deadline, which nobody waits for: it goes on once a log-in works again."""
 
-Answer: TypeAlias = Message | Exception
-Script: TypeAlias = Generator[Sequence[Ask] | Pause, list[Answer], Any]
+Answer: TypeAlias = ApiMessage | Exception
+Steps: TypeAlias = Generator[Sequence[Ask[ApiMessage]] | Pause, list[Answer], T]
+"""A script, or a part of one for `yield from`, that returns a `T`."""
+Script: TypeAlias = Steps[Any]
 Done: TypeAlias = Callable[[Any, Exception | None], None]
+
+
+def ask_all(asks: Sequence[Ask[R]]) -> Steps[list[R | Exception]]:
+    """The answers to `asks`, in their order. `yield from` this in a script."""
+    answers = yield asks
+    # The answer to a request is its response, which type checkers cannot see: a generator is sent one type of value.
+    return cast("list[R | Exception]", answers)
+
+
+def ask_one(ask: Ask[R]) -> Steps[R | Exception]:
+    """The answer to one `Ask`, as `ask_all`."""
+    return (yield from ask_all([ask]))[0]
 
 
 @dataclass(slots=True, eq=False)
@@ -136,7 +154,10 @@ class Scripts:
         return min(times, default=None)
 
     def refuse(self, error: AuthenticationFailed) -> None:
-        """This client is not accepted: fail everything that somebody waits for, in the next `advance`."""
+        """This client is not accepted: fail, in the next `advance`, all scripts with a deadline.
+
+        Scripts whose requests are unanswered are told by these.
+        """
         for run in self._runs:
             if run.deadline_ns < NEVER_NS and run.unanswered == 0 and not run.finished and run not in self._ready:
                 run.resume_ns = run.metadata_version = None
@@ -173,7 +194,7 @@ class Scripts:
             else:
                 self._ask(run, step)
 
-    def _ask(self, run: _Run, asks: Sequence[Ask]) -> None:
+    def _ask(self, run: _Run, asks: Sequence[Ask[ApiMessage]]) -> None:
         run.answers = [None] * len(asks)
         run.unanswered = len(asks)
         for index, ask in enumerate(asks):
@@ -187,8 +208,8 @@ class Scripts:
                 timeout_ms=ask.timeout_ms,
             )
 
-    def _on_answer(self, run: _Run, answers: list[Any], index: int) -> Callable[[Message | None, Exception | None], None]:
-        def on_answer(response: Message | None, error: Exception | None) -> None:
+    def _on_answer(self, run: _Run, answers: list[Any], index: int) -> OnDone[ApiMessage]:
+        def on_answer(response: ApiMessage | None, error: Exception | None) -> None:
             answers[index] = response if error is None else error
             run.problem = error or run.problem
             run.unanswered -= 1

@@ -1,11 +1,12 @@
-"""When a client is to hold still after an answer (KIP-219): the versions from which on the broker answers at once and says for how long.
+"""How long a client is to send nothing after an answer, by API and version (KIP-219).
 
-Before KIP-219 a broker waited first and answered then, so `throttle_time_ms` told of a wait that was over.
+Since KIP-219 a throttling broker answers at once, and the client waits for `throttle_time_ms`.
+Before, the broker waited first, so `throttle_time_ms` told of a wait that was over.
 """
 
 from __future__ import annotations
 
-from fairlead_kafka.wire import ApiKey, Message, PrivateApi
+from fairlead_kafka.wire import ApiKey, ApiMessage, PrivateApi
 
 CLIENT_WAITS_FROM_VERSION: dict[ApiKey | PrivateApi, int] = {
     ApiKey.PRODUCE: 6,
@@ -44,12 +45,15 @@ CLIENT_WAITS_FROM_VERSION: dict[ApiKey | PrivateApi, int] = {
     ApiKey.CREATE_PARTITIONS: 1,
     ApiKey.DELETE_GROUPS: 1,
 }
-"""Of the APIs that are older than KIP-219 (each response's `shouldClientThrottle` in Kafka). All others are served by brokers that know
-it."""
+"""API older than KIP-219 → first version after whose answer the client waits (each response's
+`shouldClientThrottle` in Kafka). For other APIs the client always waits."""
 
 
-def wait_ms(api_key: ApiKey | PrivateApi, version: int, response: Message) -> int:
-    """For how long nothing is to be sent to the broker that gave this answer; 0: no wait is asked for, or it is over."""
+def wait_ms(api_key: ApiKey | PrivateApi, version: int, response: ApiMessage) -> int:
+    """For how long nothing is to be sent to the broker that gave this answer.
+
+    0: no wait is asked for, or it is over.
+    """
     if version < CLIENT_WAITS_FROM_VERSION.get(api_key, 0):
         return 0
     throttle_time_ms: int = getattr(response, "throttle_time_ms", 0)

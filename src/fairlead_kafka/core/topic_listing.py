@@ -1,27 +1,32 @@
-"""What topics there are, asked once: the Metadata request as a script. For calls of an application; `Metadata` is the standing copy."""
+"""The Metadata request as a script, for calls that ask once; `Metadata` is the standing copy."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 
 from fairlead_kafka.base.errors import UnsupportedVersion
 from fairlead_kafka.core.metadata import NO_TOPIC_ID, PartitionMetadata
-from fairlead_kafka.core.script import Answer, Ask, Pause
-from fairlead_kafka.wire import ApiKey, Message
+from fairlead_kafka.core.script import Ask, Pause, Steps, ask_one
+from fairlead_kafka.wire import ApiKey
+from fairlead_kafka.wire.messages import MetadataRequest, MetadataResponse
 
 
 def ask_metadata(
-    topics: Sequence[str] | None, *, allow_auto_topic_creation: bool = False, include_topic_authorized_operations: bool = False
-) -> Generator[Sequence[Ask] | Pause, list[Answer], Message]:
+    topics: Sequence[str] | None,
+    *,
+    allow_auto_topic_creation: bool = False,
+    include_topic_authorized_operations: bool = False,
+) -> Steps[MetadataResponse]:
     """A script: the Metadata answer about `topics` (None: all), from any broker; asked again while none answers."""
-    request = Message(
-        topics=None if topics is None else [Message(name=name, topic_id=NO_TOPIC_ID) for name in topics],
+    rows = [MetadataRequest.MetadataRequestTopic(name=name, topic_id=NO_TOPIC_ID) for name in topics or ()]
+    request = MetadataRequest(
+        topics=None if topics is None else rows,
         allow_auto_topic_creation=allow_auto_topic_creation,
         include_cluster_authorized_operations=False,
         include_topic_authorized_operations=include_topic_authorized_operations,
     )
     while True:
-        answer = (yield [Ask(ApiKey.METADATA, request)])[0]
+        answer = yield from ask_one(Ask(ApiKey.METADATA, request))
         if isinstance(answer, UnsupportedVersion):
             raise answer
         if not isinstance(answer, Exception):
@@ -29,7 +34,7 @@ def ask_metadata(
         yield Pause(answer)
 
 
-def partitions_of(topic: Message) -> list[PartitionMetadata]:
+def partitions_of(topic: MetadataResponse.MetadataResponseTopic) -> list[PartitionMetadata]:
     """The partitions of one topic of a Metadata answer, by number."""
     items = [
         PartitionMetadata(

@@ -1,4 +1,4 @@
-"""Who counts what goes over the connections of a client machine."""
+"""Protocol for counting what goes over the connections of a client machine."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import Protocol
 
 
 class Traffic(Protocol):
-    """Who counts what goes over the connections. A bootstrap server has a negative node id of its own."""
+    """Counts traffic on the connections. A bootstrap server has a negative node id of its own."""
 
     def wrote(self, node_id: int, size_bytes: int) -> None:
         """A request was written."""
 
     def read_bytes(self, node_id: int, size_bytes: int, answers: int) -> None:
-        """Bytes came, and completed so many answers."""
+        """`size_bytes` were read, and completed so many `answers`."""
 
     def connected(self, node_id: int) -> None:
         """A connection was made."""

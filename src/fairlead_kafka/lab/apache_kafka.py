@@ -95,7 +95,7 @@ class ApacheKafka:
             raise
 
     def servers(self, listener: str) -> str:
-        """`bootstrap.servers` of a further listener, by the name localhost."""
+        """`bootstrap.servers` of a further listener, with the host name localhost."""
         return ",".join(f"localhost:{ports[listener]}" for ports in self._further_ports)
 
     def kill(self, node_id: int) -> None:
@@ -130,12 +130,12 @@ class ApacheKafka:
 
     @property
     def process_ids(self) -> list[int]:
-        """Of the brokers that run."""
+        """Process ids of the brokers that run."""
         return [process.pid for process in self._processes if process is not None]
 
     @property
     def data_folders(self) -> list[Path]:
-        """Of each broker, where its logs are."""
+        """Folder of each broker's logs, by node id."""
         return [self._folder / f"data-{node_id}" for node_id in range(len(self._processes))]
 
     def _configure(self, advertised: list[int], properties: dict[str, Any]) -> None:
@@ -185,7 +185,7 @@ class ApacheKafka:
             return subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
 
     def _wait_until_up(self, node_id: int) -> None:
-        """Every listener of it listens: they are opened one after another."""
+        """Wait until every listener of the broker listens: they are opened one after another."""
         deadline_s, process = time.monotonic() + START_TIMEOUT_S, self._processes[node_id]
         closed = [self._ports[node_id], *self._further_ports[node_id].values()]
         while time.monotonic() < deadline_s and process is not None and process.poll() is None:
@@ -199,7 +199,9 @@ class ApacheKafka:
         raise Unavailable(f"Apache Kafka did not start within {START_TIMEOUT_S:g} s: {self._said(node_id)}")
 
     def _wait_until_known(self, brokers: int) -> None:
-        """The controller lets a broker in some time after it listens."""
+        """Wait until the controller knows `brokers` brokers: it admits a broker some time after it
+        listens.
+        """
         deadline_s = time.monotonic() + START_TIMEOUT_S
         with Admin({"bootstrap.servers": self.bootstrap_servers}) as admin:
             while len(admin.describe_cluster().nodes) < brokers:

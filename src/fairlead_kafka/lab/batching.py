@@ -1,8 +1,9 @@
 """Batching, compression and limits as a table to read: what batch.size, linger.ms and compression.type do to the same records.
 
-Lines of an access log, without keys, are handed over at an even rate to a topic of three partitions. What was sent is counted in the
-batches that the partitions hold in the end (`held`): headers of 61 bytes and what each record costs beside its value included. The
-producer runs in this process, the cluster in another.
+Lines of an access log, without keys, are submitted at an even rate to a topic of three partitions.
+What was sent is counted in the batches that the partitions hold in the end (`held`): headers of 61
+bytes and what each record costs beside its value included. The producer runs in this process, the
+cluster in another.
 
 The limits follow: what the caller gets for a record that is too large, by whose rule, what becomes of a batch that the broker calls
 too large, and what happens when `buffer.memory` is used up.
@@ -30,7 +31,9 @@ from fairlead_kafka.lab.targets import target
 
 PARTITIONS = 3
 LINES = 5_000
-"""Different lines; they go round, far apart enough that no batch sees one twice before it is 250 KB large."""
+"""Number of different lines, which are sent again and again: no batch has a line twice before it is
+250 KB large.
+"""
 TIMEOUT_S = 30.0
 CODECS: Mapping[str, Mapping[str, Any]] = {
     "none": {},
@@ -66,7 +69,7 @@ PROFILES = {
 
 @dataclass(frozen=True)
 class Case:
-    """One row of the table."""
+    """One row of the batching table: a batch size, a linger and a codec."""
 
     batch_size: int
     linger_ms: int
@@ -123,7 +126,7 @@ def cases(profile: Profile, batch_sizes: Sequence[int] = (), lingers_ms: Sequenc
 
 
 def measure(bootstrap_servers: str, topic: str, case: Case, load: Load) -> Row:
-    """One row of the table, without its target."""
+    """Measure one row of the batching table, without its target."""
     lines = log_lines(min(LINES, load.total))
     with Admin({"bootstrap.servers": bootstrap_servers}) as admin:
         admin.create_topics([NewTopic(topic, partitions=PARTITIONS)])
@@ -153,7 +156,7 @@ def measure(bootstrap_servers: str, topic: str, case: Case, load: Load) -> Row:
 
 
 def row_of(case: Case, load: Load, journal: Journal, partitions: Sequence[Held], value_bytes: int) -> Row:
-    """What a case came to: the journal's latencies, and what the partitions hold."""
+    """The row of a case: latencies from the journal, sizes from what the partitions hold."""
     batches, size_bytes = sum(one.batches for one in partitions), sum(one.size_bytes for one in partitions)
     figures = journal.figures()
     row = {
@@ -172,12 +175,14 @@ def row_of(case: Case, load: Load, journal: Journal, partitions: Sequence[Held],
 
 
 def _requests(producer: Producer) -> int:
-    """Requests sent so far, of all kinds."""
+    """Requests of all kinds that the producer has sent so far."""
     return int(producer.metrics()["producer-metrics"]["request-total"])
 
 
 def plot(rows: Sequence[Row], path: Path) -> None:
-    """Against the batch size, a line for each codec: bytes sent by bytes of values, records per batch, and p99, at each linger."""
+    """Draw bytes sent per byte of values, records per batch and p99 against the batch size, a line
+    for each codec, at each linger.
+    """
     table = [row for row in rows if row["table"] == "batching" and row["compression"] in DEFAULT_CODECS]
     panels = []
     for name in dict.fromkeys(row["target"] for row in table):

@@ -21,7 +21,9 @@ GOT_MAX_LETTERS = 200
 
 @dataclass(frozen=True)
 class Limit:
-    """`records` records of `size` bytes under `config`, into a topic with configs of its own; `broker_up`: False for nobody there."""
+    """`records` records of `size` bytes under `config`, sent to a topic with configs of its own;
+    `broker_up` False: the broker is dead.
+    """
 
     name: str
     setting: str
@@ -82,7 +84,7 @@ def limit_row(bootstrap_servers: str, topic: str, limit: Limit) -> Row:
 
 
 def told(limit: Limit, acked: int, batches: int, errors: list[Exception]) -> str:
-    """What the caller got, in words."""
+    """The result of the sends in words: what was acknowledged, and the first error."""
     parts = []
     if acked:
         parts.append("acknowledged" if not errors else f"{acked} acknowledged")
@@ -94,12 +96,14 @@ def told(limit: Limit, acked: int, batches: int, errors: list[Exception]) -> str
         parts.append(f"{type(errors[0]).__name__}: {text}" if not acked else f"{len(errors)} × {type(errors[0]).__name__}: {text}")
     left = limit.records - acked - len(errors)
     if left and acked:
-        parts.append(f"{left} not handed over")
+        parts.append(f"{left} not submitted")
     return "; ".join(parts)
 
 
 def _try(bootstrap_servers: str, topic: str, limit: Limit, kill: Callable[[], None] | None = None) -> tuple[int, list[Exception]]:
-    """How many were acknowledged, and what the others raised; the first refusal of `send` ends it. `kill` ends the broker before that."""
+    """Number of acknowledged records, and the errors of the others; the first refusal of `send`
+    ends it. `kill` kills the broker first.
+    """
     value = values_of_size(limit.size, 1)[0]
     errors: list[Exception] = []
     producer = Producer({"bootstrap.servers": bootstrap_servers, **limit.config})

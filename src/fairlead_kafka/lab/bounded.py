@@ -1,4 +1,5 @@
-"""A client in a process of its own, for so long and no longer; of one that does not end the lab can say where it hung.
+"""Runs a client in a process of its own, with a time limit; for one that does not end in time, says
+where it hung.
 
 The process has `tell_where_on_request` called before it begins. When its time is over it is asked, and then killed.
 """
@@ -22,11 +23,11 @@ _FRAME = re.compile(r'File "(?P<path>[^"]+)", line (?P<line>\d+) in (?P<function
 
 
 class NotFinished(FairleadError):
-    """A client's time was over; the message says where it was."""
+    """A client did not end in time; the message says where it was."""
 
 
 def tell_where_on_request() -> None:
-    """Let `run_bounded` ask this process what it is at."""
+    """Let `run_bounded` ask this process where it is."""
     faulthandler.register(_REQUEST, all_threads=True)
 
 

@@ -34,7 +34,9 @@ LATENCY_ROUNDS = 3
 FILLED = 50_000
 VALUES = 1_000
 _MORE = 4
-"""A topic has a quarter more than is read of it before a reader begins again: at the end of a log fetches wait for what may come."""
+"""A topic holds this part, 1/4, more than a reader reads before it begins again: at the end of a
+log fetches wait for more.
+"""
 SYSTEMS: dict[str, tuple[str | None, float]] = {
     "raw": (None, 1.0),
     "fairlead.poll_table": (None, 1.0),
@@ -48,7 +50,7 @@ SYSTEMS: dict[str, tuple[str | None, float]] = {
     "aiokafka": ("aiokafka", 1.0),
     "kafka-python": ("kafka", 0.2),
 }
-"""Each with the module that it needs, and its share of the records when it is cold."""
+"""System → the module that it needs, and its share of the records when it is cold."""
 COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
 HOWS = ("assigned", "group")
 ISOLATIONS = ("read_uncommitted", "read_committed")
@@ -56,7 +58,10 @@ ISOLATIONS = ("read_uncommitted", "read_committed")
 
 @dataclass(frozen=True)
 class Cell:
-    """What is read, and how: `delay_ms` delays each answer to a far client, without TLS; transactions only if `read_committed`."""
+    """One thing to measure: what is read, and how.
+
+    `delay_ms` delays each answer, as of a far broker, without TLS.
+    """
 
     record_size: int = 100
     partitions: int = 12
@@ -69,7 +74,10 @@ class Cell:
 
 @dataclass(frozen=True)
 class Profile:
-    """`records` of 100 bytes; of larger ones as many as take no more room."""
+    """Sizes and times of a profile.
+
+    `records` is for records of 100 bytes; of larger ones as many as take no more room.
+    """
 
     records: int
     warm_after_s: float
@@ -149,14 +157,16 @@ def plot(rows: Sequence[Row], path: Path) -> None:
 
 
 def records_of(cell: Cell, records: int) -> int:
-    """How many records a cell reads: no more bytes than so many of 100."""
+    """Number of records that a cell reads: no more bytes than `records` records of 100 bytes."""
     return max(FILLED, int(records * min(1.0, 100 / cell.record_size)) // FILLED * FILLED)
 
 
 def _measure(
     status: Status, name: str, bootstrap_servers: str, place: Place, cell: Cell, chosen: Profile, peers: Sequence[str]
 ) -> list[Row]:
-    """A row for each system. `bootstrap_servers`: the address in plaintext, for who prepares; `place`: what is read from."""
+    """A row for each system. `bootstrap_servers`: the plaintext address, for preparing; `place`:
+    what is read from.
+    """
     topic = "consume-" + "-".join(str(value) for value in asdict(cell).values())
     count = records_of(cell, chosen.records)
     status(f"{name}, {topic}: filling")
@@ -260,7 +270,9 @@ def _java(place: Place, topic: str, cell: Cell, count: int) -> Row:
 
 
 def _latencies(status: Status, name: str, bootstrap_servers: str, chosen: Profile, peers: Sequence[str]) -> list[Row]:
-    """Systems in turn, the median round of each: a broker that is new to single records is slow to whoever comes first."""
+    """Rows of latency, the median round of each system, which take turns: a fresh broker is slow
+    for the first client.
+    """
     found: dict[str, list[Row]] = {system: [] for system in sent_to_polled.PROGRAMS if system in peers}
     for number in range(LATENCY_ROUNDS):
         for system, rows in found.items():

@@ -43,14 +43,14 @@ from fairlead_kafka.lab.targets import target
 
 ENGINES = {"spark": "fairlead_kafka.lab.peers.exactly_once_spark", "processes": "fairlead_kafka.lab.peers.exactly_once_engine"}
 DRIVER_STEPS = ("TASKS_ENDED", "TAKEN_OVER", "VOTED", "DECISION_SENT", "DECIDED", "ENDED_SOME", "ENDED", "DONE")
-"""`spark.exactly_once.driver.Step`, and before its first."""
+"""Steps at which a driver is killed: TASKS_ENDED, then `spark.exactly_once.driver.Step`'s."""
 TASK_STEPS = ("OPENED", "WRITTEN", "PREPARED")
-"""`spark.exactly_once.task.TaskStep`."""
+"""Steps of `spark.exactly_once.task.TaskStep` at which a task is killed."""
 SOURCE, SINK = "numbers", "copies"
 SOURCE_PARTITIONS, SINK_PARTITIONS = 4, 3
 BATCH_ROWS = 120
 BATCHES_A_LIFE = 2
-"""At most: a life ends in its first batch or in its second."""
+"""Batches in one life at most: a life ends in its first batch or in its second."""
 LIFE_MAX_S = 600.0
 FAILURES_MAX = 5
 READ_TIMEOUT_S = 120.0
@@ -67,11 +67,14 @@ class _Query:
     rng: random.Random
     lives: int = 0
     failures: int = 0
-    """In a row, and not by a kill."""
+    """Failures in a row that no kill caused."""
     killed: Counter[str] = field(default_factory=Counter)
 
     def live(self, deaths: Sequence[Death], batch_rows: int | None) -> bool:
-        """One life; True if it came to its natural end. FairleadError if it did neither that nor what it was told in time."""
+        """Run one life of the query; True if it came to its natural end.
+
+        FairleadError if it neither ended nor reached its kill in time.
+        """
         self.lives += 1
         spec: dict[str, Any] = {
             "client": self.client,
@@ -95,7 +98,8 @@ class _Query:
         for death in deaths:
             if (Path(death.folder) / (DIED if death.alone else WAITING)).exists():
                 self.killed[death.step] += 1
-        # A query may fail by itself, as Spark does when it waits too long for a worker; who runs one starts it again.
+        # A query may fail by itself, as Spark does when it waits too long for a worker; it is
+        # started again.
         failed = process.returncode not in (0, -signal.SIGKILL)
         self.failures = self.failures + 1 if failed else 0
         if self.failures > FAILURES_MAX:
@@ -104,7 +108,7 @@ class _Query:
 
 
 def run(status: Status, *, kills: int, targets: Sequence[str], engine: str, seed: int) -> list[Row]:
-    """A row for each target."""
+    """Run a trial on each target; a row for each."""
     rows = []
     for name in targets:
         if engine == "spark" and find_spec("pyspark") is None:
@@ -119,7 +123,7 @@ def run(status: Status, *, kills: int, targets: Sequence[str], engine: str, seed
 
 
 def trial(status: Status, bootstrap_servers: str, kills: int, engine: str, seed: int, folder: Path) -> Row:
-    """One query with so many kills, on a cluster that has none of its topics yet."""
+    """Run one query with so many kills, on a cluster that has none of its topics yet."""
     client = {"bootstrap.servers": bootstrap_servers}
     rows = BATCH_ROWS * (kills * BATCHES_A_LIFE + 2)
     with Admin(client) as admin:
@@ -142,7 +146,10 @@ def trial(status: Status, bootstrap_servers: str, kills: int, engine: str, seed:
 
 
 def verdict(rows_in: Iterable[int], rows_out: Iterable[int]) -> Row:
-    """Numbers that went in against numbers that came out; what came out and never went in is not there to be counted as once."""
+    """Compare the numbers that went in with those that came out.
+
+    FairleadError for numbers that came out and never went in.
+    """
     wanted, found = set(rows_in), Counter(rows_out)
     strange = found.keys() - wanted
     if strange:
@@ -156,7 +163,9 @@ def verdict(rows_in: Iterable[int], rows_out: Iterable[int]) -> Row:
 
 
 def _appointments(rng: random.Random, query: _Query, left: int) -> list[Death]:
-    """The driver's, and before it in every other life, if more than one kill is left, that of a task."""
+    """The driver's kill, and before it, in every other life and if more than one kill is left, a
+    task's.
+    """
     drawn = [(DRIVER_STEPS[query.lives % len(DRIVER_STEPS)], rng.randrange(BATCHES_A_LIFE), False)]
     if left > 1 and query.lives % 2 == 0:
         drawn.append((TASK_STEPS[query.lives // 2 % len(TASK_STEPS)], rng.randrange(2), True))
@@ -169,7 +178,7 @@ def _appointments(rng: random.Random, query: _Query, left: int) -> list[Death]:
 
 
 def _await_end(process: subprocess.Popen[bytes], signs: Sequence[Path]) -> None:
-    """Until the process has ended, or one of the files is there."""
+    """Wait until the process has ended, or one of the files is there."""
     deadline_s = time.monotonic() + LIFE_MAX_S
     while process.poll() is None and not any(sign.exists() for sign in signs):
         if time.monotonic() > deadline_s:
@@ -178,7 +187,7 @@ def _await_end(process: subprocess.Popen[bytes], signs: Sequence[Path]) -> None:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """A driver and everything below it: Spark's JVM, its Python workers, tasks, commits."""
+    """Kill a driver and every process below it: Spark's JVM, its Python workers, tasks, commits."""
     if process.poll() is None:
         for process_id in list(descendants(process.pid)):
             try:

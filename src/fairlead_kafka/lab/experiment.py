@@ -18,17 +18,21 @@ from fairlead_kafka.lab.plotting import Unplottable
 
 Row = dict[str, Any]
 Status = Callable[[str], None]
-"""Told what is being measured now, for showing progress."""
+"""Callback that is told what is being measured now, to show progress."""
 
 REPORT_VERSION = 1
 AS_KAFKA: Mapping[str, Any] = {"batch.max.size": 0}
-"""Every batch of ours leaves by itself, as Kafka's do: what the KIPs' policies are replayed with."""
+"""Producer configs under which each batch is sent by itself, as Kafka's are: with them the KIPs'
+policies are measured.
+"""
 _PACKAGES = ("pyarrow", "numpy", "confluent-kafka", "kafka-python", "aiokafka", "pyspark")
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """An experiment: what it measures, and where its functions `run(status, **parameters) -> rows` and `plot(rows, path)` are."""
+    """An experiment: a name, a summary, and the module of its functions `run(status, **parameters)
+    -> rows` and `plot(rows, path)`.
+    """
 
     name: str
     summary: str
@@ -39,7 +43,10 @@ class Experiment:
         return import_module(self.module).run(status, **parameters)  # type: ignore[no-any-return]
 
     def plot(self, rows: Sequence[Row], path: Path) -> None:
-        """Draw what was measured into `path`. Raises `plotting.Unplottable` where there is nothing to draw or nothing to draw with."""
+        """Draw the measured rows into `path`.
+
+        Raises `plotting.Unplottable` if there is nothing to draw, or matplotlib is missing.
+        """
         draw = getattr(import_module(self.module), "plot", None)
         measured = [row for row in rows if "skipped" not in row]
         if draw is None or not measured:
@@ -112,18 +119,20 @@ TRIALS: Mapping[str, str] = {
     "killstorm": "`kill -9` over and over on brokers under load from three clients: is anything lost, or there twice?",
     "transcript": "The same requests to Apache Kafka and to our cluster, the answers compared field by field.",
 }
-"""What is right or wrong rather than fast or slow, by name: commands of the lab that have nothing to draw."""
+"""Trials by name: commands of the lab that tell right from wrong, not fast from slow, and have
+nothing to draw.
+"""
 
 
 def not_installed(module: str | None) -> str | None:
-    """Why a system that needs `module` is skipped; None if it can be measured."""
+    """The reason why a system that needs `module` is skipped; None if it can be measured."""
     if module is None or find_spec(module) is not None:
         return None
     return f"{module} is not installed; pip install 'fairlead-kafka[lab]'"
 
 
 def environment() -> Row:
-    """What a figure depends on: machine, interpreter, libraries."""
+    """The environment that figures depend on: machine, interpreter, libraries."""
     libraries = {}
     for name in _PACKAGES:
         try:

@@ -14,7 +14,9 @@ from fairlead_kafka.lab.slow_proxy import SlowProxies
 from fairlead_kafka.testing import Cluster
 
 FAULTS = ("none", "serial", "latency", "dead")
-"""Nothing; each Produce answered late, one after another (KIP-794); every answer late, all concurrently; not there."""
+"""Kinds of faults: none; each Produce answered late, one after another (KIP-794); every answer
+late, all concurrently; a dead broker.
+"""
 _FENCED_WITHIN_S = 30.0
 
 
@@ -24,10 +26,10 @@ class FaultyTarget(Protocol):
     bootstrap_servers: str
 
     def slow(self, node_id: int, produce_service_time_ms: float = 0, latency_ms: float = 0) -> None:
-        """As `testing.Cluster`'s `broker(i).slow`."""
+        """Slow a broker down, as `testing.Cluster`'s `broker(i).slow` does."""
 
     def kill(self, node_id: int) -> None:
-        """`kill -9` a broker."""
+        """Kill a broker by `kill -9`."""
 
     def start(self, node_id: int) -> None:
         """Start a killed broker again."""
@@ -79,7 +81,9 @@ def faulty_target(name: str, brokers: int = 3, slowable: Collection[int] = (0,),
 
 @contextmanager
 def fault(target: FaultyTarget, kind: str, delay_ms: float, node_id: int = 0) -> Iterator[None]:
-    """Broker `node_id` has the fault, one of FAULTS, as long as the block runs; a dead one is known to be dead when it begins."""
+    """Give broker `node_id` the fault, one of FAULTS, while the block runs; a dead broker is known
+    to be dead when the block begins.
+    """
     if kind == "dead":
         target.kill(node_id)
         _wait_until_known(target, node_id, there=False)
@@ -96,7 +100,9 @@ def fault(target: FaultyTarget, kind: str, delay_ms: float, node_id: int = 0) ->
 
 
 def _wait_until_known(target: FaultyTarget, node_id: int, there: bool) -> None:
-    """Until the brokers tell clients that the broker is there, or gone: Apache Kafka's controller takes 9 s to notice."""
+    """Wait until the brokers tell clients that the broker is there, or gone: Apache Kafka's
+    controller takes 9 s to notice.
+    """
     deadline_s = time.monotonic() + _FENCED_WITHIN_S
     with Admin({"bootstrap.servers": target.bootstrap_servers}) as admin:
         while (node_id in {node.node_id for node in admin.describe_cluster().nodes}) != there:

@@ -1,4 +1,5 @@
-"""What a program pays that starts, does its work and ends: each row a fresh process, nothing prepared; ours beside the peers.
+"""The cost of a short program that starts, does its work and ends: each row a fresh process,
+nothing prepared; ours beside the peers.
 
 Every Python client runs the same short program (`peers.fresh`), Java Kafka's own performance tools; 100-byte values, acks=all, 12
 partitions. Systems take turns within a round, so that what the machine does to one it does to all; a row is the median round. Modules
@@ -43,12 +44,12 @@ SYSTEMS: dict[str, str | None] = {
     "kafka-python": "kafka",
     "java": None,
 }
-"""Each with the module that it needs."""
+"""System → the module that it needs; None: none."""
 _WHATS = {"send": ("first record acknowledged", "sent"), "read": ("first record read", "read")}
 
 
 class _Place(NamedTuple):
-    """Where records go, and the folder with files of them."""
+    """The cluster that records go to, and the folder with files of them."""
 
     bootstrap_servers: str
     folder: str
@@ -56,12 +57,15 @@ class _Place(NamedTuple):
 
 @dataclass(frozen=True)
 class Profile:
-    """`counts`: records sent and read by one process each."""
+    """Rounds and record counts of a profile.
+
+    `counts`: records sent and read by one process each.
+    """
 
     rounds: int
     counts: tuple[int, ...]
     warmups: int = 1
-    """Rounds that are not counted: the first of all loads files from the disk."""
+    """Rounds that are not counted: the first one loads files from the disk."""
 
 
 PROFILES = {"quick": Profile(3, (1, 1_000, 100_000)), "full": Profile(5, (1, 1_000, 100_000, 1_000_000))}
@@ -74,7 +78,7 @@ def run(
     peers: Sequence[str] = tuple(SYSTEMS),
     rounds: int | None = None,
 ) -> list[Row]:
-    """Rows as above, or {system, target, what, records, skipped}."""
+    """Rows as in the module's docstring, or {system, target, what, records, skipped}."""
     chosen = PROFILES[profile]
     rounds = rounds or chosen.rounds
     rows: list[Row] = []
@@ -104,7 +108,9 @@ def plot(rows: Sequence[Row], path: Path) -> None:
 
 
 def _write_file(folder: str, records: int) -> None:
-    """An Arrow file of so many records, such as a table comes from: made in the program it would cost pandas, where that is installed."""
+    """Write an Arrow file of so many records, the source of a table: making it in the program would
+    cost pandas, where that is installed.
+    """
     import pyarrow as pa
 
     values = [os.urandom(fresh.SIZE) for _ in range(min(records, 1_000))]
@@ -159,7 +165,7 @@ def _median(rows: Sequence[Row]) -> Row:
 
 
 def _once(system: str, task: str, records: int, place: _Place) -> list[Row]:
-    """What one process of a system gives: its rows, without system and target."""
+    """Rows of one process of a system, without system and target."""
     whats = ("import", "client made") if task == "idle" else (_WHATS[task][records > 1],)
     missing = not_installed(SYSTEMS[system])
     if missing:

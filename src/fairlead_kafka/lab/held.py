@@ -1,4 +1,5 @@
-"""What a topic's partitions hold: records, batches and bytes, counted in the batches themselves as a broker gives them out.
+"""Contents of a topic's partitions: records, batches and bytes, counted in the batches that a
+broker returns.
 
 So the figures are the same for every client, whatever it tells of itself: a partition's bytes are those of its batches on the wire and
 in the log, headers of 61 bytes included, which is what KIP-794 sets out to spread evenly.
@@ -18,7 +19,7 @@ TIMEOUT_S = 30.0
 
 @dataclass
 class Held:
-    """Of one partition, or summed."""
+    """Contents of one partition, or a sum over several."""
 
     leader: int = NO_LEADER
     records: int = 0
@@ -27,7 +28,7 @@ class Held:
 
 
 def held(bootstrap_servers: str, topic: str) -> list[Held]:
-    """What each partition holds, by number; a partition without a leader that lives holds nothing that can be counted.
+    """Contents of each partition, by number; zeros for a partition without a living leader.
 
     Raises what `Consumer.read_batches` raises.
     """
@@ -47,7 +48,7 @@ def held(bootstrap_servers: str, topic: str) -> list[Held]:
 
 
 def by_broker(partitions: list[Held], brokers: int) -> list[Held]:
-    """Summed for each of brokers 0 and on."""
+    """Sums of partitions for each leader, brokers 0 and on."""
     sums = [Held(node_id) for node_id in range(brokers)]
     for partition in partitions:
         if partition.leader != NO_LEADER:

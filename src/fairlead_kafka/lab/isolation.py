@@ -40,11 +40,13 @@ LOADS = ("unkeyed", "keyed")
 FAULTS = ("slow", "dead")
 NO_FAULT = "none"
 START_S = 60.0
-"""Beyond its phases a client has so long to start, and to end."""
+"""Seconds that a client has beyond its phases, to start and to end."""
 
 
 class System(NamedTuple):
-    """A client: the module it needs, its config over the defaults, the loads for which it is a system of its own."""
+    """A client: the module it needs, its config over the defaults, and the loads under which it is
+    measured.
+    """
 
     module: str | None
     client: str
@@ -99,7 +101,9 @@ def run(
 
 
 def plot(rows: Sequence[Row], path: Path) -> None:
-    """What the healthy brokers keep of what they got before the fault, for each load a panel of bars by system and fault."""
+    """Draw the healthy brokers' throughput as a share of that before the fault, for each load a
+    panel of bars by system and fault.
+    """
     panels = []
     for target, load in dict.fromkeys((row["target"], row["load"]) for row in rows):
         shown = [row for row in rows if (row["target"], row["load"]) == (target, load) and row["fault"] != NO_FAULT]
@@ -111,7 +115,7 @@ def plot(rows: Sequence[Row], path: Path) -> None:
 
 
 class _Bench:
-    """A target and what is done to it."""
+    """A target, and the runs of clients on it."""
 
     def __init__(self, target: FaultyTarget, phases: Phases, rate: int) -> None:
         self.target = target
@@ -120,7 +124,7 @@ class _Bench:
         self._topics = 0
 
     def run(self, system: str, load: str, kind: str) -> dict[str, Any]:
-        """One run of one client: {"baseline", "fault"} as it reports them, or {"skipped": why}."""
+        """Run one client once: {"baseline", "fault"} as it reports them, or {"skipped": why}."""
         missing = _missing(system)
         if missing:
             return {"skipped": missing}
@@ -161,7 +165,9 @@ def _measure(bench: _Bench, status: Status, target: str, system: str, load: str,
 
 
 def rows_of(told: dict[str, dict[str, Any]]) -> list[Row]:
-    """The rows of one system under one load, from what its runs told by fault: the state without fault first."""
+    """Rows of one system under one load, from its runs' reports by fault; the one without fault
+    first.
+    """
     measured = {kind: one for kind, one in told.items() if "skipped" not in one}
     baselines = [one["baseline"] for one in measured.values()]
     rows: list[Row] = []
@@ -188,7 +194,7 @@ def rows_of(told: dict[str, dict[str, Any]]) -> list[Row]:
 
 
 def command_of(task: Task) -> list[str]:
-    """What runs the client. Raises Unavailable for Java without its jars."""
+    """Command line of the client. Raises Unavailable for Java without its jars."""
     if task.system != "java":
         return [sys.executable, "-m", "fairlead_kafka.lab.peers.pressed", task.to_json()]
     phases = task.phases
@@ -215,7 +221,10 @@ def _missing(system: str) -> str | None:
 
 
 def run_client(command: Sequence[str], limit_s: float, break_broker: Callable[[], AbstractContextManager[None]]) -> dict[str, Any]:
-    """Runs a client, breaks the broker when it asks for it and heals it in the end; what it told last, or {"skipped": why}."""
+    """Run a client, break the broker when it asks for it, and heal the broker at the end.
+
+    Returns the client's last report, or {"skipped": why}.
+    """
     with tempfile.TemporaryFile("w+") as said:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=said, text=True)
         assert process.stdout is not None

@@ -1,4 +1,4 @@
-"""How fast columns become record batches and record batches columns, on one thread and on two.
+"""Speed of encoding columns into record batches and of decoding these, on one and two threads.
 
 Encoding is `encode_many` into batches of 1 MiB with their CRC, decoding is `decode` of the same batches with the CRCs
 checked: what a producer and a consumer call, not the kernels alone. Keys are null, values random bytes.
@@ -28,7 +28,7 @@ _CREATE_TIME_MS = 1_700_000_000_000
 
 @dataclass(frozen=True)
 class _Load:
-    """Value bytes per thread and repetitions, of which the fastest counts."""
+    """Value bytes per thread, records at most, and repetitions, of which the fastest counts."""
 
     value_bytes: int
     records_max: int
@@ -89,18 +89,20 @@ class _Task:
         return encode_many(self.columns, None, bounds_of(cuts), create_time_ms=_CREATE_TIME_MS)
 
     def encode(self) -> None:
-        """All records into batches; what a producer does once per drain, the sizes having been measured before."""
+        """Encode all records into batches, as a producer does once per drain; the sizes were
+        measured before.
+        """
         for cuts in self.calls:
             self._batches(cuts)
 
     def decode(self) -> None:
-        """All batches into columns, as many at a time as one fetch answer brings."""
+        """Decode all batches into columns, as many at a time as one fetch answer brings."""
         for answer in self.answers:
             decode(answer)
 
 
 def _fastest_s(work: list[Callable[[], None]], repetitions: int) -> float:
-    """Seconds until all of `work`, a thread for each, is done; the least of several repetitions."""
+    """Seconds until all of `work` is done, a thread for each; the least of several repetitions."""
     fastest_s = float("inf")
     with ThreadPoolExecutor(len(work)) as pool:
         for _ in range(repetitions):

@@ -38,15 +38,15 @@ from fairlead_kafka.testing.securing import ADMIN
 
 SECURITIES = ("plaintext", "ssl", "sasl_plaintext", "sasl_ssl")
 SYSTEMS = {"fairlead": None, "confluent-kafka": "confluent_kafka", "java": None}
-"""Each with the module that it needs here."""
+"""System → the module that it needs here; None: none."""
 BROKERS = 3
 PARTITIONS = 6
 RATE = 300
-"""Records a second of each client."""
+"""Records that each client sends per second."""
 DEAD_MAX_S = 0.5
-"""How long a killed broker lies dead at most."""
+"""Greatest time that a killed broker stays dead, s."""
 CALM_MAX_S = 0.5
-"""How long all is well at most before the next kill."""
+"""Greatest time before the next kill once all is well, s."""
 SYNC_TIMEOUT_S = 60.0
 IMPATIENT = 0.2
 """Share of kills that do not wait until all replicas are in sync again."""
@@ -63,14 +63,14 @@ class _Client:
     said: Path
 
     def stop(self) -> None:
-        """Have it finish what is under way."""
+        """Have the client finish what is in flight."""
         if self.process.stdin is not None:
             self.process.stdin.close()
         if self.system == "java":
             self.process.terminate()  # it closes its producer then
 
     def wait(self) -> None:
-        """Until it has; it is killed if it does not come to an end."""
+        """Wait until the client has ended; kill it if it does not."""
         try:
             self.process.wait(DRAIN_S + SYNC_TIMEOUT_S)
         except subprocess.TimeoutExpired:
@@ -79,7 +79,11 @@ class _Client:
 
 
 def run(status: Status, *, kills: int, systems: Sequence[str], seed: int, security: str = "plaintext") -> list[Row]:
-    """One storm; a row for each client. `seed` draws who is killed and when. `security`: of clients and between brokers."""
+    """Run one storm; a row for each client.
+
+    `seed` draws which brokers are killed and when. `security`: the protocol of clients and between
+    brokers.
+    """
     missing = {system: reason for system in systems if (reason := _missing(system))}
     present = [system for system in systems if system not in missing]
     with tempfile.TemporaryDirectory(prefix="fairlead-storm-") as folder:
@@ -155,7 +159,7 @@ def _launch(system: str, cluster: Cluster, topic: str, folder: Path) -> _Client:
 
 
 def _strike(cluster: Cluster, rng: random.Random, left: int) -> int:
-    """Kill one broker, or two, and start them again; how many."""
+    """Kill one broker, or two, and start them again. Returns how many."""
     victims = rng.sample(range(BROKERS), 2 if left > 1 and rng.random() < DOUBLE else 1)
     for node_id in victims:
         cluster.broker(node_id).kill()
@@ -166,7 +170,10 @@ def _strike(cluster: Cluster, rng: random.Random, left: int) -> int:
 
 
 def _await_in_sync(admin: Admin, topics: Iterable[str]) -> None:
-    """Until all replicas of all partitions are in sync. FairleadError if that does not come about."""
+    """Wait until all replicas of all partitions are in sync.
+
+    FairleadError if that takes too long.
+    """
     names, deadline_s = list(topics), time.monotonic() + SYNC_TIMEOUT_S
     while True:
         behind = [
@@ -183,7 +190,9 @@ def _await_in_sync(admin: Admin, topics: Iterable[str]) -> None:
 
 
 def _await_acknowledged(clients: Sequence[_Client]) -> None:
-    """Until the JVM is up: it tells of its first acknowledgement at once, the others are faster anyway."""
+    """Wait until the JVM is up: it reports its first acknowledgement at once; the other clients
+    start faster.
+    """
     deadline_s = time.monotonic() + SYNC_TIMEOUT_S
     for client in clients:
         while client.system == "java" and not client.said.stat().st_size:
@@ -202,7 +211,9 @@ def _row(client: _Client, settings: Mapping[str, Any], kills: int, security: str
 
 
 def verdict(acked: Mapping[int, int], held: Iterable[int]) -> Row:
-    """Records that were acknowledged (number → when, in ms), against the numbers of all that are there."""
+    """Compare acknowledged records (number → time in ms) with the numbers of all records that are
+    there.
+    """
     counts = Counter(held)
     times_ms = sorted(acked.values())
     return {
@@ -214,13 +225,17 @@ def verdict(acked: Mapping[int, int], held: Iterable[int]) -> Row:
 
 
 def acknowledged(text: str) -> dict[int, int]:
-    """What `peers.storm` said: number → when it was acknowledged, in ms since 1970."""
+    """Acknowledged records in the output of `peers.storm`: number → time of the acknowledgement, ms
+    since 1970.
+    """
     lines = [line.split() for line in text.splitlines() if not line.startswith("failed")]
     return {int(number): int(time_ms) for number, time_ms in lines}
 
 
 def java_acknowledged(text: str) -> dict[int, int]:
-    """The same of what VerifiableProducer said: a line of JSON for each event."""
+    """Acknowledged records in the output of VerifiableProducer, a line of JSON for each event:
+    number → time, ms since 1970.
+    """
     acked: dict[int, int] = {}
     for line in text.splitlines():
         event: dict[str, Any] = json.loads(line) if line.startswith("{") else {}
@@ -230,7 +245,7 @@ def java_acknowledged(text: str) -> dict[int, int]:
 
 
 def _read(settings: Mapping[str, Any], topic: str) -> list[int]:
-    """The number in every record of the topic."""
+    """Numbers of all records in the topic."""
     partitions = [TopicPartition(topic, number) for number in range(PARTITIONS)]
     found: list[int] = []
     with Consumer({**settings, "auto.offset.reset": "earliest"}) as consumer:

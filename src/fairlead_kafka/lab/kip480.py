@@ -1,10 +1,12 @@
 """KIP-480's table, run again: how late records are by partitions, rate and linger, for round robin, sticky and what came after.
 
-Three brokers, partition i led by broker i modulo 3, replication factor 1 (the KIP's was 3, on machines of their own), 512-byte values
-without keys, acks=all. In virtual time the load is the KIP's: four active topics, and the records of 100 ms handed over at once, which is
-the throttle of Trogdor's ProduceBench, with a flush after them or without. On sockets there is one topic, and runs that do not flush
-hand records over evenly, as kafka-producer-perf-test does, so that all clients can take part. Latency runs from the call to the
-acknowledgement. Batch sizes are those of the batches that the partitions hold in the end; requests and CPU seconds count the warm-up too.
+Three brokers, partition i led by broker i modulo 3, replication factor 1 (the KIP's was 3, on
+machines of their own), 512-byte values without keys, acks=all. In virtual time the load is the
+KIP's: four active topics, and the records of 100 ms submitted at once, which is the throttle of
+Trogdor's ProduceBench, with a flush after them or without. On sockets there is one topic, and runs
+that do not flush submit records evenly, as kafka-producer-perf-test does, so that all clients can
+take part. Latency runs from the call to the acknowledgement. Batch sizes are those of the batches
+that the partitions hold in the end; requests and CPU seconds count the warm-up too.
 """
 
 from __future__ import annotations
@@ -26,19 +28,22 @@ from fairlead_kafka.lab.virtual_load import VirtualTask, virtual_loads
 RECORD_SIZE = 512
 BROKERS = 3
 TOPICS = 4
-"""In virtual time; the rate is that of all together."""
+"""Number of active topics in virtual time; the rate is that of all together."""
 THROTTLE_MS = 100
 """Period of Trogdor's throttle (`WorkerUtils.THROTTLE_PERIOD_MS`), at whose end a flushing run flushes."""
 RATES = (1_000, 10_000)
 RUNS = ((0, False), (0, True), (1_000, False))
-"""linger.ms, and whether the run flushes. Where every 100 ms are flushed, a linger of a second is never reached."""
+"""Runs of the table: linger.ms, and whether the run flushes.
+
+With a flush every 100 ms a linger of a second is never reached.
+"""
 
 POLICIES: Mapping[str, Mapping[str, Any]] = {
     "round_robin": {"partitioner.class": "round_robin", **AS_KAFKA},
     "sticky": {"partitioner.class": "sticky", **AS_KAFKA},
     "late": {"partitioner.class": "late"},
 }
-"""Our policies: the two that the KIP compares, and today's."""
+"""Our policies: the two that the KIP compares, and today's default."""
 PEER_POLICIES: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "java": {
         "round_robin": {"partitioner.class": "org.apache.kafka.clients.producer.RoundRobinPartitioner"},
@@ -72,7 +77,7 @@ VIRTUAL_PROFILES = {"quick": Profile((1, 16, 128), 2.0, 1.0, bursts=True), "full
 
 @dataclass(frozen=True)
 class Case:
-    """One row to be measured."""
+    """One row to measure: a system, a policy and a load."""
 
     system: str
     policy: str

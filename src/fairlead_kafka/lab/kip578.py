@@ -35,14 +35,17 @@ from fairlead_kafka.lab.targets import TARGETS
 EXPERIMENTS = ("A1", "A2", "A3")
 TOPIC = "kip578"
 CREATED_AT_ONCE = 5_000
-"""Apache Kafka refuses a request for more than some 10,000 metadata records; what it refuses whole is created in such parts."""
+"""Partitions in one request at most, where a larger one was refused: Apache Kafka refuses more than
+some 10,000 metadata records.
+"""
 PATIENCE_S = 300.0
 COLUMNS = ("mb_per_s", "p99_ms", "create_s", "delete_s", "restart_s", "rss_mb", "files")
 
 
 @dataclass(frozen=True)
 class Profile:
-    """What is measured. `apache_partitions_max`: the quick profile spares Apache Kafka the sizes that take it minutes.
+    """Partitions, records and runs to measure. `apache_partitions_max`: the quick profile spares
+    Apache Kafka the sizes that take it minutes.
 
     `records` of a load: of less than a million much is over before Java has compiled itself, which takes longer the more partitions
     there are to go through, and on two cores slows the brokers down too.
@@ -72,7 +75,7 @@ PROFILES = {
 
 @dataclass(frozen=True)
 class Case:
-    """One cluster's worth of work."""
+    """One cluster's measurements."""
 
     system: str
     experiment: str
@@ -80,7 +83,7 @@ class Case:
     replication_factor: int = BROKERS
 
     def row(self, **figures: Any) -> Row:
-        """A row with all columns, those not measured None."""
+        """A row with all columns; those that were not measured are None."""
         row: Row = {
             "system": self.system,
             "experiment": self.experiment,
@@ -122,7 +125,7 @@ def run(
 
 
 def cases(profile: Profile, targets: Sequence[str], experiments: Sequence[str], partitions: Sequence[int] = ()) -> Iterator[Case]:
-    """Everything to be measured, the systems taking turns."""
+    """Every cluster to measure, the systems taking turns."""
     sizes: dict[tuple[str, int], Sequence[int]] = {
         ("A1", BROKERS): profile.replicated,
         ("A1", 1): profile.single,
@@ -135,7 +138,9 @@ def cases(profile: Profile, targets: Sequence[str], experiments: Sequence[str], 
 
 
 def plot(rows: Sequence[Row], path: Path) -> None:
-    """A1: throughput by partitions, a panel for each load, replication factor and generator; then what creating and deleting takes."""
+    """Draw throughput by partitions (A1), a panel for each load, replication factor and generator;
+    then a panel for each figure of A2.
+    """
     panels = []
     loads = [row for row in rows if row["experiment"] == "A1"]
     for what in dict.fromkeys((row["replication_factor"], row["generator"], row["load"]) for row in loads):
@@ -151,7 +156,9 @@ def plot(rows: Sequence[Row], path: Path) -> None:
 
 
 def _by_system(rows: Sequence[Row], column: str) -> dict[str, tuple[list[float], list[float | None]]]:
-    """Partitions and values by system; what took less than a millisecond is drawn as one, for the axis is logarithmic."""
+    """Partitions and values by system; a value below a millisecond is drawn as one, since the axis
+    is logarithmic.
+    """
     found: dict[str, tuple[list[float], list[float | None]]] = {}
     for row in rows:
         sizes, values = found.setdefault(row["system"], ([], []))
@@ -212,7 +219,7 @@ _MEASURED: dict[str, Callable[..., Iterator[Row]]] = {"A1": _throughput, "A2": _
 
 
 def _middle(runs: Sequence[Row]) -> Row:
-    """The run of median throughput; if one failed, that."""
+    """The run of median throughput, or the first one that failed."""
     failed = [run for run in runs if "skipped" in run]
     if failed:
         return failed[0]
@@ -225,7 +232,10 @@ def _whole(partitions: Sequence[Any]) -> bool:
 
 
 def _create(target: KipTarget, topic: str, case: Case) -> float:
-    """Seconds until every partition has a leader; what is refused whole is made in parts."""
+    """Create a topic; seconds until every partition has a leader.
+
+    Partitions are added in parts if one request is refused.
+    """
     with _admin(target) as admin:
         admin.describe_cluster(timeout_s=PATIENCE_S)  # what it takes to load and connect this client is not the cluster's
         begun_s = time.monotonic()
@@ -250,7 +260,10 @@ def _delete(target: KipTarget, topic: str) -> float:
 
 
 def _until(target: KipTarget, topic: str, reached: Callable[[Sequence[Any]], bool], begun_s: float) -> float:
-    """Seconds since `begun_s` when the topic's partitions are as wanted. TimedOut after `PATIENCE_S`."""
+    """Seconds since `begun_s` when the topic's partitions satisfy `reached`.
+
+    TimedOut after `PATIENCE_S`.
+    """
     with _admin(target) as admin:
         while True:
             try:
@@ -265,5 +278,5 @@ def _until(target: KipTarget, topic: str, reached: Callable[[Sequence[Any]], boo
 
 
 def _admin(target: KipTarget) -> Admin:
-    # A broker that answers nobody must not hold up who wants to know how long it takes.
+    # A broker that does not answer must not hold up the measurement.
     return Admin({"bootstrap.servers": target.bootstrap_servers, "request.timeout.ms": 60_000, "reconnect.backoff.max.ms": 100})

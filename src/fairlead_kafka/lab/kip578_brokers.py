@@ -16,7 +16,7 @@ BROKERS = 3
 
 
 def main(folder: str, hosting: str) -> None:
-    """Host a cluster over `folder`, print where it is, and do as told."""
+    """Host a cluster over `folder`, print its address, and obey."""
     from fairlead_kafka.testing import Cluster
 
     gc.collect()

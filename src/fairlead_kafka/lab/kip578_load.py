@@ -15,7 +15,7 @@ from fairlead_kafka.lab.peers.paced_java import java_figures
 RECORD_SIZE = 512
 GENERATORS = ("java", "fairlead")
 TIMEOUT_S = 180.0
-"""A run that has not ended by then is stopped, and what it got through until then is its figure."""
+"""Seconds after which a run is stopped; its figures are then those of what it had sent."""
 TOOL = "org.apache.kafka.tools.ProducerPerformance"
 _PROGRESS = re.compile(r"^(\d+) records sent, [\d.]+ records/sec", re.MULTILINE)
 """A line of progress, for some seconds each; the summary looks the same."""
@@ -48,7 +48,7 @@ def load(generator: str, bootstrap_servers: str, topic: str, records: int) -> di
 
 
 def unfinished(said: str | bytes | None, records: int) -> dict[str, Any]:
-    """The figures of a run that had said no more than this when it was stopped."""
+    """Figures of a run that was stopped, from its output so far."""
     text = said.decode() if isinstance(said, bytes) else said or ""
     acked = sum(int(count) for count in _PROGRESS.findall(text))
     mb_per_s = rates(acked / TIMEOUT_S, RECORD_SIZE)["mb_per_s"]

@@ -26,13 +26,15 @@ from fairlead_kafka.lab.kip578_brokers import BROKERS
 HOSTINGS = ("thread", "processes")
 """Our brokers: all in one thread of one process, or each in a process of its own."""
 HEAP = "1g"
-"""Of each of Apache Kafka's brokers; KIP-578 had 2 GB, of machines of their own."""
+"""Heap of each of Apache Kafka's brokers; KIP-578 had 2 GB, on machines of their own."""
 FILES_OF_A_PARTITION = 1
-"""That a broker of Apache Kafka keeps open for a replica: the log; its two indexes are maps."""
+"""Files that a broker of Apache Kafka keeps open for a replica: the log; its two indexes are memory
+maps.
+"""
 MAPS_OF_A_PARTITION = 2
 SPARE_FILES = 1_000
 SPARE_MAPS = 4_000
-"""What a JVM needs besides."""
+"""Memory maps that a JVM needs beyond those of replicas."""
 
 
 class KipTarget(Protocol):
@@ -47,7 +49,7 @@ class KipTarget(Protocol):
         """Start all brokers again from what is on disk; returns when they take connections."""
 
     def kill(self, node_id: int) -> None:
-        """`kill -9` one broker."""
+        """Kill one broker by `kill -9`."""
 
     def revive(self, node_id: int) -> None:
         """Start a killed broker again; returns when it takes connections."""
@@ -97,7 +99,9 @@ class Embedded:
         self._order("start", node_id)
 
     def rss_mb(self) -> int:
-        """See `KipTarget`. Of the launching process too, which is the controller's."""
+        """Resident memory in 2**20 bytes, of the launcher too, which hosts the controller; see
+        `KipTarget`.
+        """
         assert self._process is not None
         return rss_mb([self._process.pid, *_children(self._process.pid)])
 
@@ -173,7 +177,9 @@ def kip_target(name: str, hosting: str = HOSTINGS[0]) -> Iterator[KipTarget]:
 
 
 def too_many_for_apache_kafka(replicas: int) -> str | None:
-    """Why a broker of Apache Kafka cannot have so many replicas on this machine; None: it can."""
+    """The reason why a broker of Apache Kafka cannot have `replicas` replicas on this machine;
+    None: it can.
+    """
     files, maps = replicas * FILES_OF_A_PARTITION + SPARE_FILES, replicas * MAPS_OF_A_PARTITION + SPARE_MAPS
     _, files_max = resource.getrlimit(resource.RLIMIT_NOFILE)
     if files_max != resource.RLIM_INFINITY and files > files_max:
@@ -200,7 +206,7 @@ def rss_mb(process_ids: Iterable[int]) -> int:
 
 
 def _children(process_id: int) -> list[int]:
-    """Processes that it started, and those that they started."""
+    """Ids of the processes that it started, and of those that they started."""
     try:
         direct = [int(each) for task in Path(f"/proc/{process_id}/task").iterdir() for each in (task / "children").read_text().split()]
     except OSError:

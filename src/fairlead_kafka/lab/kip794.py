@@ -1,10 +1,12 @@
 """KIP-794's test series, run again: one broker of three is slow, how late are records and how evenly are they spread?
 
-Partition i is led by broker i (modulo the brokers), replication factor 1, 512-byte values, broker 0 answering each Produce `delay_ms`
-late, one after another on a connection. Series 1 brings 2,048 records a second, series 2 4,096: 1 and 2 MB of 2**20 bytes. Latency runs
-from the call that hands a record over to its acknowledgement, as kafka-producer-perf-test has it; a load's first seconds are warm-up and
-count for the bytes alone. Bytes are those of the batches that a broker's partitions hold in the end, headers included. All systems run
-on the same cluster, one after another, each in a process of its own.
+Partition i is led by broker i (modulo the brokers), replication factor 1, 512-byte values, broker 0
+answering each Produce `delay_ms` late, one after another on a connection. Series 1 brings 2,048
+records a second, series 2 4,096: 1 and 2 MB of 2**20 bytes. Latency runs from the call that submits
+a record to its acknowledgement, as kafka-producer-perf-test has it; a load's first seconds are
+warm-up and count for the bytes alone. Bytes are those of the batches that a broker's partitions
+hold in the end, headers included. All systems run on the same cluster, one after another, each in a
+process of its own.
 """
 
 from __future__ import annotations
@@ -26,16 +28,18 @@ from fairlead_kafka.lab.plotting import Bars, figure
 
 WARMUP_S = 3.0
 _NODE = 0
-"""The broker that has the fault."""
+"""Id of the broker that has the fault."""
 PROFILES: Mapping[str, float] = {"quick": 6.0, "full": 20.0}
 """Seconds of measured load per row: 12,288 records in series 1 of the quick profile, 40,960 in that of the full one."""
 AS_QUIET_SHARE = 0.02
 """Runs count as equally undisturbed if the shares of processor time that the host took differ by no more than this."""
 VIRTUAL_SECONDS: Mapping[str, float] = {"quick": 1.0, "full": 20.0}
 VIRTUAL_WARMUP_S = 0.6
-"""In virtual time: without noise little is enough to tell the policies apart."""
+"""Seconds of warm-up in virtual time: without noise little is enough to tell the policies apart."""
 VIRTUAL_PERIOD_MS = 2
-"""There the records of so long are handed over together: the pauses that kafka-producer-perf-test saves."""
+"""Period of the load in virtual time, ms: its records are submitted together, as after the pauses
+that kafka-producer-perf-test saves.
+"""
 
 
 def run(
@@ -58,9 +62,11 @@ def run(
 ) -> list[Row]:
     """Rows {system, policy, series, fault, clock, target, linger_ms, rate, records_per_s, mb_per_s, avg_ms, p50_ms, …, bytes_broker_0, …}.
 
-    `clock`: real, virtual (ours alone, in the simulator), or both: then virtual rows also say how they compare with the real ones.
-    `peers` are the systems, ours among them. `properties` are further configs of ours. A row without figures says why: `skipped`.
-    `rounds`, on sockets: so often all is measured, in an order that is drawn anew; which of its runs a row shows: `_shown`.
+    `clock`: real, virtual (ours alone, in the simulator), or both: then virtual rows also say how
+    they compare with the real ones. `peers` are the systems, ours among them. `properties` are
+    further configs of ours. A row without figures says why: `skipped`. `rounds`: on sockets, how
+    often everything is measured, in random orders if more than once; `_shown` chooses the run that
+    a row shows.
     """
     rows: list[Row] = []
     if clock != "virtual":
@@ -111,12 +117,16 @@ def _on_target(
 
 
 def _order(count: int, rounds: int) -> list[int]:
-    """Who comes when in a round; one round alone keeps the order of the table."""
+    """Order of the cases in a round: random, but one round alone keeps the order of the table."""
     return sample(range(count), count) if rounds > 1 else list(range(count))
 
 
 def _shown(runs: Sequence[Row]) -> Row:
-    """Of those with figures that the machine's host disturbed least, the one of the median average latency (of two, the better one)."""
+    """The run that a row shows: among those that the machine's host disturbed least, the one of
+    median average latency.
+
+    Of two it is the better one.
+    """
     measured = [row for row in runs if "avg_ms" in row]
     if not measured:
         return runs[0]

@@ -1,4 +1,6 @@
-"""What KIP-794's experiment measures: its series, our policies and the peers' as configs, and the rows to come of them."""
+"""Cases of KIP-794's experiment: its series, the policies of ours and of the peers as configs, and
+the rows to measure.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +12,10 @@ from fairlead_kafka.lab.experiment import AS_KAFKA, Row
 
 RECORD_SIZE = 512
 SERIES = {1: 2_048, 2: 4_096}
-"""Records a second of KIP-794's two test series."""
+"""Series → records per second, of KIP-794's two test series."""
 UNBOUNDED = 2**63 - 1
 DEFAULT_LINGER_MS = 5
-"""Today's default of linger.ms, Kafka's (KIP-1030) and ours."""
+"""Default of linger.ms today, in Kafka (KIP-1030) and here."""
 
 POLICIES: Mapping[str, Mapping[str, Any]] = {
     "sticky": {"partitioner.class": "sticky", **AS_KAFKA},
@@ -25,9 +27,11 @@ POLICIES: Mapping[str, Mapping[str, Any]] = {
     "late": {"partitioner.class": "late"},
     "late.any": {"partitioner.class": "late", "partitioner.max.skew.bytes": UNBOUNDED},
 }
-"""Our policies by the names that rows give them, each a config; `adaptive.coalesced` has larger batches where more waits, as `late` has."""
+"""Our policies by the names in rows, each as configs; `adaptive.coalesced` makes larger batches
+where more records wait, as `late` does.
+"""
 DEFAULT: Mapping[str, Mapping[str, Any]] = {"default": {}}
-"""What a producer does that is told nothing: `late`, measured by this name only if asked for."""
+"""The producer without any configs, which is `late`; measured under this name only if asked for."""
 PEER_POLICIES: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "java": {
         "adaptive": {},
@@ -38,12 +42,12 @@ PEER_POLICIES: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "kafka-python": {"default": {}},
     "aiokafka": {"default": {}},
 }
-"""What the peers are measured with; `adaptive` is Java's default."""
+"""Policies of the peers as configs, by system; `adaptive` is Java's default."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """One row to be measured."""
+    """One row to measure: a system, a policy and a load."""
 
     system: str
     policy: str
@@ -67,7 +71,10 @@ def cases(
     lingers_ms: Sequence[int],
     properties: Mapping[str, Any],
 ) -> list[Case]:
-    """All rows to be measured: by series, then linger, then system. With `rate` there is one series, of that name."""
+    """All rows to measure: by series, then linger, then system.
+
+    With `rate` there is one series, named by the rate.
+    """
     found = []
     for series, per_s in SERIES.items() if rate is None else ((rate, rate),):
         for linger_ms in lingers_ms:
@@ -80,6 +87,6 @@ def cases(
 
 
 def share_of_broker_0(row: Row) -> float:
-    """Of all bytes that the row's brokers hold."""
+    """Broker 0's share of all bytes that the row's brokers hold, 0 to 1."""
     sizes = [int(size) for key, size in row.items() if key.startswith("bytes_broker_")]
     return round(int(row["bytes_broker_0"]) / (sum(sizes) or 1), 4)

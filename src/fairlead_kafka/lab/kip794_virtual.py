@@ -22,7 +22,10 @@ def run_virtual(
     shape: tuple[float, int],
     seed: int,
 ) -> list[Row]:
-    """A row for each case and fault, in the order of `cases`. `shape`: seconds of warm-up, and ms whose records come together."""
+    """A row for each case and fault, in the order of `cases`.
+
+    `shape`: seconds of warm-up, and ms whose records are submitted together.
+    """
     warmup_s, period_ms = shape
     rows, tasks = [], []
     for fault in faults:
@@ -38,9 +41,9 @@ def run_virtual(
 
 
 def compared(real: Sequence[Row], virtual: Sequence[Row]) -> list[Row]:
-    """The virtual rows, beside which stands what the same run on sockets gave, if there was one.
+    """The virtual rows, each beside the figures of the same run on sockets, if there was one.
 
-    `real_avg_ms`, `real_p99_ms`, `real_share_broker_0` and `share_broker_0` (of all bytes).
+    Adds `real_avg_ms`, `real_p99_ms`, `real_share_broker_0` and `share_broker_0` (of all bytes).
     """
     by_run = {tuple(row.get(key) for key in _SAME_RUN): row for row in real if "p99_ms" in row}
     rows = []

@@ -1,4 +1,6 @@
-"""Lines of an access log, made up but the same on every machine: text with the repetitions real text has, for what compresses."""
+"""Lines of an access log, made up but the same on every machine: their repetitions are those of
+real text, for compression.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ from bisect import bisect
 from itertools import accumulate
 
 HOSTS = 400
-"""Addresses; a few of them make most of the requests."""
+"""Number of client addresses; a few of them make most of the requests."""
 _PATHS = (
     "/",
     "/index.html",
@@ -29,7 +31,7 @@ _AGENTS = (
 
 
 def log_lines(count: int, seed: int = 1) -> list[bytes]:
-    """`count` lines in the combined log format, without line ends, some 150 bytes each."""
+    """Make `count` lines in the combined log format, without line ends, some 150 bytes each."""
     rng = random.Random(seed)
     hosts = [f"{rng.randrange(1, 224)}.{rng.randrange(256)}.{rng.randrange(256)}.{rng.randrange(1, 255)}" for _ in range(HOSTS)]
     weights = list(accumulate(1 / (rank + 1) for rank in range(HOSTS)))
@@ -46,7 +48,7 @@ def log_lines(count: int, seed: int = 1) -> list[bytes]:
 
 
 def values_of_size(size: int, count: int) -> list[bytes]:
-    """`count` values of exactly `size` bytes, cut one after another from log lines joined by blanks."""
+    """Make `count` values of exactly `size` bytes, cut in turn from log lines joined by blanks."""
     wanted = size * count
     text = b" ".join(log_lines(wanted // 80 + 1))
     while len(text) < wanted:

@@ -18,18 +18,21 @@ except ImportError:  # Windows
 
 
 class Unavailable(FairleadError):
-    """A peer cannot be had here; the message says what is missing."""
+    """A peer cannot be used here; the message says what is missing."""
 
 
 def share_folder(name: str) -> Path:
-    """Where what was fetched for a peer is kept: beside the interpreter, so that it goes when the environment goes."""
+    """Folder for a peer's files, beside the interpreter, so that it is removed with the
+    environment.
+    """
     return Path(sys.prefix) / "share" / "fairlead" / name
 
 
 def fetch_jars(name: str, artifacts: Sequence[str], without: Sequence[str] = ()) -> Path:
-    """The folder with the jars of `artifacts` ("group:artifact:version") and of all they need, fetched if it is not there yet.
+    """The folder with the jars of `artifacts` ("group:artifact:version") and all their
+    dependencies, fetched if it is not there yet.
 
-    `without`: "group:artifact" of what is left out, `*` for any. Raises Unavailable.
+    `without`: "group:artifact" of dependencies to leave out, `*` for any. Raises Unavailable.
     """
     folder = share_folder(name)
     if (folder / "complete").exists():
@@ -46,7 +49,9 @@ def fetch_jars(name: str, artifacts: Sequence[str], without: Sequence[str] = ())
 
 @contextmanager
 def _alone() -> Iterator[None]:
-    """One process at a time is inside: two Mavens that fetch the same spoil each other's files, and both fail."""
+    """A lock across processes: two Mavens that fetch the same spoil each other's files, and both
+    fail.
+    """
     with share_folder("maven.lock").open("w") as lock:
         if fcntl is not None:
             fcntl.flock(lock, fcntl.LOCK_EX)  # until it is closed
@@ -68,7 +73,7 @@ def _fetch(maven: str, name: str, folder: Path, artifacts: Sequence[str], withou
 
 
 def _project(name: str, artifacts: Sequence[str], without: Sequence[str]) -> str:
-    """A project that does nothing but depend on `artifacts`."""
+    """A Maven project that only depends on `artifacts`."""
     excluded = "".join(f"<exclusion>{_coordinates(one)}</exclusion>" for one in without)
     dependencies = "".join(f"<dependency>{_coordinates(one)}<exclusions>{excluded}</exclusions></dependency>" for one in artifacts)
     return (

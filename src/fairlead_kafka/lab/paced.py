@@ -1,4 +1,6 @@
-"""Paced loads in processes of their own, one system after another: what the two KIPs' experiments are made of."""
+"""Runs paced loads in processes of their own, one system after another, for the two KIPs'
+experiments.
+"""
 
 from __future__ import annotations
 
@@ -23,21 +25,25 @@ MODULES: dict[str, str | None] = {
     "kafka-python": "kafka",
     "aiokafka": "aiokafka",
 }
-"""Each system with the module that it needs here."""
+"""System → the module that it needs here; None: none."""
 START_S = 30.0
-"""A client's process gets so long beside its load, to start and to end."""
+"""Seconds that a client's process has beside its load, to start and to end."""
 
 BROKERS_WARM_UP_S = 90.0
-"""Three brokers on two cores: after 6 s the median of one load is 8 ms, after 90 s it is 3. Who came first paid for all."""
+"""Seconds of load that warm the brokers up.
+
+On two cores the median of one load is 8 ms after 6 s, and 3 ms after 90 s; without it, the first
+system would pay for all.
+"""
 
 
 def limit_s(records: int, rate: int) -> float:
-    """How long a load may take before it is given up: three times as long as it should, and what connecting takes."""
+    """Time limit of a load, s: three times its duration, and DRAIN_S for connecting."""
     return 3 * records / rate + DRAIN_S
 
 
 def run_paced(task: Task) -> dict[str, Any]:
-    """Runs one system's load; its figures (`peers.paced`), or {"skipped": why}."""
+    """Run one system's load. Returns its figures (`peers.paced`), or {"skipped": why}."""
     module = MODULES[task.system]
     if module and find_spec(module) is None:
         return {"skipped": f"{module} is not installed; pip install 'fairlead-kafka[lab]'"}
@@ -50,14 +56,16 @@ def run_paced(task: Task) -> dict[str, Any]:
 
 
 def make_topics(bootstrap_servers: str, names: Sequence[str], brokers: int, partitions: int) -> None:
-    """Topics whose partition i is led by broker i modulo `brokers`, and has no other replica."""
+    """Create topics whose partition i has one replica, on broker i modulo `brokers`."""
     leaders = [[partition % brokers] for partition in range(partitions)]
     with Admin({"bootstrap.servers": bootstrap_servers}) as admin:
         admin.create_topics([NewTopic(name, assignments=leaders) for name in names])
 
 
 def warm_up(bootstrap_servers: str, brokers: int, rate: int) -> None:
-    """A load of the rate that is to be measured, which nobody measures: Java brokers are slow until their code is compiled."""
+    """Run a load of the rate that is to be measured, without measuring it: Java brokers are slow
+    until their code is compiled.
+    """
     topic = "warm-up"
     make_topics(bootstrap_servers, [topic], brokers, brokers)
     load = load_of(round(BROKERS_WARM_UP_S * rate), rate, 512, 0)
@@ -65,9 +73,11 @@ def warm_up(bootstrap_servers: str, brokers: int, rate: int) -> None:
 
 
 def measure(task: Task, brokers: int) -> dict[str, Any]:
-    """`run_paced` and what its topic then holds; the topic is deleted, so that no later system pays for this one's data.
+    """`run_paced`, and the contents of its topic; the topic is then deleted, so that no later
+    system pays for its data.
 
-    Adds {cpu_stolen_share, bytes_broker_0, …, batch_size_avg_bytes, records, warmup_records}; `records` counts the warm-up too.
+    Adds {cpu_stolen_share, bytes_broker_0, …, batch_size_avg_bytes, records, warmup_records};
+    `records` counts the warm-up too.
     """
     stolen = Stolen()
     figures = run_paced(task)
@@ -91,6 +101,6 @@ def split_figures(sums: list[Held]) -> dict[str, Any]:
 
 
 def load_of(records: int, rate: int, record_size: int, warmup_s: float, **more: Any) -> Load:
-    """A load of `records` after a warm-up of so many seconds, given up by `limit_s`."""
+    """A load of `records` after `warmup_s` seconds of warm-up, with the time limit `limit_s`."""
     warmup_records = round(warmup_s * rate)
     return Load(records, rate, record_size, warmup_records=warmup_records, limit_s=limit_s(records + warmup_records, rate), **more)

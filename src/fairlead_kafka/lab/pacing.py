@@ -1,10 +1,13 @@
-"""Open-loop loads: how many records are due when, and what their latencies come to. Pure arithmetic, for real and virtual clocks.
+"""Open-loop loads: how many records are due when, and their latencies. Pure arithmetic, for real
+and virtual clocks.
 
-A load does not wait for answers: record number n is due at n / rate seconds, whatever became of those before it. Time is cut into
-periods, and the records of a period are handed over together at its beginning: a period of a millisecond is as even as a thread that
-sleeps can be (kafka-producer-perf-test saves pauses up to two), one of 100 ms is the throttle of Trogdor's ProduceBench, by which
-KIP-480 was measured. Latency runs from the call that hands a record over to its acknowledgement, as in Kafka's `ProducerPerformance`;
-a client that makes its caller wait is found out by the records per second it reaches.
+A load does not wait for answers: record number n is due at n / rate seconds, whatever became of
+those before it. Time is cut into periods, and the records of a period are submitted together at its
+beginning: a period of a millisecond is as even as a thread that sleeps can be
+(kafka-producer-perf-test saves pauses up to two), one of 100 ms is the throttle of Trogdor's
+ProduceBench, by which KIP-480 was measured. Latency runs from the call that submits a record to its
+acknowledgement, as in Kafka's `ProducerPerformance`; a client that makes its caller wait is found
+out by the records per second it reaches.
 """
 
 from __future__ import annotations
@@ -24,10 +27,11 @@ PERCENTILES = {"p50_ms": 0.5, "p95_ms": 0.95, "p99_ms": 0.99, "p999_ms": 0.999}
 
 @dataclass(frozen=True)
 class Load:
-    """What is produced: `warmup_records` and then `records` of `record_size` bytes each, `rate` a second.
+    """A load: `warmup_records` and then `records` of `record_size` bytes each, `rate` a second.
 
-    What is warm-up counts for everything but latencies and records per second. `period_ms`: records are handed over together that are
-    due within so long; `flush`: each period ends with a flush. After `limit_s` nothing more is handed over or waited for.
+    The warm-up counts for everything but latencies and records per second. `period_ms`: records
+    that are due within that time are submitted together; `flush`: each period ends with a flush.
+    After `limit_s` seconds nothing more is submitted or waited for.
     """
 
     records: int
@@ -40,24 +44,30 @@ class Load:
 
     @property
     def total(self) -> int:
-        """All records, the warm-up's included."""
+        """Number of all records, the warm-up's included."""
         return self.warmup_records + self.records
 
     def due(self, elapsed_ns: int) -> int:
-        """How many records should have been handed over `elapsed_ns` after the start: those of all periods that have begun."""
+        """Number of records that are due `elapsed_ns` after the start: those of all periods that
+        have begun.
+        """
         period_ns = self.period_ms * NS_PER_MS
         return min(self.total, (elapsed_ns // period_ns + 1) * period_ns * self.rate // NS_PER_S)
 
     def due_ns(self, number: int) -> int:
-        """When record `number` (from 0) is due, in ns after the start: the beginning of its period."""
+        """Time when record `number` (from 0) is due, ns after the start: the beginning of its
+        period.
+        """
         period_ns = self.period_ms * NS_PER_MS
         periods = -(-(number + 1) * NS_PER_S // (period_ns * self.rate))
         return (periods - 1) * period_ns
 
     def turns(self, now_ns: Callable[[], int]) -> Iterator[tuple[float, range]]:
-        """What to do next, until all is handed over or time is up: sleep so many seconds, then hand over records of these numbers.
+        """Next steps, until all records are submitted or time is up: seconds to sleep, then the
+        numbers of records to submit.
 
-        One of the two is nothing (0.0, or an empty range). A caller that was held up finds everything due at once.
+        One of the two is nothing (0.0, or an empty range). A caller that was held up finds
+        everything due at once.
         """
         started_ns = now_ns()
         handed = 0
@@ -74,9 +84,11 @@ class Load:
 
 
 def latency_figures(latencies_ms: npt.NDArray[np.float64]) -> dict[str, float]:
-    """{avg_ms, p50_ms, p95_ms, p99_ms, p999_ms, max_ms} of latencies in any order; nothing of none.
+    """{avg_ms, p50_ms, p95_ms, p99_ms, p999_ms, max_ms} of latencies in any order; {} if there are
+    none.
 
-    Percentiles by Kafka's rule: the element at floor(share x count) of the ordered ones, without interpolation.
+    Percentiles by Kafka's rule: the element at floor(share x count) of the ordered ones, without
+    interpolation.
     """
     count = len(latencies_ms)
     if not count:
@@ -88,7 +100,9 @@ def latency_figures(latencies_ms: npt.NDArray[np.float64]) -> dict[str, float]:
 
 
 class Journal:
-    """When each record was handed over and acknowledged, by the clock given; numbers count from 0, the warm-up's first."""
+    """Times when each record was submitted and acknowledged, ns by the clock given; numbers count
+    from 0, the warm-up's first.
+    """
 
     def __init__(self, load: Load, now_ns: Callable[[], int]) -> None:
         self._load = load
@@ -99,20 +113,20 @@ class Journal:
         self.first_error = ""
 
     def sent(self, number: int) -> None:
-        """Record `number` is about to be handed over."""
+        """Note that record `number` is about to be submitted."""
         self.sent_ns[number] = self._now_ns()
 
     def acked(self, number: int) -> None:
-        """Record `number` is acknowledged."""
+        """Note that record `number` is acknowledged."""
         self.acked_ns[number] = self._now_ns()
 
     def failed(self, number: int, error: object) -> None:
-        """Record `number` failed."""
+        """Note that record `number` failed."""
         self.acked_ns[number] = _FAILED
         self.first_error = self.first_error or str(error) or type(error).__name__
 
     def end(self) -> None:
-        """Nothing more is waited for."""
+        """Note the end: nothing more is waited for."""
         self._end_ns = self._now_ns()
 
     def figures(self) -> dict[str, Any]:

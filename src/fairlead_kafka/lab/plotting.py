@@ -20,7 +20,7 @@ SUFFIXES = (".svg", ".png")
 PANEL_WIDTH_INCHES = 6.4
 BAR_INCHES = 0.17
 FRAME_INCHES = 1.1
-"""What title, axis and legend of a panel take of its height."""
+"""Height of a panel's title, axis and legend, inches."""
 LINES_HEIGHT_INCHES = 3.6
 PNG_DOTS_PER_INCH = 130
 
@@ -55,7 +55,7 @@ _STYLE: Any = {
 
 
 class Unplottable(FairleadError):
-    """There is no plot; the message says why."""
+    """A plot cannot be drawn; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Lines:
 def bars(
     path: str | Path, title: str, groups: Sequence[str], series: Mapping[str, Sequence[float | None]], unit: str, log: bool = False
 ) -> None:
-    """A figure of one panel of bars; see `Bars` and `figure`."""
+    """Draw a figure of one panel of bars; see `Bars` and `figure`."""
     figure(path, [Bars(title, groups, series, unit, log)])
 
 
@@ -102,7 +102,7 @@ def lines(
     log_x: bool = False,
     log_y: bool = False,
 ) -> None:
-    """A figure of one panel of lines; see `Lines` and `figure`."""
+    """Draw a figure of one panel of lines; see `Lines` and `figure`."""
     figure(path, [Lines(title, series, x_unit, unit, log_x, log_y)])
 
 
@@ -140,19 +140,19 @@ def figure(path: str | Path, panels: Sequence[Bars | Lines], title: str = "", co
 
 
 def check_suffix(path: Path) -> None:
-    """ConfigError unless the suffix is one of a format we write."""
+    """Check that the file's suffix is .svg or .png; ConfigError if not."""
     if path.suffix not in SUFFIXES:
         raise ConfigError(f"{path}: a plot is written as {' or '.join(SUFFIXES)}; give the file one of these suffixes")
 
 
 def check_installed() -> None:
-    """Unplottable without matplotlib."""
+    """Check that matplotlib is installed; Unplottable if not."""
     if find_spec("matplotlib") is None:
         raise Unplottable("matplotlib is not installed; pip install 'fairlead-kafka[lab]'")
 
 
 def colours(names: Sequence[str]) -> list[str]:
-    """A colour for each name: systems have their own, whatever stands beside them; others go through a palette in order."""
+    """A colour for each name: a system always has its own; others go through a palette in order."""
     own, others = cycle(_OWN), cycle(_OTHERS)
     known = any(_system_of(name) in ("fairlead", *_SYSTEMS) for name in names)
     found = []
@@ -172,7 +172,9 @@ def _system_of(name: str) -> str:
 
 
 def _without_empty(panel: Bars | Lines) -> Bars | Lines:
-    """The panel without series that have no value at all: they would take room, and a place in the legend."""
+    """The panel without series that have no value at all: they would take space, and a place in the
+    legend.
+    """
     if isinstance(panel, Lines):
         return panel
     return replace(panel, series={name: values for name, values in panel.series.items() if any(value is not None for value in values)})

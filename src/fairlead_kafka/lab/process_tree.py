@@ -1,7 +1,9 @@
-"""CPU seconds and peak memory of this process's descendants, by what they are: read from `/proc`, so on Linux alone.
+"""CPU seconds and peak memory of this process's descendants, by kind: read from `/proc`, so on
+Linux alone.
 
-Peaks are those of the kernel (`VmHWM`), set back at the start, so that nothing between two looks is missed. Looks, a few per second,
-only find processes that come and go, and the CPU seconds that one had when it was last seen.
+Peaks are those of the kernel (`VmHWM`), reset at the start, so that nothing between two looks is
+missed. Looks, a few per second, only find processes that come and go, and the CPU seconds that one
+had when it was last seen.
 """
 
 from __future__ import annotations
@@ -16,21 +18,21 @@ from pathlib import Path
 LOOK_EVERY_S = 0.2
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 _RESET_PEAK = "5"
-"""What to write into clear_refs, says proc(5), to set VmHWM to what is resident now."""
+"""Text that resets VmHWM to what is resident now, if written into clear_refs (proc(5))."""
 
 
 @dataclass
 class Used:
-    """By one process, from the start of a `Watch` on."""
+    """CPU time and memory that one process used since the start of a `Watch`."""
 
     kind: str
     cpu_s: float = 0.0
     peak_rss_mb: float = 0.0
-    """2**20 bytes."""
+    """Peak of resident memory, in 2**20 bytes."""
 
 
 def descendants(process_id: int) -> Iterator[int]:
-    """All processes below this one, itself first."""
+    """Ids of all processes below this one, itself first."""
     yield process_id
     try:
         tasks = list(Path(f"/proc/{process_id}/task").iterdir())
@@ -42,7 +44,7 @@ def descendants(process_id: int) -> Iterator[int]:
 
 
 def program(process_id: int) -> str:
-    """The name of what a process runs, such as java or python3; empty if it has ended."""
+    """Name of the program that a process runs, such as java or python3; empty if it has ended."""
     try:
         return Path(f"/proc/{process_id}/comm").read_text().strip()
     except OSError:
@@ -50,7 +52,9 @@ def program(process_id: int) -> str:
 
 
 class Watch:
-    """A context manager that looks at all below `root`; `kind_of` says what a process counts as, None for not at all."""
+    """A context manager that watches all processes below `root`; `kind_of` gives a process's kind,
+    None: not counted.
+    """
 
     def __init__(self, root: int, kind_of: Callable[[int], str | None]) -> None:
         self._root = root
@@ -82,7 +86,9 @@ class Watch:
         return sum(used.cpu_s for used in self._used.values() if used.kind == kind)
 
     def peak_rss_mb(self, kind: str) -> float:
-        """Resident memory at its peak of the largest process of a kind, in 2**20 bytes; what processes share counts in each."""
+        """Peak of resident memory of the largest process of a kind, in 2**20 bytes; shared memory
+        counts in each.
+        """
         return max((used.peak_rss_mb for used in self._used.values() if used.kind == kind), default=0.0)
 
     def _look_on(self) -> None:
@@ -90,7 +96,7 @@ class Watch:
             self.look()
 
     def look(self) -> None:
-        """Look once, between the looks of the clock."""
+        """Look once, between the regular looks."""
         for process_id in descendants(self._root):
             used = self._used.get(process_id)
             if used is None:
@@ -106,19 +112,21 @@ class Watch:
 
 
 def _cpu_s(process_id: int) -> float:
-    """User and system time so far; 0 if it has ended."""
+    """User and system time so far, s; 0 if it has ended."""
     fields = _stat(process_id)
     return (int(fields[11]) + int(fields[12])) / _TICKS_PER_S if fields else 0.0
 
 
 def _started_ticks(process_id: int) -> float:
-    """When it was started, in whole ticks since the machine was; infinity if it has ended."""
+    """Start time of a process, in ticks since the machine started; infinity if it has ended."""
     fields = _stat(process_id)
     return int(fields[19]) if fields else float("inf")
 
 
 def _stat(process_id: int) -> list[str]:
-    """What stat says after the name, which may hold anything, and ends with the last parenthesis; empty if the process has ended."""
+    """Fields of /proc/PID/stat after the name, which may hold anything and ends with the last
+    parenthesis; empty if the process has ended.
+    """
     try:
         return Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()
     except OSError:

@@ -1,4 +1,6 @@
-"""What a process holds just now: memory, descriptors, threads, processor time; from `/proc`, so on Linux alone. And a folder's size."""
+"""Present memory, descriptors, threads and CPU time of a process, from `/proc`, so on Linux alone;
+and a folder's size.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ class Usage:
 
 
 def usage(process_id: int) -> Usage | None:
-    """Of one process; None if it has ended."""
+    """Usage of one process; None if it has ended."""
     folder = Path(f"/proc/{process_id}")
     try:
         rollup = (folder / "smaps_rollup").read_text()
@@ -45,7 +47,9 @@ def usage(process_id: int) -> Usage | None:
 
 
 def folder_mb(folder: Path) -> float:
-    """What the files in a folder and below take on the disk, in 2**20 bytes; files that go meanwhile do not count."""
+    """Size on disk of the files in a folder and below, in 2**20 bytes; files that are deleted
+    meanwhile do not count.
+    """
     taken = 0
     for place, _, names in os.walk(folder):
         for name in names:

@@ -28,12 +28,12 @@ FRUITS = ("mango", "banana", "apple", "lime", "grape", "pear", "guava", "cherry"
 LAG_MS = 600
 """replica.lag.time.max.ms: how long a follower may lag (Kafka's default is 30 s)."""
 DELIVERY_MS = 4_000
-"""How long a producer keeps trying; Kafka's default is two minutes."""
+"""delivery.timeout.ms of the producers; Kafka's default is two minutes."""
 PATIENCE_S = 20.0
 PROMPT_S = 0.25
-"""What took longer is worth saying."""
+"""Seconds above which the duration of a send is reported."""
 POLL_S, EMPTY_POLLS = 0.15, 3
-"""A consumer that got nothing so often has read everything."""
+"""Seconds of a poll, and the number of empty polls after which a consumer has read everything."""
 CONFIG = {"replica.lag.time.max.ms": LAG_MS, "group.initial.rebalance.delay.ms": 0}
 
 
@@ -67,7 +67,9 @@ class Stage:
     # What happens
 
     def step(self, what: str, *, acks: Sequence[str] = ("all",), wait: Callable[[Any], bool] | None = None) -> Row:
-        """Wait until the partition is as it should be, send a record with each of `acks`, read along, and note all of it."""
+        """Wait until the partition is as it should be, send a record with each of `acks`, read
+        along, and note the results.
+        """
         self.status(f"scenario {self.number}: {what}")
         began_s = time.monotonic()
         before = self._until(wait or (lambda one: True))
@@ -92,7 +94,7 @@ class Stage:
         return row
 
     def leader(self) -> int:
-        """Who leads now."""
+        """The present leader's id."""
         return int(self._describe().leader)
 
     def followers(self) -> list[int]:
@@ -128,7 +130,7 @@ class Stage:
             time.sleep(0.02)
 
     def _send(self, acks: str) -> str:
-        """One record; what its producer was told of it."""
+        """Send one record. Returns the result that its producer was told."""
         value = FRUITS[self.sent % len(FRUITS)]
         self.sent += 1
         config = {
@@ -152,7 +154,7 @@ class Stage:
         return f"{value}, acks={acks}: acknowledged at offset {offset}" + (f" after {took_s:.1f} s" if took_s > PROMPT_S else "")
 
     def _read_along(self) -> str:
-        """What the consumer gets now."""
+        """Records that the consumer gets now, as text."""
         try:
             got = _everything(self._consumer)
         except FairleadError as error:
@@ -162,14 +164,14 @@ class Stage:
         return ", ".join(said) or "nothing new"
 
     def held(self) -> list[str]:
-        """What the partition holds in the end."""
+        """All records that the partition holds."""
         with Consumer({**self._client(), "auto.offset.reset": "earliest"}) as consumer:
             consumer.assign([TopicPartition(TOPIC, 0)])
             return [_fruit(record) for record in _everything(consumer)]
 
 
 def _everything(consumer: Consumer) -> list[Record]:
-    """All that a consumer gets until nothing comes any more."""
+    """All records that a consumer gets until no more come."""
     got: list[Record] = []
     empty = 0
     while empty < EMPTY_POLLS:
@@ -233,7 +235,7 @@ def _verdict(stage: Stage) -> str:
 
 @dataclass(frozen=True)
 class Play:
-    """One scenario, or one way it can go."""
+    """One scenario, or one of its variants."""
 
     number: int
     title: str
@@ -241,7 +243,7 @@ class Play:
     configs: tuple[tuple[str, str], ...] = (("min.insync.replicas", "2"),)
 
     def stage(self, status: Status) -> Stage:
-        """A fresh stage for it."""
+        """A fresh stage for the scenario."""
         return Stage(self.number, self.title, dict(self.configs), status)
 
 

@@ -19,7 +19,7 @@ from fairlead_kafka.lab.plotting import Bars, figure
 from fairlead_kafka.lab.virtual_load import DEAD, STARTED, BrokerEvent, Stall, VirtualTask, virtual_loads
 
 SEEDS: Mapping[str, int] = {"quick": 1, "full": 4}
-"""Runs of which a row is the mean."""
+"""Profile → number of runs of which a row is the mean."""
 DEFAULT_POLICIES = ("adaptive.coalesced", "late")
 WARMUP_S = 1.0
 _SERIAL, _LATENCY = "serial", "latency"
@@ -41,7 +41,7 @@ class Scenario:
     config: Mapping[str, Any] = field(default_factory=dict)
 
     def task(self, policy: str, seed: int) -> VirtualTask:
-        """One run of it."""
+        """One run of the scenario."""
         load = load_of(round(self.rate * self.seconds), self.rate, self.record_size, WARMUP_S, period_ms=self.period_ms)
         config = {**{**POLICIES, **DEFAULT}[policy], "linger.ms": 0, **self.config}
         return VirtualTask(
@@ -115,7 +115,9 @@ def _mean(runs: Sequence[Row]) -> Row:
 
 
 def skew_share(row: Row) -> float:
-    """How much the broker that has most bytes has above the mean, as a share of the mean; 0 if there are none."""
+    """Bytes of the broker that has most, above the mean, as a share of the mean; 0 if there are
+    none.
+    """
     sizes = [int(size) for key, size in row.items() if key.startswith("bytes_broker_")]
     average = mean(sizes)
     return max(sizes) / average - 1 if average else 0.0

@@ -54,18 +54,21 @@ class _Pair:
     broker: int
     connected: bool = False
     early: list[bytes] = field(default_factory=list)
-    """Came before the connection to the broker stood."""
+    """Bytes that came before the connection to the broker was open."""
     requests: FrameReader = field(default_factory=FrameReader)
     answers: FrameReader = field(default_factory=FrameReader)
     produces: set[int] = field(default_factory=set)
-    """Correlation ids of Produce requests under way."""
+    """Correlation ids of Produce requests in flight."""
     departing: deque[tuple[int, bytes]] = field(default_factory=deque)
     served_ns: int = 0
-    """When the last Produce's service time is over."""
+    """Time when the last Produce's service time is over, ns."""
 
 
 class SlowProxy:
-    """One door in front of the broker at `host`:`port`. A machine; operations are OpenDoor and SetDelays."""
+    """A listening port in front of the broker at `host`:`port`.
+
+    A machine; operations are OpenDoor and SetDelays.
+    """
 
     def __init__(self, host: str, port: int) -> None:
         self._address = (host, port)
@@ -132,7 +135,9 @@ class SlowProxy:
                 self._effects.append(Write(pair.broker, pair.early))
 
     def _disconnected(self, connection: int) -> None:
-        """One side is gone; what the broker had answered is lost with it, as when the broker itself goes."""
+        """Close the other side too; the broker's pending answers are lost, as when the broker
+        itself ends.
+        """
         pair = self._pairs.pop(connection, None)
         if pair is not None:
             other = pair.broker if connection == pair.client else pair.client
@@ -157,7 +162,7 @@ class SlowProxy:
             pair.departing.append((self._due_ns(pair, _SIZE.unpack_from(frame)[0], now_ns), _SIZE.pack(len(frame)) + frame))
 
     def _due_ns(self, pair: _Pair, correlation_id: int, now_ns: int) -> int:
-        """When an answer that is here now may go; never before one that came earlier."""
+        """Time when an answer that is here now may be sent, ns; never before an earlier one."""
         pair.served_ns = max(pair.served_ns, now_ns)
         if correlation_id in pair.produces:
             pair.produces.remove(correlation_id)
@@ -167,7 +172,7 @@ class SlowProxy:
 
 
 class SlowProxies:
-    """Proxies on one thread, a door for each broker that is to be slowed; a context manager."""
+    """Proxies on one thread, one for each broker that is to be slowed; a context manager."""
 
     def __init__(self) -> None:
         self._host = SelectorHost("fairlead-slow-proxies")
@@ -182,7 +187,9 @@ class SlowProxies:
         return int(completion.result(_TIMEOUT_S))
 
     def slow(self, node_id: int, produce_service_time_ms: float = 0, latency_ms: float = 0) -> None:
-        """Slow the broker behind the door of `node_id` down, or with zeros no longer; as `testing.Cluster`'s `broker(i).slow`."""
+        """Slow the broker behind the proxy of `node_id` down, or with zeros no longer; as
+        `testing.Cluster`'s `broker(i).slow`.
+        """
         completion = Completion()
         self._host.submit(self._handles[node_id], SetDelays(produce_service_time_ms, latency_ms, completion))
         completion.result(_TIMEOUT_S)

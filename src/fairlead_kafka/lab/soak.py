@@ -40,21 +40,21 @@ from fairlead_kafka.testing import Cluster
 
 BROKERS = 3
 MORTAL = (1, 2)
-"""Brokers that are killed, in turn."""
+"""Ids of the brokers that are killed, in turn."""
 SHARES = {"unkeyed": 0.36, "keyed": 0.45, "compacted": 0.15, "transactional": 0.04}
-"""Of the rate, by who produces."""
+"""Share of the rate, by role of the producing client."""
 VALUE_BYTES = 200
 ROWS_MIN, KILLS_MIN = 20, 5
-"""A soak that is shorter than so many minutes has them all the same, at shorter intervals."""
+"""Rows and kills of a soak at least: one that lasts fewer minutes has them at shorter intervals."""
 MINUTE_S = 60.0
 DEAD_S = 1.0
-"""How long a killed broker lies dead."""
+"""Seconds that a killed broker stays dead."""
 RETENTION_MS = 60_000
-"""Whoever reads everything must not be further behind than that."""
+"""Retention of the topics, ms: the auditor must not be further behind than that."""
 COMPACTION_LAG_MS = 30_000
 SYNC_TIMEOUT_S = 60.0
 DRAIN_S = 300.0
-"""A client gets so long to come to its end."""
+"""Seconds that a client has to end."""
 LOAD, CONTROLLER = "load", "controller"
 _CONFIG: Mapping[str, Any] = {
     "default.replication.factor": BROKERS,
@@ -72,19 +72,22 @@ _CONFIG: Mapping[str, Any] = {
     "producer.id.expiration.ms": 120_000,
     "leader.imbalance.check.interval.seconds": 10,
 }
-"""Brokers that clean up all the time. A group that left is forgotten after a minute: that is the shortest there is."""
+"""Configs of brokers that clean up all the time.
+
+A group that left is forgotten after a minute, which is the least possible.
+"""
 
 
 @dataclass(slots=True)
 class _Client:
-    """One client's process."""
+    """One client of the soak, in a process of its own."""
 
     role: str
     process: subprocess.Popen[str]
     complaints: Path
 
     def report(self) -> Row:
-        """What it did since it was asked last. FairleadError if it has ended."""
+        """Figures of the client since it was last asked. FairleadError if it has ended."""
         assert self.process.stdin is not None
         try:
             self.process.stdin.write("\n")
@@ -94,13 +97,16 @@ class _Client:
         return self._line()
 
     def stop(self) -> None:
-        """Have it come to its end."""
+        """Have the client finish."""
         assert self.process.stdin is not None
         self.process.stdin.close()
         self.process.stdin = None  # or `communicate` would write to it
 
     def final(self) -> Row:
-        """Its last line, once it has ended. FairleadError if it failed, or does not end."""
+        """The client's last line, once it has ended.
+
+        FairleadError if it failed, or does not end.
+        """
         try:
             said, _ = self.process.communicate(timeout=DRAIN_S)
         except subprocess.TimeoutExpired:
@@ -111,7 +117,7 @@ class _Client:
         return found
 
     def kill(self) -> None:
-        """Leave nothing of it."""
+        """Kill the client, and release its pipes."""
         self.process.kill()
         self.process.wait()
         for pipe in (self.process.stdin, self.process.stdout):
@@ -120,7 +126,7 @@ class _Client:
                     pipe.close()
 
     def ended(self) -> FairleadError:
-        """It did so by itself."""
+        """The error for a client that ended by itself."""
         self.process.wait()
         return FairleadError(f"the {self.role} client ended by itself: {self.complaints.read_text().strip()[-1500:]}")
 
@@ -137,7 +143,7 @@ class _Client:
 
 @dataclass(slots=True)
 class _Looks:
-    """Rows of `minutes`, and what the next ones need of the last."""
+    """Rows of `minutes`, and the values that the next rows are compared with."""
 
     cluster: Cluster
     clients: Sequence[_Client]
@@ -148,7 +154,7 @@ class _Looks:
     _cpu_s: dict[int, float] = field(default_factory=dict)
 
     def look(self) -> None:
-        """A row for each process, and one for the load."""
+        """Add a row for each process, and one for the load."""
         now_s = time.monotonic()
         seconds, minute = now_s - self._looked_s, round((now_s - self.begun_s) / MINUTE_S, 3)
         self._looked_s = now_s
@@ -186,7 +192,11 @@ class _Looks:
 
 
 def run(status: Status, *, minutes: float, rate: int, kills: bool) -> list[Row]:
-    """One soak. `rate`: records a second of all that produce together, 0 for as many as they can; `kills`: whether brokers are killed."""
+    """Run one soak.
+
+    `rate`: records a second of all producers together, 0: as many as they can; `kills`: whether
+    brokers are killed.
+    """
     with tempfile.TemporaryDirectory(prefix="fairlead-soak-") as name:
         folder = Path(name)
         with Cluster(BROKERS, folder / "cluster", config=_CONFIG, processes=True) as cluster:
@@ -232,7 +242,7 @@ def _launch(role: str, bootstrap_servers: str, rate: int, folder: Path) -> _Clie
 
 
 def _soak(status: Status, looks: _Looks, minutes: float, kills: bool) -> int:
-    """Until time is up; how many brokers were killed."""
+    """Run until time is up. Returns how many brokers were killed."""
     _await_all(looks.clients)
     begun_s = looks.begun_s = looks._looked_s = time.monotonic()
     end_s = begun_s + minutes * MINUTE_S
@@ -259,7 +269,7 @@ def _soak(status: Status, looks: _Looks, minutes: float, kills: bool) -> int:
 
 
 def _await_all(clients: Sequence[_Client]) -> None:
-    """Until each client has done something."""
+    """Wait until each client has done something."""
     deadline_s, idle = time.monotonic() + DRAIN_S, list(clients)
     while idle:
         if time.monotonic() > deadline_s:
@@ -282,7 +292,10 @@ def _strike(cluster: Cluster, node_id: int) -> None:
 
 
 def _await_in_sync(admin: Admin) -> None:
-    """Until every replica of the topics that stay is in sync. FairleadError if that does not come about."""
+    """Wait until every replica of the lasting topics is in sync.
+
+    FairleadError if that takes too long.
+    """
     deadline_s = time.monotonic() + SYNC_TIMEOUT_S
     while True:
         described = admin.describe_topics([UNKEYED, KEYED, COMPACTED, TRANSACTIONAL])
@@ -297,7 +310,7 @@ def _await_in_sync(admin: Admin) -> None:
 
 
 def _finals(clients: Sequence[_Client]) -> dict[str, Row]:
-    """The last line of each: the auditor ends when all others have."""
+    """The last line of each client: the auditor ends when all others have."""
     others = [client for client in clients if client.role != AUDITOR]
     for client in others:
         client.stop()
@@ -308,7 +321,7 @@ def _finals(clients: Sequence[_Client]) -> dict[str, Row]:
 
 
 def verdict(finals: Mapping[str, Row], kills: int, ratio: float | None) -> Row:
-    """What the clients were told against what was read.
+    """Compare what the clients were told with what was read.
 
     `lost`, `duplicated`, `differing`: see `soak_figures.differences`, of the topics that are not compacted. `disorder`: numbers read that
     are not greater than the one before them. `failed`: records that were given up (0, or the counts are not exact). `torn`: transactions
@@ -354,13 +367,13 @@ WRONG = ("lost", "duplicated", "differing", "disorder", "torn", "aborted_seen", 
 
 
 def sound(rows: Sequence[Row]) -> bool:
-    """Whether it came to its end and nothing was wrong; slopes are for people to judge."""
+    """True if the soak came to its end and nothing was wrong; slopes are for people to judge."""
     verdicts = [row for row in rows if row.get("table") == "verdict"]
     return bool(verdicts) and not any(row[column] for row in verdicts for column in WRONG)
 
 
 def plot(rows: Sequence[Row], path: Path) -> None:
-    """Memory, descriptors, threads, disk, throughput and latency over time."""
+    """Draw memory, descriptors, threads, disk, throughput and latency over time."""
     looked = [row for row in rows if row.get("table") == "minutes"]
     processes = list(dict.fromkeys(row["process"] for row in looked))
     brokers = [each for each in processes if each.startswith("broker-")]

@@ -18,36 +18,38 @@ Row = dict[str, Any]
 Int64 = npt.NDArray[np.int64]
 
 WARM_UP_SHARE = 1 / 3
-"""Of a soak, at its begin: slopes and the throughput's ratio are of what comes after."""
+"""Share of a soak that is warm-up: slopes and the throughput's ratio leave it out."""
 COMPARED_SHARE = 1 / 6
-"""Of what comes after the warm-up: its first and its last part, whose throughput is compared."""
+"""Share of the time after the warm-up that each of its first and last parts has, whose throughput
+is compared.
+"""
 STEADY_ERRORS = 2.0
-"""A slope is zero within its noise if it is not further from zero than so many of its standard errors."""
+"""Standard errors up to which a slope counts as zero within its noise."""
 METRICS = ("rss_mb", "private_mb", "descriptors", "threads")
-"""Columns of rows whose slopes are told."""
+"""Columns of rows whose slopes are reported."""
 
 _BUCKETS_PER_E = 20
 _FIRST_MS = 0.01
 _BUCKETS = 400
-"""From 0.01 ms to more than an hour, each bucket 5 % wide."""
+"""Number of buckets: from 0.01 ms to more than an hour, each 5 % wide."""
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _HALF = np.uint64(32)
 _MASK = (1 << 64) - 1
 
 
 class Latencies:
-    """Counts by bucket: a percentile is 5 % too high at most."""
+    """A histogram of latencies in fixed buckets: a percentile is 5 % too high at most."""
 
     def __init__(self) -> None:
         self._counts = [0] * _BUCKETS
 
     def add(self, latency_ms: float, count: int = 1) -> None:
-        """So many records took so long."""
+        """Count `count` records of this latency."""
         place = ceil(_BUCKETS_PER_E * log(max(latency_ms, _FIRST_MS) / _FIRST_MS))
         self._counts[min(place, _BUCKETS - 1)] += count
 
     def percentile(self, share: float) -> float | None:
-        """Within how many ms that share of the records was there; None if there are none."""
+        """The latency, ms, within which that share of the records lies; None if there are none."""
         left = ceil(share * sum(self._counts))
         for place, count in enumerate(self._counts):
             left -= count
@@ -58,24 +60,26 @@ class Latencies:
 
 @dataclass
 class Tally:
-    """Numbers by topic and partition: how many there were, and the sum of what each is mixed to, so that other numbers are told apart."""
+    """Numbers by topic and partition: their count, and a sum of their hashes, so that other numbers
+    are told apart.
+    """
 
     counts: Counter[str] = field(default_factory=Counter)
     sums: Counter[str] = field(default_factory=Counter)
 
     def add(self, place: str, numbers: Int64) -> None:
-        """So many more at a place, such as "topic-3"."""
+        """Count numbers at a place, such as "topic-3"."""
         mixed = numbers.astype(np.uint64) * _MIX
         self.counts[place] += len(numbers)
         self.sums[place] = (self.sums[place] + int((mixed ^ (mixed >> _HALF)).sum(dtype=np.uint64))) & _MASK
 
     def to_json(self) -> dict[str, list[int]]:
-        """As it goes from process to process."""
+        """The tally as JSON, for another process."""
         return {place: [count, self.sums[place]] for place, count in self.counts.items()}
 
     @classmethod
     def from_json(cls, told: Mapping[str, Sequence[int]]) -> Tally:
-        """What `to_json` gave."""
+        """The tally that `to_json` wrote."""
         return cls(
             Counter({place: count for place, (count, _) in told.items()}), Counter({place: each for place, (_, each) in told.items()})
         )
@@ -105,7 +109,7 @@ class Slope:
 
     @property
     def steady(self) -> bool:
-        """Whether the slope is zero within its noise."""
+        """True if the slope is zero within its noise."""
         return abs(self.slope) <= STEADY_ERRORS * self.stderr
 
 
@@ -136,7 +140,8 @@ def warm(rows: Sequence[Row]) -> list[Row]:
 
 
 def slope_rows(rows: Sequence[Row]) -> list[Row]:
-    """For each process and each of METRICS {process, metric, first, last, mean, per_hour, stderr, steady}, after the warm-up.
+    """Rows {process, metric, first, last, mean, per_hour, stderr, steady} for each process and each
+    of METRICS, after the warm-up.
 
     `first` and `last`: what the line through the points has there; `per_hour` and `stderr` of it, in the metric's unit.
     """

@@ -1,4 +1,5 @@
-"""Rows per second through Spark, `local[2]`: reading, writing, Kafka to Kafka, and how long a record takes through a stream.
+"""Rows per second through Spark, `local[2]`: reading, writing, Kafka to Kafka, and a record's
+latency through a stream.
 
 `format("fairlead")` beside Spark's own Kafka connector, on the same topic of 8 partitions. Each system has a session of its own that
 stays for the whole run, and every job is run by both, one right after the other, in each round; the first round warms up and checks
@@ -36,18 +37,22 @@ from fairlead_kafka.lab.targets import TARGETS, target
 
 PARTITIONS = 8
 VALUES = 1_000
-"""Different values; they go round."""
+"""Number of different values, used in turn."""
 TABLE_ROWS = 100_000
 JOBS = ("read", "read_value", "write", "copy", "latency")
 _COPIED = ["key", "value"]
 _SINKS = count(1)
 _HINTS: Mapping[tuple[str, str], Mapping[str, str]] = {("fairlead", "read_value"): {"columns": "value"}}
-"""What a system's source is told beside the topic, by job."""
+"""Options of a system's source beside the topic, by system and job."""
 
 
 @dataclass(frozen=True)
 class Profile:
-    """`rounds` count, after one that does not; `stream_s`: how long the stream of the latency job runs."""
+    """Sizes of a profile.
+
+    `rounds` count, after one that does not; `stream_s`: seconds that the stream of the latency job
+    runs.
+    """
 
     rows: int
     rounds: int
@@ -126,7 +131,7 @@ class _Cell:
 
 
 def _start(status: Status, sessions: ExitStack, peers: Sequence[str], heap: str) -> tuple[list[SparkSystem], list[Row]]:
-    """A session for each system, and a row for each that cannot be had."""
+    """Start a session for each system; a row for each that cannot be had."""
     systems, missing = [], []
     for peer in peers:
         status(f"starting Spark for {peer}; what it needs is fetched the first time")
@@ -164,7 +169,10 @@ def _measure(status: Status, cell: _Cell, systems: Sequence[SparkSystem], jobs: 
 
 
 def _run_job(cell: _Cell, system: SparkSystem, job: str, values: str, first: bool) -> Row:
-    """One job of one system: the measured part of a row. Raises JobFailed, also if rows are missing."""
+    """Run one job of one system; the measured part of a row.
+
+    Raises JobFailed, also if rows are missing.
+    """
     ours = dict(cell.options) if system.system == "fairlead" else {}
     source = {**ours, **_HINTS.get((system.system, job), {})}
     servers = {"bootstrap_servers": cell.bootstrap_servers}
@@ -204,7 +212,9 @@ def _watched(cell: _Cell, system: SparkSystem, job: str, **arguments: Any) -> Ro
 
 
 def watch_of(system: SparkSystem) -> Watch:
-    """Of a session's processes (driver, jvm, worker), and of whatever else runs below this process (broker)."""
+    """A watch of a session's processes (driver, jvm, worker), and of all others below this process
+    (broker).
+    """
     root = os.getpid()
     return Watch(root, lambda process_id: None if process_id == root else system.kind_of(process_id) or "broker")
 
@@ -225,7 +235,9 @@ def values_file(size: int) -> Iterator[str]:
 
 @contextmanager
 def new_topic(bootstrap_servers: str, topic: str, partitions: int = PARTITIONS) -> Iterator[None]:
-    """A topic that is deleted at the end, so that the disk does not fill and no later job pays for it."""
+    """Create a topic and delete it at the end, so that the disk does not fill and no later job pays
+    for it.
+    """
     with Admin({"bootstrap.servers": bootstrap_servers}) as admin:
         admin.create_topics([NewTopic(topic, partitions=partitions)])
         try:
@@ -245,7 +257,9 @@ def fill(bootstrap_servers: str, topic: str, rows: int, size: int) -> None:
 
 
 def records_of(bootstrap_servers: str, topic: str) -> int:
-    """Records that a topic holds, if nothing of it was deleted and no transaction left its markers: the sum of its end offsets."""
+    """Number of records in a topic that had no deletions and no transactions: the sum of its end
+    offsets.
+    """
     with Consumer({"bootstrap.servers": bootstrap_servers}) as consumer:
         partitions = [TopicPartition(topic, each.partition) for each in consumer.partitions_for(topic)]
         return sum(consumer.end_offsets(partitions).values())

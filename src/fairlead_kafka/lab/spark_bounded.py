@@ -1,4 +1,5 @@
-"""More data than anybody holds: gigabytes through Spark's read and write, with little memory for the JVM and for each Python process.
+"""Gigabytes through Spark's read and write, more than any process holds, with little memory for the
+JVM and each Python process.
 
 A session writes numbered values to a topic of two partitions, copies that to another, and sums up both: each task reads half of all.
 The heap is the JVM's own limit. A Python process is held by the kernel to `worker_limit_mb` of data (RLIMIT_DATA: what it allocates,

@@ -1,7 +1,9 @@
-"""How long a record takes through a stream, Kafka to Spark to Kafka: from the call that sends it to its arrival at a consumer.
+"""Latency of a record through a stream, Kafka to Spark to Kafka: from the call that sends it to its
+arrival at a consumer.
 
-A record's value begins with the time at which it was handed over. Records go at a steady rate, so that a stall shows in all that wait;
-those of the first seconds, while the stream warms up, do not count.
+A record's value begins with the time at which it was submitted. Records go at a steady rate, so
+that a stall shows in all that wait; those of the first seconds, while the stream warms up, do not
+count.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ RATE_PER_S = 1_000
 PARTITIONS = 2
 WARM_UP_S = 5.0
 FIRST_RECORD_S = 90.0
-"""How long the stream may take to hand over its first record."""
+"""Seconds that the stream may take until its first record arrives."""
 LAST_RECORD_S = 30.0
 _TICK_S = 0.01
 _STAMP = struct.Struct(">q")
@@ -64,7 +66,11 @@ def streaming_latency(system: SparkSystem, bootstrap_servers: str, size: int, st
 
 
 def _send(bootstrap_servers: str, topic: str, size: int, stream_s: float, arrivals: _Arrivals) -> list[int]:
-    """Send at the rate until `stream_s` after the warm-up, which begins when the first record has come through; when each was sent."""
+    """Send at the rate until `stream_s` after the warm-up, which begins when the first record has
+    come through.
+
+    Returns the time when each was sent.
+    """
     filler = b"x" * max(size - _STAMP.size, 0)
     sent_ns: list[int] = []
     begun_s = time.monotonic()
@@ -82,7 +88,9 @@ def _send(bootstrap_servers: str, topic: str, size: int, stream_s: float, arriva
 
 
 class _Arrivals:
-    """Reads the sink on a thread of its own: pairs of when a record was sent and when it came."""
+    """Reads the sink on a thread of its own: pairs of the times when a record was sent and when it
+    came.
+    """
 
     def __init__(self, bootstrap_servers: str, topic: str) -> None:
         self.pairs: list[tuple[int, int]] = []
@@ -95,7 +103,7 @@ class _Arrivals:
         self._thread.start()
 
     def wait_for(self, count: int, timeout_s: float) -> None:
-        """Until so many have come, or the time is up."""
+        """Wait until `count` records have come, or the time is up."""
         deadline_s = time.monotonic() + timeout_s
         while len(self.pairs) < count and time.monotonic() < deadline_s:
             time.sleep(_TICK_S)

@@ -57,7 +57,7 @@ class SparkSystem:
         command = [str(interpreter), "-u", str(_JOBS), json.dumps(what)]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, text=True)
         self.version: str = self._answer()["version"]
-        """Spark's."""
+        """Spark's version."""
 
     def ask(self, job: str, **arguments: Any) -> dict[str, Any]:
         """The answer to a job, `seconds` among it. Raises JobFailed."""
@@ -70,11 +70,14 @@ class SparkSystem:
 
     @property
     def process_id(self) -> int:
-        """Of the driver's Python; the JVM and the workers are below it."""
+        """Process id of the driver's Python; the JVM and the workers are below it."""
         return self._process.pid
 
     def kind_of(self, process_id: int) -> str | None:
-        """What one of the session's processes is: driver, jvm or worker. None for what is not the session's."""
+        """Kind of one of the session's processes: driver, jvm or worker.
+
+        None for other processes.
+        """
         if process_id == self._process.pid:
             return "driver"
         if process_id not in set(descendants(self._process.pid)):

@@ -1,4 +1,6 @@
-"""Processor time that a virtual machine's host gave to others while something was measured: how far to trust a row."""
+"""CPU time that a virtual machine's host gave to others during a measurement: how far to trust a
+row.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +8,20 @@ from pathlib import Path
 
 _STAT = Path("/proc/stat")
 _STEAL = 7
-"""Of the first line's numbers: user, nice, system, idle, iowait, irq, softirq, steal (guest time is part of user time)."""
+"""Index of steal in the first line's numbers: user, nice, system, idle, iowait, irq, softirq, steal
+(guest time is part of user time).
+"""
 
 
 class Stolen:
-    """Counts from when it is made. Linux only; elsewhere the share is None."""
+    """Measures stolen CPU time from when it is made. Linux only; elsewhere the share is None."""
 
     def __init__(self, stat: Path = _STAT) -> None:
         self._stat = stat
         self._begin = self._ticks()
 
     def share(self) -> float | None:
-        """Of all processor time since then, what the host took away: 0 to 1."""
+        """Share of all CPU time since then that the host took away, 0 to 1; None if unknown."""
         begin, end = self._begin, self._ticks()
         if begin is None or end is None:
             return None

@@ -1,4 +1,4 @@
-"""What an experiment produces to: a fresh Apache Kafka, or our own cluster in a process of its own."""
+"""Targets of experiments: a fresh Apache Kafka, or our own cluster in a process of its own."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ SECURITIES = ("plaintext", "ssl")
 
 @dataclass(frozen=True)
 class Place:
-    """What clients need to reach a target. `trust`: a PEM file of the authority that issued its certificate; None: it speaks plaintext."""
+    """Address and trust of a target.
+
+    `trust`: a PEM file of the authority that issued its certificate; None: it speaks plaintext.
+    """
 
     bootstrap_servers: str
     trust: str | None = None
@@ -31,7 +34,10 @@ class Place:
 
 @contextmanager
 def secured_target(name: str, security: str) -> Iterator[tuple[str, Place]]:
-    """A fresh target: its address in plaintext, and where clients are to be measured. Raises `apache_kafka.Unavailable`."""
+    """A fresh target: its address in plaintext, and the place for clients that are measured.
+
+    Raises `apache_kafka.Unavailable`.
+    """
     if security == "plaintext":
         with target(name) as bootstrap_servers:
             yield bootstrap_servers, Place(bootstrap_servers)
@@ -68,7 +74,9 @@ def target(name: str, brokers: int = 1) -> Iterator[str]:
 
 @contextmanager
 def _embedded(brokers: int, config: Mapping[str, Any] | None = None) -> Iterator[list[str]]:
-    """Our own cluster in a process of its own: the `bootstrap.servers` of each of its listeners."""
+    """Run our own cluster in a process of its own; the `bootstrap.servers` of each of its
+    listeners.
+    """
     configs = [part for key, value in (config or {}).items() for part in ("-X", f"{key}={value}")]
     command = [sys.executable, "-u", "-m", "fairlead_kafka.cli.main", "up", "--brokers", str(brokers), "--port", "0", *configs]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)

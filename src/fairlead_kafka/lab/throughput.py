@@ -35,11 +35,13 @@ from fairlead_kafka.lab.whole_process import run_program, run_whole
 
 PARTITIONS = 12
 RUN_TIMEOUT_S = 300.0
-"""A system that has not finished by then is stopped, and its row says so."""
+"""Seconds after which a system is stopped; its row says so."""
 VALUES = 1_000
-"""Different values; they go round."""
+"""Number of different values, used in turn."""
 TABLE_ROWS_MAX, TABLE_BYTES = 100_000, 10_000_000
-"""Of the tables that are sent: the application's memory, and small enough not to stand out."""
+"""Limits of the tables that are sent, in rows and bytes: they are the application's memory, and
+small enough not to stand out.
+"""
 COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
 KEYS = ("unkeyed", "keyed")
 BUFFER_MB = CLIENT_CONFIGS.parse("producer", {"bootstrap.servers": "x:1"})["buffer.memory"] / MIB
@@ -59,13 +61,17 @@ SYSTEMS: dict[str, tuple[str | None, float]] = {
     "kafka-python": ("kafka", 0.1),
     "aiokafka": ("aiokafka", 0.2),
 }
-"""Each system with the module it needs, and its share of the records when it is cold: the slow ones would take minutes for a figure no
-better."""
+"""System → the module it needs, and its share of the records when it is cold: the slow ones would
+take minutes for a figure no better.
+"""
 
 
 @dataclass(frozen=True)
 class Profile:
-    """`cells`: record size, keyed or not, compression of each measurement."""
+    """Sizes and times of a profile.
+
+    `cells`: record size, keyed or not, compression of each measurement.
+    """
 
     records: int
     rounds: int
@@ -126,7 +132,9 @@ def run(
 def cells(
     profile: Profile, record_sizes: Sequence[int] = (), keys: Sequence[str] = (), compressions: Sequence[str] = ()
 ) -> list[tuple[int, str, str]]:
-    """What is measured: the profile's cells, or every combination of what is given with the profile's rest."""
+    """Cells to measure: the profile's, or every combination of what is given with the profile's
+    rest.
+    """
     if not record_sizes and not keys and not compressions:
         return list(profile.cells)
     plain = [cell for cell in profile.cells if cell[2] == "none"]
@@ -153,12 +161,12 @@ def plot(rows: Sequence[Row], path: Path) -> None:
 
 @dataclass(frozen=True)
 class Cell:
-    """What is measured: of `records` the slow systems send a share; files of values are in `folder`."""
+    """One measurement: slow systems send a share of `records`; files of values are in `folder`."""
 
     target: str
     security: str
     plaintext: str
-    """The address for those who prepare."""
+    """Plaintext address, for preparing and cleaning up."""
     place: Place
     size: int
     key: str
@@ -170,11 +178,13 @@ class Cell:
 
     @property
     def file(self) -> str:
-        """Where the values are."""
+        """Path of the file of values."""
         return str(Path(self.folder) / f"{self.size}-{self.key}")
 
     def write_file(self) -> None:
-        """The values, one per line; and as a table, for to make one in the program would cost pandas, where that is installed."""
+        """Write the values, one per line, and as a table: making it in the program would cost
+        pandas, where that is installed.
+        """
         import pyarrow as pa
 
         values = values_of_size(self.size, VALUES)
@@ -212,7 +222,7 @@ def _speed(row: Row) -> float:
 
 
 def run_system(system: str, cell: Cell, topic: str) -> Row:
-    """Runs one system in a process of its own; the measured part of a row, or {"skipped": why}."""
+    """Run one system in a process of its own; the measured part of a row, or {"skipped": why}."""
     module, share = SYSTEMS[system]
     missing = not_installed(module)
     if missing:
@@ -268,7 +278,7 @@ def figures(system: str, marks: Row, size: int) -> Row:
 
 
 def _java(cell: Cell, topic: str, records: int) -> Row:
-    """Kafka's own kafka-producer-perf-test. Raises Unavailable, NotFinished."""
+    """Run Kafka's own kafka-producer-perf-test. Raises Unavailable, NotFinished."""
     given = {"bootstrap.servers": cell.place.bootstrap_servers, "acks": "all", "compression.type": cell.compression}
     settings = [f"{key}={value}" for key, value in (given | settings_of("java", cell.place.trust)).items()]
     command = java_command(

@@ -29,29 +29,37 @@ from fairlead_kafka.runtime import Completion, VirtualHost
 from fairlead_kafka.simulation import Application, Handed, ProduceCluster
 
 NETWORK_MS = 0.1
-"""One way."""
+"""Network latency one way, ms."""
 BROKER_REQUEST_MS, BROKER_BATCH_MS = 0.25, 0.015
-"""Measured with Apache Kafka 4.3, warm, acks=all, one request at a time on loopback: medians of 350 us for one batch, 430 for 6, 560 for
-16, 1,010 for 43 and 2,500 for 128, of which some 50 are the way; batches of 1 and of 6 records of 512 bytes differ by a tenth."""
+"""Service time of a request and of each batch in it, ms; measured with Apache Kafka 4.3, warm,
+acks=all, one request at a time on loopback.
+
+Medians: 350 us for one batch, 430 for 6, 560 for 16, 1,010 for 43 and 2,500 for 128, of which some
+50 are the network. Batches of 1 and of 6 records of 512 bytes differ by a tenth.
+"""
 CLIENT_REQUEST_MS, CLIENT_BATCH_MS, CLIENT_ANSWER_MS = 0.15, 0.025, 0.07
-"""CPU time of our machine's steps, fitted over loads of 1 to 128 batches a request; records themselves do not show."""
+"""CPU time of our machine's steps, ms, fitted over loads of 1 to 128 batches a request; records
+themselves do not show.
+"""
 POOL_PAYS_RECORDS = 20_000
-"""Fewer are done before other processes have started."""
+"""Records from which on other processes pay: fewer are done before these have started."""
 _REQUEST_NS, _BATCH_NS, _ANSWER_NS = ms_to_ns(CLIENT_REQUEST_MS), ms_to_ns(CLIENT_BATCH_MS), ms_to_ns(CLIENT_ANSWER_MS)
 _NOWHERE = -1
 _READY_MS = 100.0
-"""What connecting and learning the metadata takes at most."""
+"""Milliseconds that connecting and learning the metadata take at most."""
 
 
 DEAD, STARTED = "dead", "started"
-"""What `BrokerEvent` has beside the model broker's faults."""
+"""Kinds of `BrokerEvent` beside the model broker's faults."""
 KEYS = 3_000
-"""Different keys among keyed records."""
+"""Number of different keys of keyed records."""
 
 
 @dataclass(frozen=True)
 class BrokerEvent:
-    """What happens to a broker `at_ms` after a load's start: it answers `delay_ms` late (serial, latency), or is dead or started."""
+    """An event of a broker, `at_ms` after the load's start: it answers `delay_ms` late (serial,
+    latency), or is dead or started.
+    """
 
     at_ms: float
     broker: int
@@ -61,7 +69,9 @@ class BrokerEvent:
 
 @dataclass(frozen=True)
 class Stall:
-    """This share of all Produce requests takes `duration_ms` longer, on any broker: a collector of garbage, a page that is written."""
+    """A share of all Produce requests that take `duration_ms` longer, on any broker: a garbage
+    collection, a page that is written.
+    """
 
     share: float
     duration_ms: float
@@ -88,7 +98,9 @@ class VirtualTask:
 
 
 class _Work:
-    """How long a producer's last step took, by what it sent and what answers it dealt with (`Handle.work_ns`)."""
+    """Duration of a producer's last step, by what it sent and which answers it handled
+    (`Handle.work_ns`).
+    """
 
     def __init__(self, machine: ProducerMachine) -> None:
         self._counted = machine.recorder.whole
@@ -101,7 +113,7 @@ class _Work:
 
 
 class _Loaded:
-    """A producer's application on a virtual host, handing a load over."""
+    """A producer's application on a virtual host, which submits a load."""
 
     def __init__(self, task: VirtualTask) -> None:
         self._load = task.load
@@ -130,14 +142,14 @@ class _Loaded:
         self._started_ms = 0.0
 
     def _bury(self, task: VirtualTask) -> None:
-        """Broker 0 is dead and its partitions, which have no other replica, are led by nobody."""
+        """Kill broker 0; its partitions, which have no other replica, have no leader."""
         self.cluster.broker(0).kill(elect=False)
         for partition in range(0, task.partitions, task.brokers):
             for topic in self._topics:
                 self.cluster.move(topic, partition, _NOWHERE)
 
     def run(self) -> None:
-        """Hand everything over, and wait for it as long as the load allows."""
+        """Submit all records, and wait for them as long as the load allows."""
         self.host.advance(_READY_MS)
         self._started_ms = ns_to_ms(self.host.now_ns())
         self._advance(0)
@@ -157,7 +169,10 @@ class _Loaded:
         self.journal.end()
 
     def _hand_over(self, topic: str, count: int) -> None:
-        """As many records, once there is room for them. Which are which does not matter: those of one turn are sent at one time."""
+        """Submit `count` records, once there is memory for them.
+
+        Which are which does not matter: those of one period are sent at one time.
+        """
         keys = self._some_keys(count) if self._keyed_share else None
         while self.application.hand_over(topic, [self._value] * count, keys) is None:
             self.application.account.wanted = True
@@ -169,7 +184,7 @@ class _Loaded:
         return [rng.choice(self._keys) if rng.random() < self._keyed_share else None for _ in range(count)]
 
     def _advance(self, duration_ms: float) -> None:
-        """Let time pass, and the events happen that are due in it."""
+        """Let time pass, and apply the events that are due in it."""
         until_ms = ns_to_ms(self.host.now_ns()) + duration_ms
         while self._events and self._started_ms + self._events[0].at_ms <= until_ms:
             event = self._events.popleft()
@@ -196,7 +211,7 @@ class _Loaded:
                 self.journal.failed(handed.serial + row, error)
 
     def figures(self) -> dict[str, Any]:
-        """As `peers.paced` and `paced.held_figures` have them; no CPU seconds."""
+        """Figures as of `peers.paced` and `paced.split_figures`; without CPU seconds."""
         partitions = [
             Held(one.leader, one.end_offset, len(one.batches), one.size_bytes)
             for topic in self._topics
@@ -210,7 +225,9 @@ class _Loaded:
 
 
 def virtual_load(task: VirtualTask) -> dict[str, Any]:
-    """The figures of one run, or {"skipped": why} if the config does not fit; requests are Produce requests served."""
+    """Figures of one run, or {"skipped": why} if the config does not fit; requests are Produce
+    requests served.
+    """
     try:
         loaded = _Loaded(task)
     except ConfigError as error:
@@ -220,7 +237,9 @@ def virtual_load(task: VirtualTask) -> dict[str, Any]:
 
 
 def virtual_loads(tasks: Sequence[VirtualTask], done: Callable[[int], None] = lambda count: None) -> list[dict[str, Any]]:
-    """The figures of all, in their order, several at a time on as many processes as there are cores; `done` is told how many are."""
+    """Figures of all runs, in their order, several at a time on as many processes as there are
+    cores; `done` is called with the number done.
+    """
     workers = min(cpu_count() or 1, len(tasks))
     if workers < 2 or sum(task.load.total for task in tasks) < POOL_PAYS_RECORDS:
         return [virtual_load(task) for task in tasks]

@@ -1,4 +1,4 @@
-"""A command from its start to its end: the seconds it took, its own CPU seconds and memory, what it said."""
+"""Runs a command from start to end: its duration, CPU seconds, memory and output."""
 
 from __future__ import annotations
 
@@ -15,11 +15,16 @@ from typing import Any, NamedTuple
 from fairlead_kafka.lab.bounded import NotFinished
 
 _LOOKS_S = 0.02
-"""How often its memory is looked at. What `wait4` tells would be no less than ours, for its pages were ours before it ran its program."""
+"""Seconds between looks at its memory.
+
+`wait4` would tell no less than ours: its pages were ours before it ran its program.
+"""
 
 
 class Whole(NamedTuple):
-    """`seconds` from right before the process was made until it was gone; `rss_mb` its peak, in 2**20 bytes; both outputs in `said`."""
+    """Result of a command: `seconds` from right before the process was made until it was gone, peak
+    memory `rss_mb` in 2**20 bytes, both outputs in `said`.
+    """
 
     returncode: int
     said: str
@@ -29,7 +34,10 @@ class Whole(NamedTuple):
 
 
 def run_whole(command: Sequence[str], limit_s: float, environment: Mapping[str, str] | None = None) -> Whole:
-    """Run a command to its end. Raises NotFinished after `limit_s` seconds; the process is gone then."""
+    """Run a command to its end.
+
+    Raises NotFinished after `limit_s` seconds; the process is then gone.
+    """
     over = threading.Event()
     peaks_kb = [0]
 
@@ -76,12 +84,12 @@ def run_program(command: Sequence[str], limit_s: float) -> dict[str, Any]:
 
 
 def without_cache_ban() -> dict[str, str]:
-    """This process's environment, with compiled modules kept, as they are where nobody says otherwise."""
+    """This process's environment, but with compiled modules kept, as by default."""
     return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 def _peak_kb(process_id: int) -> int:
-    """The most that was ever resident of a process, 0 if it has ended."""
+    """Peak of a process's resident memory, in 2**10 bytes; 0 if it has ended."""
     try:
         with open(f"/proc/{process_id}/status", encoding="ascii") as status:
             return next((int(line.split()[1]) for line in status if line.startswith("VmHWM:")), 0)

@@ -10,19 +10,21 @@ A record's partition is the first of these that exists (`assign_partitions`, a w
 
 Only the fourth has a state, and it lives in a policy object, one per producer and topic (`make_policy`). A policy owns
 no clock, no rng and no queue: sizes in bytes, the accumulator's view of the partitions (`TopicLoad`) and rng are given
-to it. It knows six ways:
+to it. There are six:
 
 - `round_robin`: a record to each available partition in turn;
 - `sticky` (KIP-480): one partition until a new batch would be created, then another;
 - `uniform.kafka` (KIP-794 as Kafka has it): one partition until `batch.size` bytes went there, then one drawn evenly;
-- `uniform` (KIP-794 as it was meant): the same turns, but the next one goes to the partition that had least, and so what a turn
-  took too much is paid back, whatever is slow;
+- `uniform` (KIP-794 as it was meant): the same turns, but the next one goes to the partition that
+had
+  least, which makes up for what a turn took too much, whatever broker is slow;
 - `adaptive` (KIP-794, Kafka's default): as Kafka's uniform, but drawn by the queues, shortest first, passing over brokers that took
   nothing for `partitioner.availability.timeout.ms` (`TopicLoad.unready`: the producer keeps that account);
 - `late` (ours, the default): no partition until a broker is ready to take a batch, then that of its partitions which is furthest behind.
 
-All but the last bind a record to its partition when it is handed over (`binds_at == "append"`). `LatePolicy` binds at drain time
-and has another interface: it is asked for quotas, not for placements.
+All but the last bind a record to its partition when it is submitted (`binds_at == "append"`).
+`LatePolicy` binds at drain time and has another interface: it is asked for quotas, not for
+placements.
 
 Sticky, uniform and adaptive are decided by how batches fill, and that is decided by sizes alone. So a policy need not be asked for each
 record: `place` takes the sizes of a whole column, forms their prefix sum, and finds by binary search where the open batch
@@ -31,9 +33,10 @@ that records which nobody keyed are never touched one by one. Where records are 
 partition in two passes and keeps the order of arrival within each.
 
 The simulation agrees with what the accumulator then does, to the byte, if both use the same sizes and the same limit:
-`batch.size` less 61 bytes of header. A call with several turns for every partition can be answered with one stretch for each instead
-(`together`), if they would be sent in larger batches anyway. Where Kafka's code and the KIPs'
-words part, the words are followed; the policies' docstrings say where.
+`batch.size` less 61 bytes of header. A call with several turns for every partition can be answered
+with one run for each instead (`together`), if they would be sent in larger batches anyway. Where
+Kafka's code differs from the KIPs' words, the words are followed, but for `uniform.kafka`; the
+policies' docstrings say where.
 
 murmur2 over a column, the partitions of keys and the counting sort are kernels (`fairlead_kafka.base.kernel`), each with a
 reference implementation in NumPy.
@@ -46,7 +49,15 @@ from fairlead_kafka.partitioning.grouping import counting_sort
 from fairlead_kafka.partitioning.hashing import keyed_partition, keyed_partitions, murmur2, murmur2_column
 from fairlead_kafka.partitioning.late import BrokerView, LatePolicy, Quota, kept_bytes, levelled
 from fairlead_kafka.partitioning.load import Placement, Runs, TopicLoad, UnkeyedPolicy, expand
-from fairlead_kafka.partitioning.naming import POLICY_NAMES, Partitioner, deprecation, is_kafka_class, make_policy, resolve_partitioner
+from fairlead_kafka.partitioning.naming import (
+    POLICIES,
+    POLICY_NAMES,
+    Partitioner,
+    deprecation,
+    is_kafka_class,
+    make_policy,
+    resolve_partitioner,
+)
 from fairlead_kafka.partitioning.round_robin import RoundRobinPolicy
 from fairlead_kafka.partitioning.sticky import StickyPolicy
 from fairlead_kafka.partitioning.uniform import (
@@ -60,6 +71,7 @@ from fairlead_kafka.partitioning.uniform import (
 )
 
 __all__ = [
+    "POLICIES",
     "POLICY_NAMES",
     "Account",
     "AdaptivePolicy",

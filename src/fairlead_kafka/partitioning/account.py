@@ -1,4 +1,4 @@
-"""The account of bytes per partition: who is furthest behind, and what groups of them have together."""
+"""The account of bytes per partition: which is furthest behind, and the sums of groups of them."""
 
 from __future__ import annotations
 
@@ -10,19 +10,21 @@ from fairlead_kafka.core.machine import Rng
 
 
 class Account:
-    """Bytes placed on each partition of one topic, and turns in the order of who has least.
+    """Bytes placed on each partition of one topic, and turns: the one with the fewest bytes first.
 
-    Partitions come in groups, of which a caller names those that can be served now (brokers, say). Turns go to the one with
-    the fewest bytes, except that rng decide among those within `near_bytes` of each other: many producers that start
-    together would march in step otherwise. A partition that is away still gets turns, but is no measure for the others; when it
-    comes back it is put level with the others, so that it neither is flooded nor holds anyone back.
+    Partitions come in groups (one for each broker, say), of which a caller names those that can be
+    served now. A turn goes to the partition with the fewest bytes; of those within `near_bytes` of
+    each other one is chosen at random, or many producers that start together would move in step. A
+    partition that is away still gets turns, but its bytes do not count; when it comes back it is
+    put level with the others, so that it is not flooded.
 
-    A turn costs the logarithm of the number of partitions; what is rare (`arrange`, `leave`, `come_back`, `lift`) looks at all of them.
+    A turn costs the logarithm of the number of partitions; the rare `arrange`, `leave`, `come_back`
+    and `lift` look at all of them.
     """
 
     def __init__(self, *, near_bytes: int, rng: Rng) -> None:
         self.placed_bytes: list[int] = []
-        """By partition; those that were put level count what they were lifted by."""
+        """Bytes by partition; those that were put level count what they were lifted by."""
         self._near_bytes = near_bytes
         self._rng = rng
         self._away: set[int] = set()
@@ -32,7 +34,10 @@ class Account:
         self._taken: list[tuple[list[tuple[int, int, int]], int]] = []  # turns since `end_turns`, to be put back
 
     def arrange(self, groups: Mapping[int, Sequence[int]], partition_count: int) -> None:
-        """The partitions of each group from now on. One in no group gets no turn, and is away. New ones begin level."""
+        """Set the partitions of each group. One in no group gets no turn, and is away.
+
+        New ones begin with the fewest bytes of any partition that is not away.
+        """
         self.end_turns()
         least = self.least_bytes()
         self.placed_bytes += [least or 0] * (partition_count - len(self.placed_bytes))
@@ -43,12 +48,12 @@ class Account:
         self.leave(set(range(len(self.placed_bytes))).difference(self._group_of))
 
     def leave(self, partitions: Iterable[int]) -> None:
-        """These are no measure for the others until they come back."""
+        """Mark partitions as away: their bytes do not count until they come back."""
         self._away.update(partitions)
         self._gather()
 
     def come_back(self, partitions: Iterable[int]) -> None:
-        """These count again, level with the others on average."""
+        """Count partitions again that were away, each with the others' average bytes at least."""
         returning = self._away.intersection(partitions)
         if not returning:
             return
@@ -66,32 +71,32 @@ class Account:
 
     @property
     def counted_bytes(self) -> int:
-        """What they have together."""
+        """Bytes of all partitions that are not away."""
         return sum([size_bytes for size_bytes, _ in self._sums.values()])
 
     def counted_of(self, group: int) -> tuple[int, int]:
-        """Of the partitions of this group that are not away: the bytes that they have together, and how many they are."""
+        """Bytes, and number, of the partitions of this group that are not away."""
         return self._sums.get(group, (0, 0))
 
     def average_bytes(self, group: int) -> float:
-        """What each of them has on average; of a group that is away, what the one furthest behind has."""
+        """Average bytes of a group's partitions that are not away; of a group away, the fewest."""
         size_bytes, count = self._sums.get(group, (0, 0))
         return size_bytes / count if count else min((entry[1] for entry in self._groups.get(group, ())), default=0)
 
     def is_away(self, partition: int) -> bool:
-        """True if the partition is no measure for the others."""
+        """True if the partition's bytes do not count at present."""
         return partition in self._away
 
     def least_bytes(self) -> int | None:
-        """The fewest bytes that any partition has which is not away; None if all are. Looks at all of them."""
+        """The fewest bytes of a partition that is not away; None: all are away. Looks at all."""
         return min((size for partition, size in enumerate(self.placed_bytes) if partition not in self._away), default=None)
 
     def add(self, partition: int, size_bytes: int) -> None:
-        """So many bytes more were placed on the partition."""
+        """Add bytes that were placed on the partition."""
         self._place(partition, self.placed_bytes[partition] + size_bytes)
 
     def lift(self, least_bytes: int) -> None:
-        """Who has less counts as having so much from now on: what it did not take is not owed to it. Looks at all of them."""
+        """Raise partitions with less to `least_bytes`: no more is owed to them. Looks at all."""
         for partition, size_bytes in enumerate(self.placed_bytes):
             if size_bytes < least_bytes and partition not in self._away:
                 self._place(partition, least_bytes)
@@ -116,14 +121,14 @@ class Account:
         return best[2]
 
     def end_turns(self) -> None:
-        """Every partition may have a turn again."""
+        """Let every partition have a turn again."""
         if self._taken:
             for heap, partition in self._taken:
                 heappush(heap, self._entry(partition))
             self._taken.clear()
 
     def check(self) -> None:
-        """Sums and heaps are those of the bytes placed; CheckFailed if not."""
+        """Raise CheckFailed unless sums and heaps are those of the bytes placed."""
         counted = [partition for partition in range(len(self.placed_bytes)) if partition not in self._away]
         sums: dict[int, tuple[int, int]] = {}
         for partition in counted:
@@ -136,7 +141,7 @@ class Account:
         holds("a heap of the account is ahead of its partitions", all(size <= self.placed_bytes[partition] for size, partition in noted))
 
     def _head(self, heap: list[tuple[int, int, int]]) -> tuple[int, int, int]:
-        """The first entry, made to tell the truth: bytes may have been added since it was entered."""
+        """The first entry, brought up to date: bytes may have been added since it was entered."""
         while True:
             head = heap[0]
             if head[1] == self.placed_bytes[head[2]]:

@@ -1,4 +1,4 @@
-"""Explicit, then custom, then keyed, then unkeyed: a whole column of records resolved in that order."""
+"""Partitions for a whole column of records: explicit, then custom, then by key, then by policy."""
 
 from __future__ import annotations
 
@@ -60,9 +60,10 @@ def assign_partitions(
 def place_unkeyed(partitions: PartitionArray | None, sizes_bytes: SizeArray, policy: UnkeyedPolicy, load: TopicLoad) -> Placement:
     """The full placement of n records: `partitions` as `assign_partitions` gave it, its -1 replaced by the policy's choice.
 
-    If the policy decides for all (None), its `Placement` is passed on as it is: runs cost nothing per record. Otherwise
-    an int32[n]. The policy is given the unkeyed records alone, in order, with `load` as it was before any of the n records;
-    where its turns ended is then lost, which costs a batch that was left its linger time at most. `partitions` is not changed.
+    If the policy decides for all (None), its `Placement` is passed on as it is: runs cost nothing
+    per record. Otherwise an int32[n]. The policy is given the unkeyed records alone, in order, with
+    `load` as it was before any of the n records; the ends of its turns are then lost, so a batch
+    that it left may linger. `partitions` is not changed.
     """
     if partitions is None:
         return policy.place(sizes_bytes, load)

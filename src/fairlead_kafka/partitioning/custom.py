@@ -47,7 +47,7 @@ def new_batch_hook(partitioner: CustomPartitioner | None) -> Callable[[str, int,
 
 
 class OpenBatches:
-    """Which records would open a batch, for partitioners that want to know: the sizes of n records, and the room in open batches."""
+    """Tells which of n records would open a batch, by their sizes and the room in open batches."""
 
     def __init__(self, sizes_bytes: SizeArray, room_bytes: Callable[[int], int], limit_bytes: int) -> None:
         self._sizes_bytes = sizes_bytes
@@ -63,7 +63,7 @@ class OpenBatches:
         return int(self._sizes_bytes[record]) > room
 
     def append(self, partition: int, record: int) -> None:
-        """The record goes there."""
+        """The record goes to the partition; its open batch has less room."""
         room = self._limit_bytes if self.opens(partition, record) else self._rooms[partition]
         self._rooms[partition] = max(room - int(self._sizes_bytes[record]), 0)
 
@@ -102,7 +102,10 @@ def call_custom(
 
 
 def _failed(count: int, topic: str, error: Exception) -> InvalidRecord:
-    """What a partitioner raised, with the place as text: handles keep the error, which must not keep the frames that it came through."""
+    """InvalidRecord for an exception of a partitioner, with its place as text.
+
+    Handles keep the error, so the error must not keep the frames that it came through.
+    """
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -156,7 +159,10 @@ def _ask_twice(
     explicit: PartitionArray | None,
     batches: OpenBatches,
 ) -> list[Any]:
-    """Record by record as KIP-480 has it (`KafkaProducer.doSend` of 2.4): who would open a batch is told so, and asked again."""
+    """Ask record by record as KIP-480 has it (`KafkaProducer.doSend` of 2.4).
+
+    For a record that would open a batch, the partitioner is told so, and asked again.
+    """
     answers: list[Any] = []
     for record in range(columns.count):
         given = -1 if explicit is None else int(explicit[record])

@@ -27,7 +27,7 @@ class Filling:
         self.runs = Runs()
         ends = np.zeros(self.count + 1, dtype=np.int64)
         np.cumsum(sizes_bytes, out=ends[1:])
-        # A memoryview hands out Python's integers at a fifth of what NumPy's cost, and bisect reads it as it is.
+        # A memoryview gives Python's integers at a fifth of what NumPy's cost, and bisect reads it.
         self.ends: Sequence[int] = ends.data
         """Prefix sums of the sizes, starting at 0."""
         self.runs.ends = self.ends
@@ -43,7 +43,10 @@ class Filling:
         return room
 
     def open_batch_stop(self, partition: int, start: int) -> int:
-        """The record at which the partition's open batch ends if filled from `start`; `start` if that one does not fit or none is open."""
+        """The record at which the partition's open batch ends if filled from `start`.
+
+        It is `start` if that record does not fit, or no batch is open.
+        """
         room = self.room_bytes(partition)
         return bisect_right(self.ends, self.ends[start] + room, start) - 1 if room > 0 else start
 
@@ -56,13 +59,14 @@ class Filling:
         return min(max(bisect_left(self.ends, self.ends[start] + size_bytes, start), start + 1), self.count)
 
     def overflow(self, partition: int) -> None:
-        """The next record did not fit the partition's open batch: it is closed."""
+        """Close the partition's open batch: the next record did not fit."""
         self._rooms[partition] = 0
 
     def append_together(self, parts: Sequence[tuple[int, int]], start: int) -> list[tuple[int, int]]:
-        """All records from `start` on go to these partitions, to each so many bytes, to the last what is left; what each got, in bytes.
+        """Append all records from `start` on to the partitions in `parts`; the bytes that each got.
 
-        A part ends with the record that reaches its bytes, so the next may get less, or nothing. Afterwards none of them has a batch open.
+        A part ends with the record that reaches its bytes, so the next may get less, or nothing;
+        the last gets what is left. Afterwards none of them has a batch open.
         """
         ends, got = self.ends, []
         goal_bytes, last = ends[start], len(parts) - 1
@@ -76,7 +80,10 @@ class Filling:
         return got
 
     def append(self, partition: int, stop: int, room_bytes: int) -> None:
-        """Records up to `stop` go to the partition, whose open batch then has `room_bytes` left; the run grows or a new one begins."""
+        """Append records up to `stop` to the partition; the last run grows, or a new one begins.
+
+        The partition's open batch then has `room_bytes` left.
+        """
         runs = self.runs
         self._rooms[partition] = room_bytes
         if runs and runs[-1][0] == partition:

@@ -15,32 +15,34 @@ from fairlead_kafka.partitioning.tuning import OWED_SPAN_S, RATE_LEAST_NS, RATE_
 
 
 class BrokerView(NamedTuple):
-    """What is known of a broker when records are portioned out."""
+    """State of a broker for `LatePolicy.quotas`."""
 
     wait_ns: int
-    """How long until it can take a request, if it is not free."""
+    """Nanoseconds until it can take a request, if it is not free."""
     takes_bytes: int
-    """What it can take then, of records before compression."""
+    """Bytes of records, before compression, that it can take then."""
     free: bool
-    """It takes one in this round."""
+    """It can take a request in this round."""
 
 
 class Quota(NamedTuple):
-    """What a broker that is free may take of what waits. Bytes are of records before compression."""
+    """Bytes that a free broker may take of the records that wait, before compression."""
 
     broker: int
     lacks_bytes: float
-    """So much is left to it by the others."""
+    """Bytes that it lacks of its even part; the others leave it so much."""
     most_bytes: float
-    """What puts the free brokers level, and what one may be ahead by more: so a few records are one request, and not one for each."""
+    """Most that it may take: what puts the free brokers level, and the skew that is allowed more.
+    So a few records are one request, and not one for each broker."""
 
 
 def kept_bytes(quotas: Iterable[tuple[int, float]], rate: float) -> float:
-    """How much has to wait by now so that busy brokers find their quotas: each `(how long until it is free, bytes)`.
+    """Bytes to keep now for busy brokers' quotas: each quota is `(ns until it is free, bytes)`.
 
-    A broker that is busy is to find its quota when it is free, of the newest records: those wait for its answer anyway, and should not
-    have waited before. Until then more come, at `rate` bytes a ns; only what these will not make up is kept. Of several, the first so many
-    to be free need their quotas together, less what comes until the last of them is.
+    A busy broker is to find its quota when it is free, of the newest records: those wait for its
+    answer anyway, and should not have waited before. Until then more come, at `rate` bytes a ns;
+    only what these will not make up is kept. Of several, the first so many to be free need their
+    quotas together, less what comes until the last of them is.
 
         waits:      | the others' |<-- kept by now -->|
         will come:                                    |<-- until it is free -->|
@@ -54,9 +56,10 @@ def kept_bytes(quotas: Iterable[tuple[int, float]], rate: float) -> float:
 
 
 def levelled(levels: Sequence[tuple[float, int]], size_bytes: float) -> list[float]:
-    """What each gets of `size_bytes` so that those with least come to one level: of each, its level and how many partitions have it.
+    """Shares of `size_bytes` that bring those with least to one level (water-filling).
 
-    As water fills a vessel with steps: who is above the level that it comes to gets nothing.
+    `levels` has for each its bytes per partition, and its partitions. One above the level gets
+    nothing.
     """
     low = level = 0.0
     width = 0
@@ -71,20 +74,25 @@ def levelled(levels: Sequence[tuple[float, int]], size_bytes: float) -> list[flo
 
 
 class LatePolicy:
-    """Unkeyed records wait in one queue; a broker with room takes them, for those of its partitions that are furthest behind.
+    """Late binding: unkeyed records wait in one queue, and a broker with room takes them.
 
-    A broker's even part is that of its partitions. What it lacks of it, once all that waits and comes until it is free is given out,
-    is kept for it (`kept_bytes`), if that is more than it may be behind by, and no more than it can take. The others take all else as it
-    comes. So all get the same, however slow they are, and only what a slow broker takes waits for it. It may be behind by `skew_bytes`; by
-    default (None) by a batch, or by SKEW_RATIO of its even part of what was placed lately. Without bound (2**63 - 1) nothing is kept.
+    They go to those of its partitions that are furthest behind. A broker's even part is that of its
+    partitions. What it lacks of it, once all that waits and comes until it is free is given out, is
+    kept for it (`kept_bytes`), beyond the skew that is allowed, and no more than it can take. The
+    others take all else as it comes. So all get the same, however slow they are, and only what a
+    slow broker takes waits for it. It may be behind by `skew_bytes`; by default (None) by a batch,
+    or by SKEW_RATIO of its even part of what was placed in the last OWED_SPAN_S. Without bound
+    (2**63 - 1) nothing is kept.
 
-    A broker that cannot take its even part holds nobody up, for no more is kept than it takes: it gets that, and the others the rest.
-    When it is quick again it is level soon: what it missed in the last OWED_SPAN_S is made up for, what it missed before is forgotten.
+    A broker that cannot take its even part delays no other, for no more is kept than it takes: it
+    gets that, and the others the rest. When it is quick again it is level soon: what it missed in
+    the last OWED_SPAN_S is made up for, what it missed before is forgotten.
 
-    Why: what is bound early queues at the broker it was bound to, be that slow or not. What is bound late queues where
-    every broker can still take it, and where a batch still grows. The idea is that of late binding in Sparrow (Ousterhout et
-    al., SOSP 2013) and of join-idle-queue (Lu et al., 2011). No weights and no timers: a slow broker is asked less often because
-    it asks less often, and batches are as full as the wait made them.
+    Why: what is bound early queues at the broker it was bound to, be that slow or not. What is
+    bound late queues where every broker can still take it, and where a batch still grows. The idea
+    is that of late binding in Sparrow (Ousterhout et al., SOSP 2013) and of join-idle-queue (Lu et
+    al., 2011). There are no weights and no timers: a slow broker takes records less often because
+    it is free less often, and batches are as full as the wait made them.
 
     Partitions whose broker is dead or silent leave the account, so that nothing is kept for them, and come back level with the
     others, so that they are not flooded (`Account`).
@@ -102,11 +110,11 @@ class LatePolicy:
         self._placed_bytes = 0
 
     def arrange(self, led: Mapping[int, Sequence[int]], partition_count: int) -> None:
-        """Which partitions each broker leads, of `partition_count`; those without leader are in none."""
+        """Set the partitions that each broker leads; of `partition_count` some may lack one."""
         self.account.arrange(led, partition_count)
 
     def observe(self, arrived_bytes: int, now_ns: int) -> None:
-        """`arrived_bytes` of records have ever come by now; to be called before records are portioned out."""
+        """Note that `arrived_bytes` of records have ever come by now; call it before `quotas`."""
         arrived = self._arrived
         if not arrived or now_ns - arrived[-1][0] >= RATE_SAMPLE_NS:
             arrived.append((now_ns, arrived_bytes))
@@ -120,11 +128,12 @@ class LatePolicy:
             self._forget_old()
 
     def quotas(self, waiting_bytes: int, brokers: Mapping[int, BrokerView], ratio: float, now_ns: int) -> tuple[int, list[Quota]]:
-        """How much of `waiting_bytes` the brokers that are free may take together, and each, who has least first.
+        """Bytes of `waiting_bytes` for the free brokers together, and for each, the least first.
 
-        `brokers` are all that lead partitions; `ratio` is what the account's bytes are of those of records before compression. What busy
-        brokers lack is kept for them; the rest is for the free ones, and so is, if that is more, what they lack themselves: they are
-        first. Rng decide the order among those that are near each other.
+        `brokers` are all that lead partitions; `ratio` is that of the account's bytes to bytes of
+        records before compression. What busy brokers lack is kept for them. The free ones get the
+        rest, or what they lack themselves, if that is more. Brokers that are near each other come
+        in random order.
         """
         account, rate, recent_bytes = self.account, self._rate(now_ns), self._recent_bytes()
         standings = {broker: account.counted_of(broker) for broker in brokers}
@@ -154,23 +163,23 @@ class LatePolicy:
         return int(open_bytes) or 1, [quota for _, quota in sorted(found)]
 
     def next_turn(self, broker: int) -> int:
-        """The partition led by this broker that is to get the next batch; -1: all had their turn."""
+        """The partition of this broker that is to get the next batch; -1: all had their turn."""
         return self.account.next_turn((broker,))
 
     def end_turns(self) -> None:
-        """The requests that the turns were for are complete: every partition may have a turn in the next ones."""
+        """Let every partition have a turn again: the requests of these turns are complete."""
         self.account.end_turns()
 
     def placed(self, partition: int, size_bytes: int) -> None:
-        """So many bytes, headers included, were bound to the partition."""
+        """Enter bytes, headers included, that were bound to the partition."""
         self.account.add(partition, size_bytes)
         self._placed_bytes += size_bytes
 
     def on_new_batch(self, partition: int, load: TopicLoad) -> None:
-        """Nothing: batches that open for keyed records do not matter here."""
+        """Do nothing: batches that open for keyed records do not matter here."""
 
     def check(self) -> None:
-        """The account is what was placed, and no more samples are kept than their spans hold; CheckFailed if not."""
+        """Raise CheckFailed unless the account is what was placed, and samples fit their spans."""
         self.account.check()
         holds("samples of what arrived", len(self._arrived) <= RATE_SPAN_NS // RATE_SAMPLE_NS + 2)
         holds("samples of what was placed", len(self._placed) <= OWED_SPAN_S + 1)
@@ -179,22 +188,22 @@ class LatePolicy:
         holds("more was placed in a while than ever", 0 <= self._recent_bytes() <= self._placed_bytes)
 
     def _rate(self, now_ns: int) -> float:
-        """Bytes that come in a ns."""
+        """Bytes that arrive per nanosecond."""
         if not self._arrived:
             return 0.0
         (begun_ns, before_bytes), (_, by_now_bytes) = self._arrived[0], self._arrived[-1]
         return (by_now_bytes - before_bytes) / max(now_ns - begun_ns, RATE_LEAST_NS)
 
     def _recent_bytes(self) -> int:
-        """What was placed in the last OWED_SPAN_S."""
+        """Bytes placed in the last OWED_SPAN_S."""
         return self._placed_bytes - self._placed[0][1] if self._placed else 0
 
     def _skew_bytes(self, share: float, recent_bytes: int) -> float:
-        """By how much a broker may be behind whose even part is `share`."""
+        """Bytes that a broker whose even part is `share` may be behind by."""
         return max(self._batch_bytes, SKEW_RATIO * share * recent_bytes) if self.skew_bytes is None else self.skew_bytes
 
     def _forget_old(self) -> None:
-        """Nobody is owed more than its even part of what was placed in the last OWED_SPAN_S."""
+        """Owe no partition more than its even part of the last OWED_SPAN_S, and a batch."""
         account = self.account
         if account.counted:
             account.lift((account.counted_bytes - self._recent_bytes()) // account.counted - self._batch_bytes)

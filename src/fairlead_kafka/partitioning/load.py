@@ -1,4 +1,4 @@
-"""What a policy may know (`TopicLoad`), what it answers (`Placement`), and what it has to offer (`UnkeyedPolicy`)."""
+"""The interface of policies: their input (`TopicLoad`), answer (`Placement`), and protocol."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ class Runs(list[tuple[int, int]]):
         self.ends: Sequence[int] = (0,)
         """Prefix sums, from 0, of the sizes that were placed."""
         self.ended = False
-        """The policy does not go on with the partition of the last run: what waits there will not be joined by more soon."""
+        """The policy leaves the last run's partition: no more records will join it soon."""
 
 
 Placement = Runs | PartitionArray
-"""Where records go: runs, or an int32 array with one partition per record."""
+"""The partitions of records: runs, or an int32 array with one partition per record."""
 
 
 def expand(placement: Placement, count: int) -> PartitionArray:
@@ -69,9 +69,10 @@ class UnkeyedPolicy(Protocol):
     """Chooses partitions for the records of one topic that have none yet; one object per producer and topic, for one thread at a time."""
 
     name: str
-    """As `make_policy` and `metrics` call it: round_robin, sticky, uniform, adaptive."""
+    """Name in `partitioner.class`: round_robin, sticky, uniform, uniform.kafka or adaptive."""
     binds_at: Literal["append", "drain"]
-    """When a record gets its partition: as it is handed over (all policies of the KIPs), or as a broker is ready to take it."""
+    """When a record gets its partition: on submission (policies of the KIPs), or when a broker is
+    ready to take it."""
 
     def place(self, sizes_bytes: SizeArray, load: TopicLoad) -> Placement:
         """Partitions for n records in order of arrival; `sizes_bytes` is int64[n], what each will take in a batch.

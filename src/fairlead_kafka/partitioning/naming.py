@@ -1,4 +1,4 @@
-"""From the config's `partitioner.class` to policies: names of ours, Kafka's class names, callables and dotted paths."""
+"""Policies by `partitioner.class`: our names, Kafka's class names, callables and dotted paths."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fairlead_kafka.partitioning.uniform import AdaptivePolicy, KafkaUniformPoli
 
 
 class PolicySettings(NamedTuple):
-    """What a policy of one topic is made of."""
+    """Settings for making a policy of one topic."""
 
     batch_size_bytes: int
     """`batch.size`, the header included."""
@@ -30,26 +30,41 @@ class PolicySettings(NamedTuple):
     rng: Rng
 
 
-_MAKERS: Mapping[str, Callable[[PolicySettings], UnkeyedPolicy | LatePolicy]] = {
-    "round_robin": lambda its: RoundRobinPolicy(),
-    "sticky": lambda its: StickyPolicy(batch_size_bytes=its.batch_size_bytes, rng=its.rng),
-    "uniform": lambda its: UniformPolicy(batch_size_bytes=its.batch_size_bytes, rng=its.rng, together=its.together),
-    "uniform.kafka": lambda its: KafkaUniformPolicy(batch_size_bytes=its.batch_size_bytes, rng=its.rng),
-    "adaptive": lambda its: AdaptivePolicy(batch_size_bytes=its.batch_size_bytes, rng=its.rng, together=its.together),
-    "late": lambda its: LatePolicy(batch_size_bytes=its.batch_size_bytes, skew_bytes=its.skew_bytes, rng=its.rng),
+class PolicyKind(NamedTuple):
+    """One policy that `partitioner.class` can name."""
+
+    make: Callable[[PolicySettings], UnkeyedPolicy | LatePolicy]
+    avoids_unready: bool = False
+    """It passes over brokers that take nothing: partitioner.availability.timeout.ms has an effect."""
+
+
+POLICIES: Mapping[str, PolicyKind] = {
+    "round_robin": PolicyKind(lambda its: RoundRobinPolicy()),
+    "sticky": PolicyKind(lambda its: StickyPolicy(batch_size_bytes=its.batch_size_bytes, rng=its.rng)),
+    "uniform": PolicyKind(lambda its: UniformPolicy(batch_size_bytes=its.batch_size_bytes, rng=its.rng, together=its.together)),
+    "uniform.kafka": PolicyKind(lambda its: KafkaUniformPolicy(batch_size_bytes=its.batch_size_bytes, rng=its.rng)),
+    "adaptive": PolicyKind(
+        lambda its: AdaptivePolicy(batch_size_bytes=its.batch_size_bytes, rng=its.rng, together=its.together),
+        avoids_unready=True,
+    ),
+    "late": PolicyKind(
+        lambda its: LatePolicy(batch_size_bytes=its.batch_size_bytes, skew_bytes=its.skew_bytes, rng=its.rng),
+        avoids_unready=True,
+    ),
 }
-"""How each policy is made, by the name that `partitioner.class` takes: the one place where a policy is entered."""
-POLICY_NAMES = tuple(_MAKERS)
-"""The policies by these names."""
+"""All policies by the name that `partitioner.class` takes. A new one is entered here and nowhere else."""
+POLICY_NAMES = tuple(POLICIES)
+"""The names of all policies."""
 DEFAULT_POLICY = "late"
-"""What Kafka's built-in logic is here: even, as its uniform partitioner means to be, and quicker than its adaptive one."""
+"""The policy without `partitioner.class`: even, as Kafka's uniform partitioner means to be, and
+quicker than Kafka's adaptive one."""
 _KAFKA_PACKAGE = "org.apache.kafka.clients.producer."
 _KAFKA_CLASSES = {
     f"{_KAFKA_PACKAGE}RoundRobinPartitioner": ("round_robin", True),
     f"{_KAFKA_PACKAGE}UniformStickyPartitioner": ("sticky", True),
     f"{_KAFKA_PACKAGE}internals.DefaultPartitioner": ("sticky", False),
 }
-"""Their policy, and whether they place keyed records as if they had no key (KIP-480)."""
+"""Kafka's class → its policy, and whether it ignores keys (KIP-480)."""
 _DEPRECATED = {
     f"{_KAFKA_PACKAGE}UniformStickyPartitioner": "remove it, and set partitioner.ignore.keys=true instead",
     f"{_KAFKA_PACKAGE}internals.DefaultPartitioner": "remove it",
@@ -63,21 +78,21 @@ _OTHERS_NAMES = {
     "consistent_random": _CRC32,
     "consistent": _CRC32,
 }
-"""What the plots and librdkafka call policies, and what to write instead."""
+"""Name in our plots or in librdkafka → what to write instead."""
 _BUILT_IN = ("", "null")
 _CONFIG_KEY = "partitioner.class"
 
 
 @dataclass(frozen=True, slots=True)
 class Partitioner:
-    """What `partitioner.class` came to, once per producer; `make_policy` makes each topic's policy of it."""
+    """A producer's parsed `partitioner.class`; `make_policy` makes each topic's policy of it."""
 
     policy_name: str
     """One of POLICY_NAMES; with a custom partitioner, what places the records for which it answers -1."""
     ignore_keys: bool
     """Keyed records are placed as unkeyed ones: pass it to `assign_partitions`."""
     custom: CustomPartitioner | None = None
-    """Pass it to `assign_partitions`."""
+    """A custom partitioner, or None: pass it to `assign_partitions`."""
 
 
 def resolve_partitioner(partitioner: str | CustomPartitioner | None, *, adaptive: bool = True, ignore_keys: bool = False) -> Partitioner:
@@ -128,11 +143,11 @@ def make_policy(
     """
     skew = None if skew_bytes < 0 else skew_bytes
     resolved = partitioner if isinstance(partitioner, Partitioner) else resolve_partitioner(partitioner, adaptive=adaptive)
-    return _MAKERS[resolved.policy_name](PolicySettings(batch_size_bytes, skew, together, rng))
+    return POLICIES[resolved.policy_name].make(PolicySettings(batch_size_bytes, skew, together, rng))
 
 
 def deprecation(partitioner: Any) -> str | None:
-    """What to do instead if `partitioner.class` names one that KIP-794 deprecated, None otherwise."""
+    """Advice if `partitioner.class` names a class that KIP-794 deprecated, else None."""
     return _DEPRECATED.get(_full(partitioner.strip())) if isinstance(partitioner, str) else None
 
 
@@ -142,12 +157,12 @@ def is_kafka_class(partitioner: Any) -> bool:
 
 
 def _full(name: str) -> str:
-    """DefaultPartitioner lives in a package of internals; who leaves that out means it all the same."""
+    """The full name of a class; DefaultPartitioner is found without its package `internals` too."""
     return f"{_KAFKA_PACKAGE}internals.DefaultPartitioner" if name == f"{_KAFKA_PACKAGE}DefaultPartitioner" else name
 
 
 def _checked(candidate: Any, name: str) -> CustomPartitioner:
-    """`candidate` as a custom partitioner; a class is made an instance of."""
+    """`candidate` as a custom partitioner, or an instance of it if it is a class. ConfigError."""
     made = candidate() if isinstance(candidate, type) else candidate
     if not callable(made):
         raise ConfigError(

@@ -31,4 +31,4 @@ class RoundRobinPolicy:
         return np.resize(np.array(turn[start:] + turn[:start], dtype=np.int32), count)
 
     def on_new_batch(self, partition: int, load: TopicLoad) -> None:
-        """Nothing: batches do not matter here."""
+        """Do nothing: batches do not matter here."""

@@ -70,7 +70,7 @@ class StickyPolicy:
         return filling.runs
 
     def on_new_batch(self, partition: int, load: TopicLoad) -> None:
-        """Turn away if the batch opens on the sticky partition, be it for a keyed or an explicit record.
+        """Change the sticky partition if the batch opens on it, for a keyed or an explicit record.
 
         A batch that opens on any other partition changes nothing (`StickyPartitionCache.nextPartition` compares the same way).
         """

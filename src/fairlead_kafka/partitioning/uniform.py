@@ -1,4 +1,5 @@
-"""KIP-794: stay for batch.size bytes, then go to who has least (`uniform`), to anyone (`uniform.kafka`), or by the queues."""
+"""KIP-794: turns of batch.size bytes; the next partition is the one with the fewest bytes
+(`uniform`), any (`uniform.kafka`), or drawn by the queues (`adaptive`)."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ class TurnLimits(NamedTuple):
 
 
 def turn_limits(batch_size_bytes: int) -> TurnLimits:
-    """KIP-794's turn: batch.size bytes, put off while a batch is part full, to twice that at most.
+    """The limits of KIP-794's turn: batch.size bytes, up to twice that while a batch is part full.
 
     Kafka's `BuiltInPartitioner.updatePartitionInfo`: switch iff `produced >= S and all batches full` or `produced >= 2 S`
     with `S = max(1, batch.size)`, without its overflow of 32 bits at `2 S` (`batch.size` beyond 1 GiB).
@@ -39,7 +40,7 @@ def turn_limits(batch_size_bytes: int) -> TurnLimits:
 
 
 def turn_is_over(produced_bytes: int, limits: TurnLimits, batch_is_full: bool) -> bool:
-    """The switch rule; `batch_is_full` also if none is open."""
+    """True if the turn on a partition ends (KIP-794); `batch_is_full` also if none is open."""
     return produced_bytes >= limits.hard_bytes or (batch_is_full and produced_bytes >= limits.soft_bytes)
 
 
@@ -53,7 +54,10 @@ def cumulative_weights(queued_batches: Sequence[int]) -> list[int]:
 
 
 def draw_by_queues(candidates: Sequence[int], queued_batches: Sequence[int], rng: Rng) -> Callable[[], int]:
-    """What draws of `candidates` as `draw_weighted` does, by the queues that they have now; `queued_batches` is by partition."""
+    """A function that draws one of `candidates`, weighted by their queues (`cumulative_weights`).
+
+    `queued_batches` is by partition. They are weighed once, now.
+    """
     if len(candidates) < WEIGH_AS_ARRAYS:
         cumulative = cumulative_weights([queued_batches[partition] for partition in candidates])
         return lambda: draw_weighted(candidates, cumulative, rng)
@@ -137,23 +141,23 @@ class KafkaUniformPolicy:
         return filling.runs
 
     def on_new_batch(self, partition: int, load: TopicLoad) -> None:
-        """Nothing: turns are counted in bytes, not in batches (KIP-794 deprecates the hook)."""
+        """Do nothing: turns are counted in bytes, not in batches (KIP-794 deprecates the hook)."""
 
     def _parts(self, size_bytes: int, load: TopicLoad) -> Sequence[tuple[int, int]]:
-        """Partitions and bytes for each, `size_bytes` together, if that is several turns for all of them; otherwise nothing.
+        """Partitions and bytes for each, if `size_bytes` is several turns for each; else nothing.
 
-        As turns one by one would give them out, if they came while `load` was as it is.
+        Each gets what turns one by one would give it while `load` is as it is.
         """
         return ()
 
     def _took(self, parts: Sequence[tuple[int, int]]) -> None:
-        """Partitions took so many bytes, as `_parts` said."""
+        """Enter the bytes that partitions took of `_parts` into an account, if there is one."""
 
     def _begin_turn(self, partition: int) -> None:
         self.current, self.produced_bytes = partition, 0
 
     def _drawer(self, load: TopicLoad) -> Callable[[], int]:
-        """What draws the next partition; the load is looked at once for a call of `place`, and only if a turn ends."""
+        """A function that draws the next partition; `load` is weighed once for all its draws."""
         choices, randrange = candidates(load), self._rng.randrange
         return lambda: choices[randrange(len(choices))]
 
@@ -161,13 +165,16 @@ class KafkaUniformPolicy:
 class UniformPolicy(KafkaUniformPolicy):
     """KIP-794 with `partitioner.adaptive.partitioning.enable=false`, as the KIP means it: uniform, whatever is slow.
 
-    Turns are as in `KafkaUniformPolicy`, put off while a batch is part full, but an account is kept of all that they took: the next
-    one goes to the partition that had least, drawn by rng among those within half of batch.size, and never to the same partition
-    again while another has a leader. What one turn took too much is thereby taken off the next, and no draw wanders. While no
-    partition lacks a leader, any two differ by at most two turns, of less than `2 S + 61 + a record` each, and S / 2.
+    Turns are as in `KafkaUniformPolicy`, prolonged while a batch is part full, but an account is
+    kept of all that they took: the next one goes to the partition that had least, drawn at random
+    among those within half of batch.size, and never to the same partition again while another has a
+    leader. What one turn took too much is thereby taken off the next, and no draw wanders. While no
+    partition lacks a leader, any two differ by at most two turns, of less than `2 S + 61 + a
+    record` each, and S / 2.
 
-    With `together`, turns that are handed over at once, two or more for each partition, become one stretch of records for each, which puts
-    all level but for a record: for the producer who would put the batches of these turns together all the same (`batch.max.size`).
+    With `together`, turns that are submitted at once, two or more for each partition, become one
+    run of records for each, which puts all level but for a record: for a producer that would put
+    the batches of these turns together all the same (`batch.max.size`).
     """
 
     name = "uniform"
@@ -219,16 +226,19 @@ class AdaptivePolicy(KafkaUniformPolicy):
     unready, the mark tells nothing apart and they are candidates all the same; if none has a leader, all are. The queue
     of each candidate, and of no other, gives its weight (`cumulative_weights`), so none starves.
 
-    Departures from Kafka's `RecordAccumulator.partitionReady`, where the code strays from the KIP's words: an idle partition on
-    a broker that takes nothing is passed over too (Kafka skips the check for empty queues, and it keeps the highest weight);
-    queue sizes are kept by partition (in Kafka one can inherit the queue of another that was passed over); if all are unready
-    the queues still decide (Kafka forgets them); and partitions count from the first (Kafka draws evenly until each has had data).
+    Differences from Kafka's `RecordAccumulator.partitionReady`, where its code differs from the
+    KIP's words: an idle partition on a broker that takes nothing is passed over too (Kafka skips
+    the check for empty queues, and it keeps the highest weight); queue sizes are kept by partition
+    (in Kafka one can inherit the queue of another that was passed over); if all are unready the
+    queues still decide (Kafka forgets them); and partitions count from the first (Kafka draws
+    evenly until each has had data).
 
-    What a turn takes too much is forgotten here, as in Kafka: this policy means to lean, and an account of bytes would pay back
-    to a slow broker just what its queue took away from it.
+    What a turn takes too much is forgotten here, as in Kafka: this policy is meant to be uneven,
+    and an account of bytes would give back to a slow broker just what its queue took away from it.
 
-    With `together`, turns that are handed over at once, two or more for each candidate, become one stretch of records for each, of as many
-    turns as the weights let one expect (`spread_turns`): Kafka's chances, and less left to chance.
+    With `together`, turns that are submitted at once, two or more for each candidate, become one
+    run of records for each, of the expected number of turns by the weights (`spread_turns`):
+    Kafka's probabilities with less variance.
     """
 
     name = "adaptive"
@@ -256,9 +266,10 @@ class AdaptivePolicy(KafkaUniformPolicy):
 
 
 def spread_turns(turns: int, cumulative: Sequence[int], jitter: float) -> list[int]:
-    """How many turns each partition has of so many, drawn at equal distances with the chances that `draw_weighted` has.
+    """How many of `turns` each partition has, at the probabilities of `draw_weighted`.
 
-    So each has what it is to be expected, rounded up or down by `jitter` (in [0, 1), one for all): 4 turns, weights 1 and 2, 0.5 -> 1, 3.
+    Each has its expected number, rounded up or down by `jitter` (in [0, 1), one for all): 4 turns,
+    weights 1 and 2, 0.5 -> 1, 3.
     """
     total = cumulative[-1]
     bounds = [min(int(turns * each / total + jitter), turns) for each in (0, *cumulative)]
@@ -266,7 +277,7 @@ def spread_turns(turns: int, cumulative: Sequence[int], jitter: float) -> list[i
 
 
 def _from_anywhere(items: Sequence[T], rng: Rng) -> list[T]:
-    """The same in their order, from one that is drawn, round to it: whoever comes first takes the longer half of a record."""
+    """`items` rotated to a random start: the first of them takes the larger part of a record."""
     first = rng.randrange(len(items))
     return [*items[first:], *items[:first]]
 

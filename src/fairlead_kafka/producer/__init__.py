@@ -1,4 +1,4 @@
-"""Producer: from records handed over to batches acknowledged.
+"""Producer: from records submitted to batches acknowledged.
 
 Theory of operation
 -------------------
@@ -13,13 +13,13 @@ table. From there on the unit of work is the run, the batch, the request; no cod
     Schedule      which partitions' records linger, back off, are ready, are parked; by node, so that idle ones cost nothing
     Drain         what goes into the next requests: ready partitions in rotation, one batch each
     Binder        and batches cut from unbound records, for the brokers that can take one
-    Batch         what was cut: encoded once, sent until it is settled (`BatchState`)
+    Batch         what was cut: encoded once, sent until it is completed (`BatchState`)
     Nodes         of each broker: its `Window` of requests in flight, and whether it answers
     Sender        sends requests, and judges the answers (`verdicts`)
     Identity      producer id and epoch; `PartitionSequences`: what each partition's batches are numbered with
-    Transactions  when what may be sent, and what becomes of it: begun, committed, aborted, fenced
-    Ledger        settles every row exactly once: memory, flushes, callbacks
-    Remainders    copies out what waits of submissions that are mostly sent, so that memory follows buffer.memory
+    Transactions  when what may be sent, and its outcome: begun, committed, aborted, fenced
+    Ledger        completes every row exactly once: memory, flushes, callbacks
+    Remainders    copies out what waits of submissions that are mostly sent, to bound memory
     Recorder      counts batches, requests, bytes and times, by Kafka's names (`metric_names`); once for each, never for a record
 
 Binding. A submission waits in its topic's buffer until metadata is there, which is mostly at once. Then every record with a key or
@@ -32,7 +32,7 @@ that is open, or what the policy left there, which does not linger (`PartitionQu
 of a partition, so with 16 KB in each a broker that takes five requests in each half second would set the pace. So a batch is cut of all
 that is due: whole batches' worth, and what is open too once it has lingered; up to batch.max.size, to a part of
 max.request.size, and to half of what a broker found too large. Under a light load no more than one batch waits, and batches are Kafka's.
-Under `late` too: an even part of the backlog for each partition. What comes at once and is several turns of `uniform` or `adaptive`
+Under `late` too. What comes at once and is several turns of `uniform` or `adaptive`
 for each partition is placed as one run of rows for each.
 
 Late binding. Under `late` records without partition go on waiting, submission by submission, each with the prefix sum of its sizes. Once
@@ -62,20 +62,24 @@ Order. A partition's batches leave first in, first out. What is sent again goes 
 holds for one request in flight, as in Kafka. A partition's very first batch under a producer id goes alone: a broker that knows
 nothing of a producer takes any sequence, and would write a second batch before a first one that it refused.
 
-Exactly once. A batch keeps its bytes and sequence through retries, so brokers recognise it. Three things can break the chain.
-A batch is refused for good: its sequence will never come, everything behind it is numbered anew under the next epoch. A batch is
-given up and may have been written: nothing new is numbered until the answers still out tell (`give_up`, `resolve`). A broker
-has lost its state: new epoch. Renumbering waits until nothing of the partition is on the wire, so an answer always means the
-numbers that its batch carries. Rules: KIP-98, KIP-360, Kafka's `TransactionManager`; `judge` has them in one place.
+Exactly once. A batch keeps its bytes and sequence through retries, so brokers recognise it. Three
+things can break the chain. A batch is refused for good: its sequence will never come, everything
+behind it is renumbered under the next epoch. A batch is given up and may have been written: nothing
+new is numbered until the answers still out tell (`give_up`, `resolve`). A broker has lost its
+state: new epoch. Renumbering waits until nothing of the partition is on the wire, so an answer
+always means the numbers that its batch carries. Rules: KIP-98, KIP-360, Kafka's
+`TransactionManager`; `judge` has them in one place.
 
-Transactions. With a transactional id, `Transactions` has the states of KIP-98 as a table and runs one script of requests at a time
-(`coordinators`); `reactions` says what each error code means for the transaction. A batch goes out once its partition is part of the
-transaction, and the transaction ends once every record is settled and nothing is on the wire, not even a batch that was given up.
-Within it nothing is numbered anew: whatever fails leaves it to be aborted, what was not sent fails at once, what was sent and not
-answered is sent again until it is, and where a sequence is missing the coordinator is asked for the next epoch after the abort
-(KIP-360). The protocol is the first one, of which brokers serve all versions: EndTxn keeps the epoch, partitions are added by
-requests of their own; the second one (KIP-890) would guard against stragglers of a transaction that was ended without waiting for
-them, which does not happen here.
+Transactions. With a transactional id, `Transactions` has the states of KIP-98 as a table and runs
+one script of requests at a time (`coordinators`); `reactions` says what each error code means for
+the transaction. A batch goes out once its partition is part of the transaction, and the transaction
+ends once every record is completed and nothing is on the wire, not even a batch that was given up.
+Within it nothing is renumbered: any failure leaves it to be aborted, what was not sent fails at
+once, what was sent and not answered is sent again until it is, and where a sequence is missing the
+coordinator is asked for the next epoch after the abort (KIP-360). The protocol is the first one, of
+which brokers serve all versions: EndTxn keeps the epoch, partitions are added by requests of their
+own; the second one (KIP-890) would guard against late messages of a transaction that was ended
+without waiting for them, which does not happen here.
 
 Too large. A batch that a broker finds too large is split and its parts share its sequences (KIP-126); a single record fails.
 

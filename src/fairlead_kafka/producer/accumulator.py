@@ -1,4 +1,4 @@
-"""From submissions to batches: placing records on partitions, cutting batches, and giving up what waits."""
+"""The accumulator: places records on partitions, cuts batches, and fails expired records."""
 
 from __future__ import annotations
 
@@ -89,7 +89,10 @@ class Accumulator:
             self._metadata.request_update()
 
     def forget_unused(self, identity: Identity, now_ns: int) -> list[str]:
-        """Forget the topics that the metadata forgot (`metadata.max.idle.ms`); their names. One with open records is wanted again."""
+        """Forget the topics that the metadata forgot (`metadata.max.idle.ms`); their names.
+
+        One with open records is wanted again.
+        """
         forgotten = []
         for name, topic in list(self.topics.items()):
             if self._metadata.topic(name) is not None:
@@ -106,7 +109,7 @@ class Accumulator:
         return forgotten
 
     def next_ns(self) -> int | None:
-        """When something expires."""
+        """When `expire` has something to do; None: no record waits."""
         dues = [topic.unbound[0].created_ns + self._settings.unknown_topic_ns for topic in self._waiting.values()]
         oldest_ns = self._ledger.oldest_ns()
         if oldest_ns is not None:
@@ -114,7 +117,10 @@ class Accumulator:
         return min(dues, default=None)
 
     def expire(self, now_ns: int, trouble: Callable[[], str]) -> None:
-        """Fail submissions whose topic stayed unknown for too long, and records that no broker took for delivery.timeout.ms."""
+        """Fail expired records: their topic stayed unknown, or no broker took them in time.
+
+        The limits are `unknown_topic_ns` and delivery.timeout.ms.
+        """
         for topic in list(self._waiting.values()):
             while topic.unbound and topic.unbound[0].created_ns + self._settings.unknown_topic_ns <= now_ns:
                 submission = topic.unbound.popleft()
@@ -131,7 +137,7 @@ class Accumulator:
                 self._fail_late(topic, than_ns, TimedOut(text))
 
     def why_unplaced(self, name: str | None, trouble: Callable[[], str]) -> str | None:
-        """Why records of a topic, or of any, have no partition yet; None if all have one."""
+        """Why records of a topic, or of any (None), have no partition yet; None if all have one."""
         for topic in self._waiting.values():
             if name in (None, topic.name):
                 return f"no metadata of topic {topic.name!r}: {self._why_unknown(topic, trouble)}"
@@ -169,7 +175,7 @@ class Accumulator:
         self._schedule.place(queue, now_ns)
 
     def check(self, open_submissions: Iterable[Submission]) -> None:
-        """Every row of a submission that is not settled waits at one place; queues and schedule agree. CheckFailed if not."""
+        """Raise CheckFailed unless each open row waits once, and queues and schedule agree."""
         unsettled = list(self._ledger.batches)
         same("topics that wait for metadata", set(self._waiting), {name for name, topic in self.topics.items() if topic.unbound})
         late = {name: topic.late for name, topic in self.topics.items() if topic.late is not None}
@@ -190,7 +196,7 @@ class Accumulator:
             rows[span.submission] += span.stop - span.start
         for submission in open_submissions:
             same(f"rows of submission {submission.serial} that are not settled", submission.rows, rows.pop(submission, 0))
-        same("rows that wait and are settled", sum(rows.values()), 0)
+        same("rows that wait and are completed", sum(rows.values()), 0)
         for queue in queues:
             queue.check(by_queue.get(queue, ()))
         self._schedule.check(queues)
@@ -232,7 +238,7 @@ class Accumulator:
         return self._metadata.version == submission.metadata_version
 
     def _place(self, topic: TopicBuffer, submission: Submission, now_ns: int) -> None:
-        """Each record goes to its partition, waits for a broker, or fails."""
+        """Put each record into its partition's queue, have it wait for a broker, or fail it."""
         refused, unbound, bound, turns = self._placer.place(topic, submission)
         for rows, error, partition in refused:
             self._ledger.fail_rows(submission, rows, error, partition)
@@ -250,7 +256,7 @@ class Accumulator:
             self._move_on(topic, -1, now_ns)
 
     def _move_on(self, topic: TopicBuffer, partition: int, now_ns: int) -> None:
-        """The policy goes on with this partition; -1: it is not known yet with which."""
+        """Note that the policy goes on with this partition; -1: it is not known yet with which."""
         if topic.filling >= 0 and topic.filling != partition:
             queue = topic.queue(topic.filling)
             queue.close()
@@ -264,17 +270,17 @@ class Accumulator:
         self._schedule.grew(queue, now_ns)
 
     def cut(self, queue: PartitionQueue, room_bytes: int, unbound: SpanQueue | None = None, unbound_bytes: int = 0) -> Batch:
-        """A batch that is about to be sent, see `PartitionQueue.cut`."""
+        """Cut a batch that is about to be sent, see `PartitionQueue.cut`."""
         batch = queue.cut(room_bytes, unbound, unbound_bytes)
         self._ledger.watch(batch)
         return batch
 
     def late_done(self, topic: TopicBuffer) -> None:
-        """No record of the topic waits for a broker any more."""
+        """Note that no record of the topic waits for a broker any more."""
         self.late.pop(topic.name, None)
 
     def _fail_late(self, topic: TopicBuffer, than_ns: int, error: Exception) -> int:
-        """Fail the records that were handed over at `than_ns` or before and wait for a broker; how many they were."""
+        """Fail unbound records that were submitted at `than_ns` or before; how many they were."""
         assert topic.late is not None
         pieces = topic.late.take_older(than_ns)
         self._ledger.fail_pieces(pieces, error)

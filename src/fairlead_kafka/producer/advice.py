@@ -1,11 +1,11 @@
-"""Configs that are allowed and yet do nothing, or not what was meant: what to tell a user who gave them."""
+"""Warnings about configs that are allowed, but have no effect or another one than was meant."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from fairlead_kafka.base.config import Settings
-from fairlead_kafka.partitioning import Partitioner, deprecation, is_kafka_class
+from fairlead_kafka.partitioning import POLICIES, Partitioner, deprecation, is_kafka_class
 
 _ADAPTIVE = "partitioner.adaptive.partitioning.enable"
 _TIMEOUT = "partitioner.availability.timeout.ms"
@@ -15,7 +15,10 @@ _CODECS = ("gzip", "lz4", "zstd")
 
 
 def config_warnings(settings: Settings, partitioner: Partitioner) -> tuple[str, ...]:
-    """Warnings, in English, about configs given (`Settings.given`) that have no effect together; `partitioner` is what they came to."""
+    """Warnings, in English, about configs given (`Settings.given`) that have no effect together.
+
+    `partitioner` is the parsed `partitioner.class`.
+    """
     return (*_about_partitioning(settings, partitioner), *_about_the_rest(settings))
 
 
@@ -28,8 +31,9 @@ def _about_partitioning(settings: Settings, partitioner: Partitioner) -> Iterato
         yield f"{_ADAPTIVE} concerns only the records for which the custom partitioner.class answers -1"
     elif _ADAPTIVE in given and isinstance(asked, str) and asked.strip() not in ("", "null"):
         yield f"{_ADAPTIVE} has no effect with partitioner.class={asked}; it is for partitioner.class=null"
-    if settings[_TIMEOUT] > 0 and policy not in ("adaptive", "late"):
-        yield f"{_TIMEOUT}={settings[_TIMEOUT]} has no effect with the policy {policy}; it is for adaptive and late"
+    if settings[_TIMEOUT] > 0 and not POLICIES[policy].avoids_unready:
+        those = " and ".join(name for name, kind in POLICIES.items() if kind.avoids_unready)
+        yield f"{_TIMEOUT}={settings[_TIMEOUT]} has no effect with the policy {policy}; it is for {those}"
     if "partitioner.ignore.keys" in given and is_kafka_class(asked) and partitioner.ignore_keys:
         yield f"partitioner.ignore.keys has no effect with partitioner.class={asked}, which ignores keys anyway"
     for key in ("partitioner.max.skew.bytes", "partitioner.skew.include.keyed"):

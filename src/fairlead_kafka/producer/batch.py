@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 
 
 class BatchState(Enum):
-    """The life of a batch."""
+    """States of a batch; see TRANSITIONS."""
 
     CUT = "it is about to be sent, or put back"
     IN_FLIGHT = "a request with it is not answered"
     ANSWERED = "an answer or a failure came, and is being judged"
     RETRY = "it waits to be sent again"
-    DONE = "its records are settled"
-    ABANDONED = "its records are settled, and it is still in flight"
+    DONE = "its records are completed"
+    ABANDONED = "its records are completed, and it is still in flight"
 
 
 class BatchTrigger(Enum):
-    """What can happen to it."""
+    """Events that change the state of a batch; see TRANSITIONS."""
 
     SENT = "a request with it goes out"
     ANSWERED = "that request was answered, or its connection failed"
@@ -50,8 +50,8 @@ TRANSITIONS: dict[tuple[BatchState, BatchTrigger], BatchState] = {
 class Batch:
     """Records of one partition that are sent together, and again together if need be.
 
-    It is encoded when it is first sent; its bytes then stay as they are, so that a retry repeats them. They change only when
-    its producer state is given anew (`restamp`) or when it is split.
+    It is encoded when it is first sent; its bytes then stay as they are, so that a retry repeats
+    them. They change only when it gets another epoch and sequence (`restamp`), or when it is split.
     """
 
     __slots__ = (
@@ -65,12 +65,13 @@ class Batch:
         self.pieces = pieces
         self.count = sum([piece.stop - piece.start for piece in pieces])
         self.created_ns = created_ns
-        """When its first record was handed over: delivery.timeout.ms counts from here."""
+        """When its first record was submitted: delivery.timeout.ms counts from here."""
         self.size_bytes = size_bytes
         """Estimated bytes of the records in the batch (after compression), without the header."""
         self.bound_bytes = bound_bytes
-        """What the records hold of buffer.memory that were bound when handed over, by key, partition or policy. They come first; those
-        that `late` bound, as the batch was cut, come after them."""
+        """Bytes of buffer.memory held by records that were bound on submission, by key, partition
+        or policy. These records come first; those that `late` bound, as the batch was cut, come
+        after them."""
         self.state = BatchState.CUT
         self.buffer: memoryview | None = None
         self.attempts = 0
@@ -85,10 +86,10 @@ class Batch:
         self.maybe_written = False
         """An attempt ended without a clear answer: a broker may have it, whatever another attempt is told."""
         self.split_limit_bytes = 0
-        """What batches it was split into may hold at most, 0: it was never split."""
+        """Limit of the split that it is a part of, in record bytes; 0: it is no part of one."""
         self.last_error: Exception | None = None
         self.uncompressed_bytes = 0
-        """What its buffer would be without compression; 0: not compressed."""
+        """Size of its buffer if it were not compressed; 0: it is not compressed."""
 
     @property
     def in_flight(self) -> bool:
@@ -97,12 +98,12 @@ class Batch:
 
     @property
     def done(self) -> bool:
-        """True if its records are settled, whatever may still come from a broker."""
+        """True if its records are completed, whatever may still come from a broker."""
         return self.state is BatchState.DONE or self.state is BatchState.ABANDONED
 
     @property
     def held_bytes(self) -> int:
-        """What its records hold of buffer.memory."""
+        """Bytes of buffer.memory that its records hold."""
         return sum([piece.held_bytes for piece in self.pieces])
 
     def fire(self, trigger: BatchTrigger) -> None:

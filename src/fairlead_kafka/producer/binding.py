@@ -1,4 +1,4 @@
-"""Unbound records, cut and bound for the brokers that can take them now (policy `late`)."""
+"""Binding of unbound records, for the brokers that can take them now (policy `late`)."""
 
 from __future__ import annotations
 
@@ -15,24 +15,27 @@ from fairlead_kafka.producer.request import Request
 from fairlead_kafka.producer.schedule import Schedule
 from fairlead_kafka.producer.settings import ProducerSettings
 from fairlead_kafka.producer.transactions import Transactions
-from fairlead_kafka.producer.tuning import TAKEN_AHEAD
+from fairlead_kafka.producer.tuning import REQUEST_PARTS, TAKEN_AHEAD
 
 
 class Shared(NamedTuple):
-    """What a batch takes of either kind of records."""
+    """Bytes of bound and of unbound records in one batch, before compression."""
 
     bound_bytes: int
     unbound_bytes: int
 
 
 def shared(limit_bytes: int, bound_bytes: int, unbound_bytes: int) -> Shared:
-    """How a batch of at most `limit_bytes` is shared by records bound already and unbound ones: half each, or what the others leave."""
+    """Share a batch of at most `limit_bytes` between bound and unbound records.
+
+    Each kind gets half, or what the other leaves.
+    """
     bound = min(bound_bytes, max(limit_bytes - unbound_bytes, limit_bytes // 2))
     return Shared(bound, min(unbound_bytes, limit_bytes - bound))
 
 
 class Binder:
-    """Part of `Drain`: a round binds at most one batch to each partition."""
+    """Binds unbound records, for `Drain`: a round binds at most one batch to each partition."""
 
     def __init__(
         self,
@@ -51,11 +54,15 @@ class Binder:
         self.nodes = nodes
         self.gathers = settings.gather_limit_bytes > settings.batch_limit_bytes
         self.next_ns = NEVER_NS
-        """Found by the last `bind`: when the time comes of a broker that has room already (`Nodes.wait_ns`), or of what lingers."""
+        """When to `bind` again, by the last `bind`: a broker with room is due (`Nodes.wait_ns`), or
+        records have lingered."""
         self._turns: list[LateQueue] = []  # of the last round: they end once its batches are encoded and entered in the account
 
     def count(self, topic: TopicBuffer, now_ns: int) -> None:
-        """Which partitions are in the account: those of brokers that respond, if nothing is wrong with the partition itself."""
+        """Set which partitions count in the account: those of brokers that respond, if not blocked.
+
+        `LateQueue.blocked` has the blocked ones.
+        """
         late = topic.late
         assert late is not None
         account = late.policy.account
@@ -87,7 +94,7 @@ class Binder:
             binding = _Binding(self, topic, late, takers, requests, now_ns)
             binding.run()
             if late.size_bytes < waiting_bytes:
-                waiting[name] = waiting.pop(name)  # whoever got something is last from now on
+                waiting[name] = waiting.pop(name)  # a topic that got something is last from now on
             if binding.outside and late.count:
                 self._join(topic, late, binding.outside)
             self._turns.append(late)
@@ -97,12 +104,12 @@ class Binder:
                 self.next_ns = min(self.next_ns, binding.next_ns)
 
     def request_bytes(self, node_id: int) -> int:
-        """What unbound records may take of a request: half of it if bound ones are ready for that broker."""
+        """Bytes of a request for unbound records: half if bound ones are ready for the broker."""
         node = self.schedule.nodes.get(node_id)
         return self.settings.max_request_bytes // (2 if node is not None and node.ready else 1)
 
     def end_turns(self) -> None:
-        """The last round's batches are encoded and entered in the account."""
+        """End the last round's turns: its batches are encoded and entered in the account."""
         for late in self._turns:
             late.policy.end_turns()
         self._turns.clear()
@@ -118,7 +125,10 @@ class Binder:
 
 
 class _Binding:
-    """One topic's part of one round: brokers that can take a request now get what need not be kept for others, who has least first."""
+    """One topic's part of one round.
+
+    Brokers that can take a request now get what need not be kept for others, the least first.
+    """
 
     def __init__(
         self,
@@ -134,11 +144,11 @@ class _Binding:
         self.outside: list[int] = []
         """Partitions that could have been bound to, were they part of the transaction."""
         self.next_ns = NEVER_NS
-        """When the time comes of a broker that has room already, or of what lingers."""
+        """When a broker with room is due, or records have lingered."""
         self._ratio = ratio = topic.ratio
         self._full_bytes = max(int(topic.batch_limit_bytes / ratio), 1)
-        self._limit_bytes = max(topic.most_bytes(late, max(map(len, topic.led.values()), default=1)), 1)
-        """The most that a batch may be cut of, in bytes of records before compression."""
+        self._limit_bytes = max(topic.most_bytes(late, min(max(map(len, topic.led.values()), default=1), REQUEST_PARTS)), 1)
+        """Most bytes of records, before compression, that a batch may be cut of."""
 
     def run(self) -> None:
         """Bind what can be bound now."""
@@ -163,7 +173,7 @@ class _Binding:
             late.kept_ns = self._now_ns
 
     def _views(self) -> dict[int, BrokerView]:
-        """What is known of the brokers of the topic."""
+        """The state of each broker that leads partitions of the topic, by node id."""
         binder, most_bytes = self._binder, self._binder.settings.max_request_bytes
         views = {}
         for node_id, partitions in self._topic.led.items():
@@ -175,7 +185,10 @@ class _Binding:
         return views
 
     def _is_free(self, node_id: int, size_bytes: int, wait_ns: int) -> bool:
-        """Can it be sent so much now? Only a full batch may take the last places of a window, or leave before its time."""
+        """True if the broker can be sent so much now.
+
+        Only a full batch may take the last places of a window, or leave before its time.
+        """
         state = self._takers.get(node_id)
         if state is None or size_bytes >= self._full_bytes:
             return state is not None
@@ -188,7 +201,10 @@ class _Binding:
         return self._late.oldest_ns + self._topic.linger_ns <= self._now_ns
 
     def _lingers(self, size_bytes: float) -> bool:
-        """True if what is open waits for more: what waits longer was kept for others, so its age says nothing of what came since."""
+        """True if an open batch waits for more records.
+
+        Older records were kept for others, so linger.ms counts from when all others were taken.
+        """
         if size_bytes >= self._full_bytes or self._binder.schedule.hurry:
             return False
         until_ns = self._late.kept_ns + self._topic.linger_ns
@@ -197,7 +213,10 @@ class _Binding:
         return until_ns > self._now_ns
 
     def _take(self, node_id: int, most_bytes: int) -> int:
-        """The broker's turn: a batch of one size for each of as many of its partitions as full ones can be cut for; their bytes."""
+        """Bind up to `most_bytes` to the broker, and return the bytes bound.
+
+        It gets batches of one size, for as many of its partitions as full ones can be cut for.
+        """
         late, before_bytes = self._late, self._late.size_bytes
         parts = min(max(most_bytes // self._full_bytes, 1), len(self._topic.led[node_id]))
         part_bytes = min(-(-most_bytes // parts), self._limit_bytes)
@@ -212,10 +231,11 @@ class _Binding:
         return before_bytes - late.size_bytes
 
     def _bind(self, partition: int, room_bytes: int) -> None:
-        """The partition's turn: a batch of at most so many bytes of unbound records, or of one, if it may have one.
+        """Cut a batch for the partition, if it may have one, of at most `room_bytes`, or a record.
 
-        What is bound to it already goes with them, up to half of what a batch may take or what they leave of it: a request carries one
-        batch of a partition, so by itself it would have to wait for the next one.
+        What is bound to it already goes with them, up to half of what a batch may take, or what
+        they leave of it: a request carries one batch of a partition, so by itself it would have to
+        wait for the next one.
         """
         binder, late, topic = self._binder, self._late, self._topic
         queue, node_id = topic.queue(partition), topic.leaders[partition]
@@ -248,9 +268,10 @@ class _Binding:
             binder.schedule.place(queue, self._now_ns)
 
     def _may_begin(self, queue: PartitionQueue) -> bool:
-        """May a new batch of this partition go out now? What is to be sent again goes first.
+        """True if a new batch of this partition may go out now; retries go first.
 
-        A partition that something went wrong with, and that may therefore take nothing for long, leaves the account meanwhile.
+        A partition with a failed batch, which may take nothing for long, leaves the account
+        meanwhile.
         """
         binder, late, partition, sequences = self._binder, self._late, queue.partition, queue.sequences
         if queue.retries or sequences.unresolved or (sequences.rewrite and queue.in_flight):

@@ -1,7 +1,8 @@
-"""What the coordinators of transactions and groups are asked, as scripts (`core.script`): each asks until the answer is clear.
+"""Requests to coordinators of transactions and groups: scripts that ask until an answer is clear.
 
-An answer that got lost says nothing about what was done, so it is asked for again, whatever has become of the transaction meanwhile:
-all of these requests may be repeated. After a clear refusal a script ends where the transaction has failed (`Abandoned`).
+A lost answer says nothing about what was done, so a request is repeated, whatever has become of the
+transaction meanwhile: all of these requests may be repeated. After an answer with an error a script
+ends if the transaction has failed (`Abandoned`).
 
 Versions are held where the first protocol of transactions is spoken, in which the client adds partitions itself and EndTxn leaves the
 epoch as it is (KIP-98): EndTxn up to 4, TxnOffsetCommit up to 4, Produce up to 11. Newer ones belong to KIP-890's second protocol,
@@ -10,34 +11,46 @@ which brokers offer beside the first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Iterable, Mapping
 
 from fairlead_kafka.base.codes import ErrorCode, policy
 from fairlead_kafka.base.errors import AuthenticationFailed, BrokerError, FairleadError, UnsupportedVersion, UsageError
 from fairlead_kafka.base.hooks import hook
 from fairlead_kafka.base.ids import Node, TopicPartition
 from fairlead_kafka.base.rights import broker_error
+from fairlead_kafka.core.connection import R
 from fairlead_kafka.core.coordinator_lookup import KeyType
-from fairlead_kafka.core.group_offsets import GroupMetadata, OffsetAndMetadata, offset_rows
+from fairlead_kafka.core.group_offsets import GroupMetadata, OffsetAndMetadata, transaction_offset_rows
 from fairlead_kafka.core.network import Network
-from fairlead_kafka.core.script import Answer, Ask, Pause
+from fairlead_kafka.core.script import Ask, Pause, Steps, ask_one
 from fairlead_kafka.producer.identity import Identity
 from fairlead_kafka.producer.reactions import Reaction, gravest
-from fairlead_kafka.wire import ApiKey, Message
+from fairlead_kafka.wire import ApiKey, RequestMessage
+from fairlead_kafka.wire.messages import (
+    AddOffsetsToTxnRequest,
+    AddOffsetsToTxnResponse,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    EndTxnRequest,
+    EndTxnResponse,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+)
 
 _BUMPS_SINCE_VERSION = 3
-"""InitProducerId from here on takes the producer's id and epoch and gives the next epoch (KIP-360, Kafka 2.5)."""
+"""The version from which InitProducerId takes the producer's id and epoch and gives the next epoch
+(KIP-360, Kafka 2.5)."""
 _MARKERS_WAIT_MS = 20.0
-"""How soon to ask again while the markers of the last transaction are still being written (`ADD_PARTITIONS_RETRY_BACKOFF_MS`)."""
-
-Asking: TypeAlias = Generator[Sequence[Ask] | Pause, list[Answer], Message]
-Steps: TypeAlias = Generator[Sequence[Ask] | Pause, list[Answer], None]
-Codes: TypeAlias = Callable[[Message], Iterable[int]]
+"""Milliseconds until asking again while the markers of the last transaction are still being written
+(Kafka's `ADD_PARTITIONS_RETRY_BACKOFF_MS`)."""
 
 
 class Refused(FairleadError):
-    """A script ended with an answer that is not the one wanted: what it means, and the error to tell."""
+    """A script ended with an error: `reaction` is what it means, `cause` the error to report."""
 
     def __init__(self, reaction: Reaction, cause: Exception) -> None:
         super().__init__(str(cause))
@@ -50,7 +63,7 @@ class Abandoned(FairleadError):
 
 
 class Coordinators:
-    """The scripts, and where the coordinators are."""
+    """Scripts for the coordinators of one producer; remembers which nodes these are."""
 
     def __init__(self, network: Network, identity: Identity, transactional_id: str, timeout_ms: int, goes_on: Callable[[], bool]) -> None:
         self._network = network
@@ -65,10 +78,10 @@ class Coordinators:
         self.can_bump = True
         """The transaction coordinator gives new epochs (Kafka 2.5)."""
 
-    def initialize(self) -> Steps:
+    def initialize(self) -> Steps[None]:
         """Get id and epoch; a new epoch if there is an id, which fails with FENCED if that was taken over."""
         identity = self._identity
-        message = Message(
+        message = InitProducerIdRequest(
             transactional_id=self._transactional_id,
             transaction_timeout_ms=self._timeout_ms,
             producer_id=identity.producer_id,
@@ -82,70 +95,76 @@ class Coordinators:
             pass  # the connection broke right behind the answer
         identity.grant(answer.producer_id, answer.producer_epoch)
 
-    def add_partitions(self, partitions: Iterable[TopicPartition], *, first: bool) -> Steps:
+    def add_partitions(self, partitions: Iterable[TopicPartition], *, first: bool) -> Steps[None]:
         """Make partitions part of the transaction, `first` ones: then its predecessor may still be ending."""
         topics: dict[str, list[int]] = {}
         for topic, partition in partitions:
             topics.setdefault(topic, []).append(partition)
-        message = Message(
+        rows = [AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(name=name, partitions=numbers) for name, numbers in topics.items()]
+        message = AddPartitionsToTxnRequest(
             v3_and_below_transactional_id=self._transactional_id,
             v3_and_below_producer_id=self._identity.producer_id,
             v3_and_below_producer_epoch=self._identity.epoch,
-            v3_and_below_topics=[Message(name=name, partitions=numbers) for name, numbers in topics.items()],
+            v3_and_below_topics=rows,
         )
         wait_ms = _MARKERS_WAIT_MS if first else None
         yield from self._ask(ApiKey.ADD_PARTITIONS_TO_TXN, message, _added_codes, within=True, markers_wait_ms=wait_ms)
 
-    def add_offsets(self, group_id: str) -> Steps:
+    def add_offsets(self, group_id: str) -> Steps[None]:
         """Make a group's offsets part of the transaction."""
-        message = Message(**self._who(), group_id=group_id)
+        message = AddOffsetsToTxnRequest(
+            transactional_id=self._transactional_id,
+            producer_id=self._identity.producer_id,
+            producer_epoch=self._identity.epoch,
+            group_id=group_id,
+        )
         yield from self._ask(ApiKey.ADD_OFFSETS_TO_TXN, message, _code, within=True)
 
-    def commit_offsets(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group: GroupMetadata) -> Steps:
-        """Leave offsets with the group's coordinator, who takes them over when the transaction is committed (KIP-447)."""
-        message = Message(
-            **self._who(),
+    def commit_offsets(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group: GroupMetadata) -> Steps[None]:
+        """Send offsets to the group's coordinator; the transaction commits them (KIP-447)."""
+        message = TxnOffsetCommitRequest(
+            transactional_id=self._transactional_id,
+            producer_id=self._identity.producer_id,
+            producer_epoch=self._identity.epoch,
             group_id=group.group_id,
             generation_id=group.generation_id,
             member_id=group.member_id,
             group_instance_id=group.group_instance_id,
-            topics=offset_rows(offsets),
+            topics=transaction_offset_rows(offsets),
         )
         yield from self._ask(ApiKey.TXN_OFFSET_COMMIT, message, _committed_codes, KeyType.GROUP, group.group_id, within=True)
 
     @hook("producer: a transaction is ended")
-    def end(self, commit: bool) -> Steps:
-        """Commit or abort."""
-        yield from self._ask(ApiKey.END_TXN, Message(**self._who(), committed=commit), _code)
+    def end(self, commit: bool) -> Steps[None]:
+        """Commit or abort the transaction: EndTxn."""
+        message = EndTxnRequest(
+            transactional_id=self._transactional_id,
+            producer_id=self._identity.producer_id,
+            producer_epoch=self._identity.epoch,
+            committed=commit,
+        )
+        yield from self._ask(ApiKey.END_TXN, message, _code)
 
     # Inside
-
-    def _who(self) -> dict[str, str | int]:
-        identity = self._identity
-        return {
-            "transactional_id": self._transactional_id,
-            "producer_id": identity.producer_id,
-            "producer_epoch": identity.epoch,
-        }
 
     def _ask(
         self,
         api_key: ApiKey,
-        message: Message,
-        codes_of: Codes,
+        message: RequestMessage[R],
+        codes_of: Callable[[R], Iterable[int]],
         key_type: KeyType = KeyType.TRANSACTION,
         key: str | None = None,
         *,
         within: bool = False,
         markers_wait_ms: float | None = None,
-    ) -> Asking:
+    ) -> Steps[R]:
         """Ask a coordinator until the answer is clear. `within`: of use only while the transaction can still be committed."""
         key = self._transactional_id if key is None else key
         while True:
             node_id = self._nodes.get((key_type, key))
             if node_id is None:
                 node_id = yield from self._find(key_type, key)
-            answer = (yield [Ask(api_key, message, node_id, fails_fast=True)])[0]
+            answer = yield from ask_one(Ask(api_key, message, node_id, fails_fast=True))
             if isinstance(answer, (UnsupportedVersion, AuthenticationFailed)):
                 raise Refused(Reaction.FATAL, answer)
             wait_ms = None
@@ -167,10 +186,10 @@ class Coordinators:
                 wait_ms = markers_wait_ms if code == ErrorCode.CONCURRENT_TRANSACTIONS else None
             yield Pause(self.problem, wait_ms=wait_ms)
 
-    def _find(self, key_type: KeyType, key: str) -> Generator[Sequence[Ask] | Pause, list[Answer], int]:
-        message = Message(key=key, key_type=int(key_type), coordinator_keys=[key])
+    def _find(self, key_type: KeyType, key: str) -> Steps[int]:
+        message = FindCoordinatorRequest(key=key, key_type=int(key_type), coordinator_keys=[key])
         while True:
-            answer = (yield [Ask(ApiKey.FIND_COORDINATOR, message)])[0]
+            answer = yield from ask_one(Ask(ApiKey.FIND_COORDINATOR, message))
             if isinstance(answer, (UnsupportedVersion, AuthenticationFailed)):
                 raise Refused(Reaction.FATAL, answer)
             if isinstance(answer, Exception):
@@ -185,8 +204,13 @@ class Coordinators:
                     raise Refused(reaction, self.problem)
             yield Pause(self.problem)
 
-    def _found(self, key_type: KeyType, key: str, found: Message) -> int:
-        node_id: int = found.node_id
+    def _found(
+        self,
+        key_type: KeyType,
+        key: str,
+        found: FindCoordinatorResponse | FindCoordinatorResponse.Coordinator,
+    ) -> int:
+        node_id = found.node_id
         known = self._network.metadata.nodes.get(node_id)
         if known is None or (known.host, known.port) != (found.host, found.port):
             self._network.metadata.saw_nodes([Node(node_id, found.host, found.port)])
@@ -198,13 +222,13 @@ class Coordinators:
         return broker_error(code, text, "Write" if key_type is KeyType.TRANSACTION else "Read")
 
 
-def _code(answer: Message) -> Iterable[int]:
+def _code(answer: InitProducerIdResponse | AddOffsetsToTxnResponse | EndTxnResponse) -> Iterable[int]:
     return [answer.error_code]
 
 
-def _added_codes(answer: Message) -> Iterable[int]:
+def _added_codes(answer: AddPartitionsToTxnResponse) -> Iterable[int]:
     return [row.partition_error_code for topic in answer.results_by_topic_v3_and_below for row in topic.results_by_partition]
 
 
-def _committed_codes(answer: Message) -> Iterable[int]:
+def _committed_codes(answer: TxnOffsetCommitResponse) -> Iterable[int]:
     return [row.error_code for topic in answer.topics for row in topic.partitions]

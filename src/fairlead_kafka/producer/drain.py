@@ -1,4 +1,4 @@
-"""What goes into the next requests: bound batches in rotation here, unbound records by the `Binder`."""
+"""The drain: fills requests with bound batches, in rotation; the `Binder` adds unbound records."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ from fairlead_kafka.producer.tuning import REQUEST_PARTS
 
 
 class Drain:
-    """Part of the sender. A round makes at most one request for each broker; rounds go on until one makes none."""
+    """Fills requests, for the sender: a round makes at most one for each broker.
+
+    Rounds go on until one makes none.
+    """
 
     def __init__(
         self,
@@ -44,7 +47,7 @@ class Drain:
         """When unbound records have to be looked at again, if nothing happens before."""
 
     def look(self, now_ns: int) -> None:
-        """Before the rounds of a step: which brokers are there, and connecting to those that are not."""
+        """Before the rounds of a step: see which brokers are ready, and connect to the others."""
         network, nodes = self._network, self._nodes
         for node_id in tuple(nodes.unready):
             nodes.look(node_id, now_ns)
@@ -73,7 +76,7 @@ class Drain:
         return requests
 
     def enter(self, request: Request) -> None:
-        """The request's batches were encoded: what they take goes into the accounts of policies that bind late."""
+        """Enter the bytes of a request's encoded batches in the accounts of `late` policies."""
         for batch in request.fresh:
             late = batch.queue.topic.late
             if late is not None and (self._settings.skew_includes_keyed or batch.bound_bytes < batch.held_bytes):
@@ -82,7 +85,10 @@ class Drain:
                 late.policy.placed(batch.queue.partition, int(len(batch.buffer) * (1 - keyed)))
 
     def plan(self, now_ns: int) -> None:
-        """After the rounds: when what still waits unbound has lingered, or a broker that is waited for has been silent for too long."""
+        """After the rounds: set `next_ns`.
+
+        Unbound records have lingered then, or a broker has been silent for too long.
+        """
         dues: list[int] = []
         blocked = False
         for topic in self._accumulator.late.values():
@@ -100,7 +106,7 @@ class Drain:
     # Bound batches
 
     def _take_ready(self, node: NodeQueues, request: Request, state: NodeState, now_ns: int) -> None:
-        """The first batch of each ready partition in turn, up to max.request.size.
+        """Add the first batch of each ready partition in turn, up to max.request.size.
 
         An idle node also takes what still lingers, as Kafka's does: the request goes anyway. To a busy one that
         would only mean smaller batches. One whose window is used up takes full batches alone.
@@ -132,7 +138,10 @@ class Drain:
             self._schedule.place(queue, now_ns)
 
     def _take(self, queue: PartitionQueue, request: Request, parts: int, now_ns: int) -> None:
-        """The next batch of the partition, one to be sent again as it was; `parts` partitions have something to send."""
+        """Add the next batch of the partition; one to be sent again goes as it was.
+
+        `parts` partitions have something to send.
+        """
         if queue.retries:
             batch = queue.next_retry()
         else:

@@ -1,4 +1,4 @@
-"""From drained batches to bytes: encoding what one request takes in as few kernel calls as possible, and splitting."""
+"""Encoding of drained batches, in as few kernel calls for a request as possible, and splitting."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fairlead_kafka.records import Compression, encode, encode_many
 
 
 def encode_drained(batches: Sequence[Batch], settings: ProducerSettings, wall_ms: int) -> None:
-    """Give every batch that has none its bytes.
+    """Encode every batch that has no bytes yet.
 
     Uncompressed batches cut from one set of columns, as those of a big table are, share one kernel call; a batch with records
     of several, or a compressed one, is encoded by itself. `wall_ms` is the create time of records that came without a timestamp.

@@ -1,8 +1,8 @@
-"""Idempotence: who this producer is, and which sequence numbers each partition has given out.
+"""Idempotence: the producer's id and epoch, and the sequence numbers of each partition.
 
-The rules are Kafka's (KIP-98, KIP-360, `TransactionManager`, `TxnPartitionMap`), with one simplification that is also safer: a
-partition whose batches must be numbered anew waits until none of them is on the wire. So an answer always concerns the numbers
-that its batch carries.
+The rules are Kafka's (KIP-98, KIP-360, `TransactionManager`, `TxnPartitionMap`), with one
+simplification that is also safer: a partition whose batches must be renumbered waits until none of
+them is on the wire. So an answer always concerns the numbers that its batch carries.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class IdentityState(Enum):
-    """The life of a producer id."""
+    """States of a producer id; see TRANSITIONS."""
 
     OFF = "idempotence is off"
     AWAITED = "the transaction coordinator has not given a producer id yet"
@@ -34,7 +34,7 @@ class IdentityState(Enum):
 
 
 class IdentityTrigger(Enum):
-    """What can happen to it."""
+    """Events that change the state of a producer id; see TRANSITIONS."""
 
     ASKED = "the request was handed to the network"
     GRANTED = "a broker gave a producer id"
@@ -67,7 +67,8 @@ class Identity:
         if idempotent:
             self.state = IdentityState.AWAITED if transactional else IdentityState.WANTED
         self.transactional = transactional
-        """The transaction coordinator gives id and epochs; what goes wrong in a transaction is not numbered anew, but aborted with it."""
+        """The transaction coordinator gives id and epochs; batches that fail are not renumbered,
+        but aborted with their transaction."""
         self.producer_id = NO_PRODUCER_ID
         self.epoch = NO_PRODUCER_EPOCH
         self.error: Exception | None = None
@@ -104,7 +105,7 @@ class Identity:
 
 
 class PartitionSequences:
-    """What one partition's batches are numbered with."""
+    """Sequence numbers of one partition's batches, with their producer id and epoch."""
 
     __slots__ = (
         "acknowledged_serial",
@@ -126,11 +127,13 @@ class PartitionSequences:
         self.acknowledged_serial = 0
         self.last_acknowledged_offset = NO_OFFSET
         self.outstanding: list[Batch] = []
-        """Numbered and not settled, in order: in flight, or waiting to be sent again."""
+        """Batches numbered and not completed, in order: in flight, or waiting to be sent again."""
         self.unresolved_next = NO_SEQUENCE
-        """A batch that may have been written was given up: the sequence after it. Nothing new is numbered until it is known."""
+        """The sequence after a batch that was given up and may have been written; NO_SEQUENCE:
+        there is none. Nothing new is numbered until that is known."""
         self.rewrite = False
-        """All outstanding batches are to be numbered anew as soon as none of them is on the wire; in a transaction they are lost."""
+        """All outstanding batches are to be renumbered as soon as none of them is on the wire; in a
+        transaction they are lost."""
 
     @property
     def unresolved(self) -> bool:
@@ -143,19 +146,23 @@ class PartitionSequences:
         return not self.outstanding and not self.unresolved and not self.rewrite
 
     def may_forget(self, identity: Identity) -> bool:
-        """May they be forgotten, once settled? Not within the epoch of a transactional id, for only the coordinator gives a newer one."""
+        """True if they may be forgotten, once `settled`.
+
+        Not within the epoch of a transactional id, for only the coordinator gives a newer one.
+        """
         return not (identity.transactional and self._current(identity))
 
     @hook("producer: sequences are forgotten")
     def forget(self, identity: Identity) -> None:
-        """They are known no more. The same sequence twice in an epoch passes for a duplicate, so a newer epoch begins."""
+        """Forget the sequences, and want a newer epoch: in this one they would be duplicates."""
         if identity.idempotent and self._current(identity) and self.producer_id != NO_PRODUCER_ID:
             identity.bump_wanted = True
 
     def may_drain(self, batch: Batch | None, identity: Identity, in_flight: int) -> bool:
-        """May this partition's first batch, or (None) one yet to be made, go out now? Prepares the numbering, if it is the moment for it.
+        """True if this partition's first batch, or (None) one yet to be made, may go out now.
 
-        False is lifted only by an answer to a batch in flight (`RecordAccumulator.shouldStopDrainBatchesForPartition`).
+        It renumbers if that is due. False ends only with an answer to a batch in flight
+        (`RecordAccumulator.shouldStopDrainBatchesForPartition`).
         """
         if self.rewrite:
             if in_flight or (identity.transactional and identity.bump_wanted):
@@ -183,7 +190,7 @@ class PartitionSequences:
         self.outstanding.append(batch)
 
     def replace(self, batch: Batch, parts: list[Batch]) -> None:
-        """A batch was split: its parts share its sequences, consecutively."""
+        """Replace a batch that was split by its parts, which share its sequences."""
         place = self.outstanding.index(batch)
         self.outstanding[place : place + 1] = parts
         sequence = batch.base_sequence
@@ -192,7 +199,7 @@ class PartitionSequences:
             sequence = sequence_after(sequence, part.count)
 
     def acknowledge(self, batch: Batch, base_offset: int) -> None:
-        """A broker has the batch, even if it was given up meanwhile."""
+        """Note that a broker has the batch, even if it was given up meanwhile."""
         if batch.serial > self.acknowledged_serial:
             self.acknowledged_serial = batch.serial
             self.last_acknowledged = last_sequence(batch.base_sequence, batch.count)
@@ -204,7 +211,7 @@ class PartitionSequences:
             self.drop(batch)
 
     def drop(self, batch: Batch) -> None:
-        """The batch is settled, one way or the other."""
+        """Take a batch off the outstanding ones: it is completed, delivered or failed."""
         outstanding = self.outstanding
         if outstanding and outstanding[0] is batch:
             del outstanding[0]
@@ -212,7 +219,7 @@ class PartitionSequences:
             outstanding.remove(batch)
 
     def give_up(self, batch: Batch) -> None:
-        """The batch failed and may have been written all the same: what follows must wait until that is known."""
+        """Fail a batch that may have been written: what follows must wait until that is known."""
         self.drop(batch)
         self.unresolved_next = sequence_after(batch.base_sequence, batch.count)
 
@@ -224,7 +231,10 @@ class PartitionSequences:
             identity.bump_wanted = True
 
     def check(self, what: str, numbered: Sequence[Batch]) -> None:
-        """`numbered`: the partition's batches that have a sequence and are not settled. CheckFailed if something differs."""
+        """Raise CheckFailed unless outstanding are the `numbered` ones, in order.
+
+        `numbered`: the partition's batches that have a sequence and are not completed.
+        """
         same(f"{what}: batches outstanding", set(self.outstanding), set(numbered))
         serials = [batch.serial for batch in self.outstanding]
         holds(f"{what}: outstanding batches are out of order: {serials}", serials == sorted(serials))

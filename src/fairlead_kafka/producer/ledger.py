@@ -1,4 +1,4 @@
-"""The account of everything handed over: what is not settled yet, what memory it holds, and who waits for it."""
+"""The ledger of submitted records: which are not completed, their memory, and flushes that wait."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fairlead_kafka.producer.submission import Calls, Int64, Piece, Submission
 
 
 class Ledger:
-    """Every row handed over is settled here exactly once, so that memory comes back, flushes end and callbacks are called."""
+    """Completes every submitted row exactly once: frees memory, ends flushes, calls callbacks."""
 
     def __init__(self, memory: MemoryPool, recorder: Recorder) -> None:
         self._memory = memory
@@ -24,25 +24,26 @@ class Ledger:
         self._open: dict[int, Submission] = {}
         self._newest_ns = 0
         self.batches: dict[Batch, None] = {}
-        """Every batch that is not settled, in the order in which they were cut."""
+        """Every batch that is not completed, in the order in which they were cut."""
         self._serial = 0
         self._flushes: list[tuple[int, Any]] = []
         self._freed_bytes = 0
         self._effects: list[Effect] = []
         self.records_open = 0
-        """Records handed over and not settled."""
+        """Records submitted and not completed."""
         self._delivered: dict[str, int] = {}
-        """By topic: records delivered in this step, to be counted at its end."""
+        """Records delivered in this step by topic, to be counted at its end."""
         self.on_settled: Callable[[Batch], None] | None = None
-        """Told of each batch just before its records are settled."""
+        """Called with each batch just before its records are completed."""
         self.on_failure: Callable[[Exception], None] = lambda error: None
-        """Told whenever records fail, whatever failed them."""
+        """Called whenever records fail, whatever failed them."""
 
     def enter(self, submission: Submission) -> None:
-        """A submission arrived."""
+        """Enter a submission that arrived, and give it its serial."""
         self._serial += 1
         submission.serial = self._serial
-        # Threads that hand over at the same time may get here the other way round; who came first expires first.
+        # Threads that submit at the same time may get here the other way round: the first here
+        # expires first.
         submission.created_ns = self._newest_ns = max(submission.created_ns, self._newest_ns)
         self.records_open += submission.rows
         if submission.rows:
@@ -50,31 +51,31 @@ class Ledger:
             self._recorder.entered(submission)
 
     def held_bytes(self) -> int:
-        """What they hold of buffer.memory."""
+        """Bytes of buffer.memory that open submissions hold."""
         return sum(submission.reserved_bytes for submission in self._open.values())
 
     def open_submissions(self) -> Iterable[Submission]:
-        """Those of which not every row is settled."""
+        """The submissions of which not every row is completed."""
         return self._open.values()
 
     def oldest_ns(self) -> int | None:
-        """When the first of those was handed over; None: there are none."""
+        """When the first open submission was submitted; None: there is none."""
         for submission in self._open.values():
             return submission.created_ns
         return None
 
     def watch(self, batch: Batch) -> None:
-        """The batch was cut, and is to be settled."""
+        """Enter a batch that was cut, and is to be completed."""
         self.batches[batch] = None
 
     def split(self, batch: Batch, parts: Iterable[Batch]) -> None:
-        """Its records are in `parts`, which are settled instead."""
+        """Replace a batch by `parts`, which have its records and are completed instead."""
         batch.fire(BatchTrigger.SETTLED)
         del self.batches[batch]
         self.batches.update(dict.fromkeys(parts))
 
     def open_by_topic(self) -> dict[str, int]:
-        """Records handed over and not settled, by topic."""
+        """Records submitted and not completed, by topic."""
         counts: dict[str, int] = {}
         for submission in self._open.values():
             counts[submission.topic] = counts.get(submission.topic, 0) + submission.rows
@@ -83,7 +84,7 @@ class Ledger:
     def finish(
         self, batch: Batch, base_offset: int, log_append_ms: int, error: Exception | None, refused: Sequence[tuple[Piece, Exception]] = ()
     ) -> None:
-        """Settle all records of a batch, once: a batch that is done already is left alone.
+        """Complete all records of a batch, once: a batch that is done already is left alone.
 
         `refused`: its pieces, each with an error of its own, if the broker told its records apart.
         """
@@ -116,7 +117,7 @@ class Ledger:
             self.on_failure(error)
 
     def fail_rows(self, submission: Submission, order: Int64 | None, error: Exception, partition: int = -1) -> None:
-        """Settle rows that never got a place to wait: `order` (rows of its columns), or all of the submission."""
+        """Fail rows that were never queued: `order` (rows of its columns), or all (None)."""
         sizes, base = submission.sizes_bytes(), submission.base
         if order is None:
             piece = Piece(submission, base, base + len(sizes), None, int(np.sum(sizes)))
@@ -125,7 +126,7 @@ class Ledger:
         self.fail_pieces([piece], error, partition)
 
     def fail_pieces(self, pieces: Iterable[Piece], error: Exception, partition: int = -1) -> None:
-        """Settle rows that are in no batch."""
+        """Fail rows that are in no batch."""
         for submission, start, stop, order, held_bytes in pieces:
             if stop > start:
                 freed_bytes, call = submission.settle(start, stop, order, held_bytes, partition, -1, -1, error)
@@ -142,7 +143,7 @@ class Ledger:
             del self._open[submission.serial]
 
     def flush(self, completion: Any) -> None:
-        """Answer `completion` once everything that has arrived so far is settled."""
+        """Answer `completion` once everything that has arrived so far is completed."""
         self._flushes.append((self._serial, completion))
 
     @property
@@ -151,11 +152,11 @@ class Ledger:
         return bool(self._flushes)
 
     def resolve(self, completion: Any, value: Any = None, error: Exception | None = None) -> None:
-        """Answer an operation."""
+        """Answer an operation with a value or an error."""
         self._effects.append(Resolve(completion, value, error))
 
     def check(self) -> None:
-        """What is kept of the submissions is what they say, between two steps; CheckFailed if not."""
+        """Raise CheckFailed unless counts are those of the submissions, between two steps."""
         same("records open", self.records_open, sum(submission.rows for submission in self._open.values()))
         same("submissions open", list(self._open), [submission.serial for submission in self._open.values()])
         for submission in self._open.values():
@@ -166,7 +167,7 @@ class Ledger:
         holds(f"a flush waits for nothing: {self._flushes}, the oldest is {oldest}", all(serial >= oldest for serial, _ in self._flushes))
 
     def take_effects(self) -> list[Effect]:
-        """Give memory back, answer the flushes that are over, and hand out the effects gathered."""
+        """Give memory back, answer the flushes that are over, and return the effects gathered."""
         if self._delivered:
             for name, count in self._delivered.items():
                 self._recorder.delivered(name, count)

@@ -42,14 +42,15 @@ from fairlead_kafka.producer.submission import (
 from fairlead_kafka.producer.transaction_states import TransactionState
 from fairlead_kafka.producer.transactions import Transactions
 from fairlead_kafka.producer.tuning import POLL_INTERVAL_NS, STREAM_RECORDS
-from fairlead_kafka.wire import ApiKey, Message
+from fairlead_kafka.wire import ApiKey
+from fairlead_kafka.wire.messages import InitProducerIdRequest, InitProducerIdResponse
 
-_TRANSACTION_TIMEOUT_MS = 2**31 - 1
-"""Means nothing without a transactional id; Kafka sends its largest int."""
+_ASK_IDENTITY = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=2**31 - 1, producer_id=-1, producer_epoch=-1)
+"""Without a transactional id the time-out has no meaning; Kafka sends its largest int."""
 
 
 class ProducerMachine:
-    """A producer without its face. `settings` are of scope "producer"; raises ConfigError if they contradict each other."""
+    """A producer without its client API. ConfigError if `settings` (of a producer) conflict."""
 
     def __init__(self, settings: Settings, rng: Rng, intake: Intake, memory: MemoryPool) -> None:
         self.settings = producer_settings(settings)
@@ -96,11 +97,14 @@ class ProducerMachine:
 
     @property
     def identity(self) -> Identity:
-        """Who this producer is to the brokers."""
+        """The producer's id and epoch."""
         return self._identity
 
     def metrics(self, now_ns: int, face: ProducerMeter, gauges: Mapping[str, float]) -> Metrics:
-        """Everything by Kafka's names (`metric_names`). `face`, `gauges`: what the face counts and knows. From any thread."""
+        """All metrics by Kafka's names (`metric_names`). May be called from any thread.
+
+        `face`, `gauges`: counters and gauges of the client API.
+        """
         network = self._network
         age_ns = network.metadata.age_ns(now_ns)
         nodes = {node_id: network.in_flight(node_id) for node_id in list(self.recorder.nodes)}
@@ -133,7 +137,7 @@ class ProducerMachine:
             elif isinstance(event, ConnectionEvent):
                 self._network.handle(event, now_ns, wall_ms)
         self._schedule.hurry = self._hurries()
-        # Operations come after the take: a flush covers what was handed over before it was asked for.
+        # Operations come after the take: a flush covers what was submitted before it was asked for.
         self._take(now_ns)
         for operation in operations:
             self._operate(operation, now_ns)
@@ -179,11 +183,11 @@ class ProducerMachine:
         return self._ledger.take_effects()
 
     def held_bytes(self) -> int:
-        """What the records taken in hold of buffer.memory."""
+        """Bytes of buffer.memory that the records taken in hold."""
         return self._ledger.held_bytes()
 
     def check(self) -> None:
-        """What is kept twice agrees, between two steps; CheckFailed if not. For tests and the simulator."""
+        """Raise CheckFailed if redundant state differs, between two steps. For tests."""
         if not self._stopped:
             self._ledger.check()
             self._accumulator.check(self._ledger.open_submissions())
@@ -269,9 +273,10 @@ class ProducerMachine:
                 self._schedule.place(topic.queue(partition), now_ns)
 
     def _lose(self, error: Exception, *, all_of_them: bool) -> None:
-        """The transaction is lost: give up what was not sent, and what can never be taken because a batch before it is missing.
+        """Fail what was not sent in a lost transaction, or can never be taken as a batch is missing.
 
-        What was sent without an answer is sent again until there is one, so that no straggler comes in after the abort.
+        What was sent without an answer is sent again until there is one, so that no late message
+        comes in after the abort.
         """
         self._accumulator.fail_unbound(error)
         self._sender.fail_bound(error)
@@ -294,12 +299,12 @@ class ProducerMachine:
 
     @hook("producer: records failed")
     def _failed(self, error: Exception) -> None:
-        """A transaction that they belong to cannot be committed any more."""
+        """Fail the transaction that failed records belong to: it cannot be committed any more."""
         self._transactions.failed(error)
 
     @hook("producer: all is settled")
     def _quiet(self) -> bool:
-        """True if every record is settled and no batch is on the wire, not even one that was given up."""
+        """True if every record is completed and no batch is on the wire, not even one given up."""
         if self._ledger.records_open:
             return False
         return not any(queue.in_flight for topic in self._accumulator.topics.values() for queue in topic.used())
@@ -338,11 +343,10 @@ class ProducerMachine:
         if identity.state is not IdentityState.WANTED or now_ns < identity.retry_at_ns:
             return
         identity.fire(IdentityTrigger.ASKED)
-        message = Message(transactional_id=None, transaction_timeout_ms=_TRANSACTION_TIMEOUT_MS, producer_id=-1, producer_epoch=-1)
         deadline_ns = now_ns + self.settings.request_timeout_ns
-        self._network.request(ApiKey.INIT_PRODUCER_ID, message, self._identified, deadline_ns=deadline_ns)
+        self._network.request(ApiKey.INIT_PRODUCER_ID, _ASK_IDENTITY, self._identified, deadline_ns=deadline_ns)
 
-    def _identified(self, response: Message | None, error: Exception | None) -> None:
+    def _identified(self, response: InitProducerIdResponse | None, error: Exception | None) -> None:
         identity = self._identity
         if self._stopped:
             return

@@ -1,4 +1,4 @@
-"""Meters: totals that only grow, largest values, and what they came to within a window of time (Kafka's `SampledStat`, `Rate`).
+"""Meters: totals, maxima, and their values within a window of time (Kafka's `SampledStat`, `Rate`).
 
 Recording is an addition to an attribute. Windows cost nothing until one ends: then a meter notes its totals as they stand, and the
 rate over the window is a difference of two notes. A meter is written by one thread and may be read by any.
@@ -16,14 +16,14 @@ from fairlead_kafka.base.units import NS_PER_MS, NS_PER_S
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """Kafka's window: `samples` stretches of `window_ns`, of which the last is under way."""
+    """Kafka's sampling: `samples` windows of `window_ns`, of which the last is under way."""
 
     window_ns: int
     samples: int
 
 
 class _Window(NamedTuple):
-    """A stretch of time: the totals at its start, and the largest values within it, once it is over."""
+    """One window: the totals at its start, and the largest values within it, once it is over."""
 
     start_ns: int
     totals: tuple[int | float, ...]
@@ -33,7 +33,8 @@ class _Window(NamedTuple):
 class Meter:
     """Base of meters. A subclass names its attributes in TOTALS and MAXIMA (-1: no value yet), and has them as slots.
 
-    Whoever records calls `roll` first if the time has come: `if now_ns >= meter.rolls_ns: meter.roll(now_ns)`.
+    A caller that records calls `roll` first if it is time: `if now_ns >= meter.rolls_ns:
+    meter.roll(now_ns)`.
     """
 
     __slots__ = ("_sampling", "_windows", "rolls_ns")
@@ -67,7 +68,7 @@ class Meter:
         self.rolls_ns = start_ns + window_ns
 
     def read(self, now_ns: int) -> Reading:
-        """What it came to at `now_ns`; changes nothing."""
+        """The meter's values at `now_ns`; changes nothing."""
         # The windows first: if one ends while we look, totals are newer than its note, never older.
         windows, window_ns, samples = self._windows, self._sampling.window_ns, self._sampling.samples
         totals = tuple(getattr(self, name) for name in self.TOTALS)
@@ -98,34 +99,34 @@ class Reading:
     """A meter's values by name."""
 
     totals: Mapping[str, float]
-    """Since the start."""
+    """Totals since the start."""
     changes: Mapping[str, float]
-    """Within the window."""
+    """Changes of the totals within the window."""
     rates: Mapping[str, float]
-    """Per second, over the window."""
+    """Changes of the totals per second, over the window."""
     maxima: Mapping[str, float]
-    """Largest within the window; -1: none."""
+    """Largest values within the window; -1: none."""
     gauges: Mapping[str, float] | None = None
-    """What holds at this moment, told by others."""
+    """Present values that no meter counts, from the caller."""
 
     def total(self, name: str) -> float:
-        """Since the start."""
+        """The total since the start."""
         return self.totals[name]
 
     def rate(self, name: str) -> float:
-        """Per second."""
+        """The change per second, over the window."""
         return self.rates[name]
 
     def average(self, name: str, of: str) -> float:
-        """Of one total to another within the window; NaN, as in Kafka, if there was nothing."""
+        """Ratio of two totals' changes in the window; NaN, as in Kafka, if there was nothing."""
         return self.changes[name] / self.changes[of] if self.changes[of] else nan
 
     def maximum(self, name: str) -> float:
-        """Within the window; NaN if there was nothing."""
+        """The largest value within the window; NaN if there was none."""
         return self.maxima[name] if self.maxima[name] >= 0 else nan
 
     def gauge(self, name: str) -> float:
-        """What holds now; NaN if nobody knows."""
+        """The present value; NaN if it is not known."""
         return nan if self.gauges is None else self.gauges.get(name, nan)
 
 

@@ -14,7 +14,7 @@ from fairlead_kafka.producer.meters import Reading
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One row."""
+    """One metric: its name, unit and meaning, and its value from a `Reading`."""
 
     name: str
     unit: str
@@ -27,7 +27,7 @@ class Metric:
 
 
 def _counted(name: str, unit: str, total: str, meaning: str, ours: bool = False) -> tuple[Metric, ...]:
-    """A total, and its rate over the window."""
+    """Metrics of a total: itself, and its rate over the window."""
     return (
         Metric(f"{name}-total", unit, meaning, lambda reading: reading.total(total), counts=True, ours=ours),
         Metric(f"{name}-rate", f"{unit}/s", f"`{name}-total` per second.", lambda reading: reading.rate(total), ours=ours),
@@ -35,7 +35,7 @@ def _counted(name: str, unit: str, total: str, meaning: str, ours: bool = False)
 
 
 def _spread(name: str, unit: str, sums: str, of: str, largest: str, meaning: str, scale: int = 1) -> tuple[Metric, ...]:
-    """Average and maximum over the window."""
+    """Metrics of a value: its average and maximum over the window."""
     return (
         Metric(f"{name}-avg", unit, f"{meaning}: average.", lambda reading: reading.average(sums, of) / scale),
         Metric(f"{name}-max", unit, f"{meaning}: largest.", lambda reading: reading.maximum(largest) / scale),
@@ -72,7 +72,7 @@ _SENDING = (
 PRODUCER = (
     *_SENDING,
     _gauge("records-open", "records", "Records taken in by the producer's thread, neither delivered nor failed.", ours=True),
-    *_spread("record-size", "bytes", "entered_bytes", "entered", "record_max_bytes", "Size of a record, uncompressed, when handed over"),
+    *_spread("record-size", "bytes", "entered_bytes", "entered", "record_max_bytes", "Size of a record, uncompressed, when sent"),
     *_spread("batch-size", "bytes", "batch_bytes", "batches_sent", "batch_max_bytes", "Size of a batch as written, after compression"),
     *_counted("batch", "batches", "batches_sent", "Batches written, again with each retry.", ours=True),
     *_counted("batch-split", "batches", "batches_split", "Batches cut up because a broker found them too large."),
@@ -135,7 +135,8 @@ TOPIC = (
 )
 
 GROUPS = {"producer-metrics": PRODUCER, "producer-node-metrics": NODE, "producer-topic-metrics": TOPIC}
-"""Group → its rows. The first group is one dictionary; the others have one for each node ("node-0") and topic."""
+"""Group → its metrics. The first group is one dictionary; the others have one for each node
+("node-0") and topic."""
 
 
 def named(group: tuple[Metric, ...], reading: Reading) -> dict[str, float]:

@@ -1,4 +1,6 @@
-"""What a producer counts: a recorder that its parts call once for a batch, a request or a submission, never for a record.
+"""Counters of a producer: a recorder that is called once for a batch, a request or a submission.
+
+It is never called for a single record.
 
 The names under which all of it is read, and their meaning, are in `metric_names`.
 """
@@ -22,7 +24,7 @@ Metrics = dict[str, Any]
 
 
 class NodeMeter(Meter):
-    """One broker, or one bootstrap server, whose node id is negative."""
+    """Counters of one broker, or one bootstrap server, whose node id is negative."""
 
     TOTALS = ("requests", "request_bytes", "responses", "response_bytes", "answers", "latency_ns")
     MAXIMA = ("request_max_bytes", "latency_max_ns")
@@ -38,7 +40,7 @@ class NodeMeter(Meter):
 
 
 class TopicMeter(Meter):
-    """One topic."""
+    """Counters of one topic."""
 
     TOTALS = ("records_sent", "records_delivered", "records_failed", "records_retried", "batches_sent", "batch_bytes", "ratios")
     __slots__ = TOTALS
@@ -52,7 +54,10 @@ class TopicMeter(Meter):
 
 
 class ProducerMeter(Meter):
-    """The producer as a whole. There are two: the machine's and the face's, written by different threads and read as one."""
+    """Counters of the producer as a whole.
+
+    There are two, the machine's and the client API's, written by different threads and read as one.
+    """
 
     TOTALS = (
         *NodeMeter.TOTALS, *TopicMeter.TOTALS, "batches_split", "queue_ns", "entered", "entered_bytes", "produce_requests",
@@ -110,7 +115,7 @@ class Recorder:
         self.topics: dict[str, TopicMeter] = {}
 
     def tick(self, now_ns: int) -> None:
-        """The time of this step."""
+        """Set the time of this step, ns."""
         self.now_ns = now_ns
         if now_ns >= self.whole.rolls_ns:
             self.whole.roll(now_ns)
@@ -118,7 +123,7 @@ class Recorder:
     # Records and batches
 
     def entered(self, submission: Submission) -> None:
-        """Records were handed over."""
+        """Count the records of a submission."""
         if not submission.columns.count:
             return
         sizes, whole = submission.sizes_bytes(), self.whole
@@ -127,7 +132,7 @@ class Recorder:
         whole.record_max_bytes = max(whole.record_max_bytes, int(np.maximum.reduce(sizes)))
 
     def sent(self, batches: Sequence[Batch]) -> None:
-        """One Produce request with these batches was written."""
+        """Count a Produce request with these batches, which was written."""
         whole, now_ns = self.whole, self.now_ns
         whole.produce_requests += 1
         for batch in batches:
@@ -170,7 +175,7 @@ class Recorder:
         return meter
 
     def forget(self, names: Iterable[str]) -> None:
-        """These topics are not sent to any more."""
+        """Drop the meters of topics that are not sent to any more."""
         for name in names:
             self.topics.pop(name, None)
 
@@ -223,7 +228,7 @@ class Recorder:
     def read(
         self, now_ns: int, face: ProducerMeter, gauges: Mapping[str, float], node_gauges: Callable[[int], Mapping[str, float]]
     ) -> Metrics:
-        """Everything, by Kafka's groups and names. `face`: what was counted outside the machine."""
+        """All metrics, by Kafka's groups and names. `face`: the counters of the client API."""
         whole = combined([self.whole.read(now_ns), face.read(now_ns)], gauges)
         nodes, topics = list(self.nodes.items()), list(self.topics.items())
         return {

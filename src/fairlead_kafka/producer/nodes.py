@@ -1,4 +1,4 @@
-"""What the producer knows of each broker it sends to: its window, and whether it answers."""
+"""State of each broker that the producer sends to: its window, and whether it answers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fairlead_kafka.producer.window import Window
 
 
 class NodeState:
-    """One broker."""
+    """State of one broker."""
 
     __slots__ = (
         "average_ns", "connecting_ns", "heard_ns", "held_up_ns", "in_flight", "latency_ns", "lost", "pressed", "sent_ns", "window",
@@ -23,15 +23,15 @@ class NodeState:
         self.in_flight = 0
         """Produce requests sent and not answered."""
         self.sent_ns: deque[int] = deque()
-        """When each of these was sent. At most max.in.flight.requests.per.connection."""
+        """When each request in flight was sent; at most max.in.flight.requests.per.connection."""
         self.pressed = False
-        """Since the last answer something was held back for want of room in the window."""
+        """Since the last answer something was held back because the window was full."""
         self.heard_ns = 0
         """When it last answered, or was sent a request while none was in flight."""
         self.latency_ns = 0
-        """Of its last answer; 0: none yet."""
+        """Latency of the last answer, ns; 0: none yet."""
         self.average_ns = 0
-        """The same, smoothed (`SMOOTHING`)."""
+        """Latency of its answers, smoothed (`SMOOTHING`), ns; 0: none yet."""
         self.lost = False
         """Its connection failed, and there is no new one."""
         self.connecting_ns = 0
@@ -54,7 +54,7 @@ class Nodes:
         self._answered = False  # one, since the last `plan`
 
     def state(self, node_id: int) -> NodeState:
-        """The broker's, made if there is none."""
+        """The state of a broker, made if there is none."""
         state = self._states.get(node_id)
         if state is None:
             window = Window(self._settings.max_in_flight, adaptive=self._settings.adaptive_window)
@@ -79,7 +79,9 @@ class Nodes:
         return self._network.ready(node_id)
 
     def look(self, node_id: int, now_ns: int) -> bool:
-        """`can_take`, and what that says of its being unready; for each broker that a batch is ready for, or that is unready.
+        """`can_take`; also marks the broker as unready, or not. Call it if a batch is ready for it.
+
+        Call it too for each broker in `unready`.
 
         Kafka's `RecordAccumulator.updateNodeLatencyStats` and its readyTimeMs - drainTimeMs > timeout. But there an idle partition of a
         broker that takes nothing is still chosen, and what it thereby gets shows that the broker is back. Here it is passed over.
@@ -99,7 +101,7 @@ class Nodes:
         self.unready.discard(node_id)
 
     def sent(self, node_id: int, now_ns: int) -> int:
-        """A request was sent; how many are in flight with it."""
+        """Note that a request was sent; returns how many are in flight with it."""
         state = self.state(node_id)
         self._took(node_id, state)
         if not state.in_flight:
@@ -110,7 +112,7 @@ class Nodes:
         return state.in_flight
 
     def answered(self, node_id: int, depth: int, latency_ns: int, size_bytes: int, now_ns: int, *, failed: bool) -> None:
-        """A request that was sent at `depth` was answered, or its connection failed."""
+        """Note that a request sent at `depth` was answered, or (`failed`) its connection failed."""
         state = self.state(node_id)
         state.in_flight -= 1
         state.sent_ns.popleft()
@@ -125,7 +127,7 @@ class Nodes:
         state.pressed = False
 
     def check(self) -> None:
-        """What is in flight to each broker is what was sent and is not answered; CheckFailed if not."""
+        """Raise CheckFailed unless in flight is what was sent and is not answered, by broker."""
         for node_id, state in self._states.items():
             same(f"requests in flight to broker {node_id}", state.in_flight, len(state.sent_ns))
             holds(f"broker {node_id}: requests out of order", list(state.sent_ns) == sorted(state.sent_ns))
@@ -137,7 +139,10 @@ class Nodes:
     # For late binding: who is waited for, and how long
 
     def plan(self) -> None:
-        """Before any of them is asked about: how long the quickest broker takes, and how long to wait for an answer."""
+        """Update how long the quickest broker takes, and how long to wait for an answer.
+
+        Call it before brokers are asked about in a step.
+        """
         if not self._answered:
             return
         self._answered = False
@@ -146,11 +151,12 @@ class Nodes:
             self._patience_ns = max(SILENCE_NS, SILENCE_LATENCIES * self._quickest_ns)
 
     def wait_ns(self, node_id: int, now_ns: int) -> int:
-        """How long until a request that is not full should leave for it; 0: now, or it is overdue.
+        """Nanoseconds until a request that is not full should leave for it; 0: now.
 
-        When it is expected to have room. And requests under way are spread evenly over the time that an answer takes: those that left
-        together are answered together, and so would leave together again, each with next to nothing, and none for as long as an answer
-        takes. While more than half of the places are free there is no such wait.
+        It leaves when the broker is expected to have room. Requests are also spread evenly over the
+        time that an answer takes: those that left together are answered together, and so would
+        leave together again, each with next to nothing, and none for as long as an answer takes.
+        While more than half of the places are free there is no such wait.
         """
         state = self.state(node_id)
         places, at_ns = state.window.partial_limit, now_ns
@@ -165,9 +171,10 @@ class Nodes:
         return state.in_flight > 0 and now_ns - state.heard_ns > self._patience_ns
 
     def responds(self, node_id: int, now_ns: int) -> bool:
-        """True if others should wait for this broker: it is not known dead, and not too slow to connect, to answer, or to have answered.
+        """True if records may be kept for this broker: it is not known dead, nor too slow.
 
-        One that is throttled (a quota is used up) is waited for as one without room is, and no longer. Begins to connect if need be.
+        Too slow is: to connect, to answer now, or in its last answer. One that is throttled (a
+        quota is used up) is waited for no longer than that. Begins to connect if need be.
         """
         state, network = self.state(node_id), self._network
         if network.ready(node_id):

@@ -1,4 +1,4 @@
-"""From a submission to spans of its rows, each with the partition that it is for: nothing is changed but the policies' own turns."""
+"""Placing of a submission: spans of its rows, each for a partition. Only policies' turns change."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from fairlead_kafka.producer.submission import Int32, Int64, Submission
 
 
 class Bound(NamedTuple):
-    """Records that go to one partition."""
+    """Records that are bound to one partition."""
 
     partition: int
     span: Span
@@ -35,7 +35,7 @@ class Bound(NamedTuple):
 
 
 class Refused(NamedTuple):
-    """Rows of the submission (None: all) that go nowhere, why, and the partition that they were for; -1: none."""
+    """Rows of the submission (None: all) that fail, why, and their partition (-1: none)."""
 
     rows: Int64 | None
     error: Exception
@@ -43,7 +43,7 @@ class Refused(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """What becomes of a submission: each of its rows is at one place of these."""
+    """A submission placed: each of its rows is in one of `refused`, `unbound` and `bound`."""
 
     refused: list[Refused]
     unbound: Span | None
@@ -61,7 +61,10 @@ class Placer:
         self._share = share
 
     def place(self, topic: TopicBuffer, submission: Submission) -> Placed:
-        """Where each row goes, by its own partition, its key, or the topic's policy. All of it is to be done before the next submission."""
+        """Place each row by its own partition, its key, or the topic's policy.
+
+        The result is to be carried out before the next submission is placed.
+        """
         refused: list[Refused] = []
         explicit, kept = _existing(topic, submission, refused)
         sizes = submission.sizes_bytes()
@@ -91,7 +94,10 @@ class Placer:
     def _partitions(
         self, topic: TopicBuffer, submission: Submission, explicit: Int32 | None, scaled: Int64
     ) -> tuple[Int32 | None, Placement | None]:
-        """The partitions that were asked for or follow from keys, and those with the policy's choice; None: it is made later."""
+        """Partitions that were asked for or follow from keys, and those with the policy's choice.
+
+        Under `late` both are the first, None if no row has a partition yet.
+        """
         custom = self._settings.partitioner.custom
         assigned = assign_partitions(
             submission.columns,

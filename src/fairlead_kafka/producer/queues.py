@@ -1,4 +1,4 @@
-"""What waits where: a topic's records without partition, and for each partition that has any its own, and what is sent again."""
+"""Queues: a topic's records without partition; each partition's records, and batches to retry."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from fairlead_kafka.records import Compression
 
 
 class QueueState(Enum):
-    """Where a partition's queue is kept; `Schedule.place` decides it anew from the queue whenever something happened to it."""
+    """States of a partition's queue; `Schedule.place` sets it from the queue after each change."""
 
     IDLE = "nothing waits"
     WAITING = "what waits is no full batch, and lingers"
@@ -37,7 +37,7 @@ class QueueState(Enum):
 
 
 class PartitionQueue:
-    """What waits for one partition: batches to be sent again, in the order they were first sent in, and then records never sent."""
+    """The queue of one partition: batches to be sent again, in order, then records never sent."""
 
     __slots__ = (
         "closed_bytes", "held_bytes", "held_for", "in_flight", "node_id", "partition", "records", "retries", "sent_records", "sequences",
@@ -50,15 +50,16 @@ class PartitionQueue:
         self.retries: deque[Batch] = deque()
         self.records = SpanQueue()
         self.closed_bytes = 0
-        """Of records before compression: the first so many are whole batches, or were left by the policy; they do not linger."""
+        """Bytes of the first records, before compression, that do not linger: they are whole
+        batches, or were left by the policy."""
         self.in_flight = 0
         """Batches sent and not answered, those that expired meanwhile included."""
         self.sent_records = 0
         """Records ever sent: numbers batches in their order (`Batch.serial`), also through splits."""
         self.held_bytes = 0
-        """What its records hold of buffer.memory, if `Share` has a bound to watch over."""
+        """Bytes of buffer.memory that its records hold; counted only if `Share` has a bound."""
         self.held_for = NO_LEADER
-        """The broker that these are counted for."""
+        """The broker that `held_bytes` are counted for."""
         self.state = QueueState.IDLE
         self.node_id = NO_LEADER
         """The node in whose structures it is kept."""
@@ -78,36 +79,36 @@ class PartitionQueue:
 
     @property
     def batch_bytes(self) -> int:
-        """What the records never sent are estimated to take in batches."""
+        """Bytes that the records never sent will take in batches, as estimated."""
         return self._scaled(self.records.size_bytes)
 
     @property
     def first_bytes(self) -> int:
-        """What the next batch takes of a request, at least."""
+        """Bytes of a request that the next batch takes, at least."""
         if self.retries:
             return self.retries[0].size_bytes + BATCH_OVERHEAD_BYTES
         least_bytes = self._scaled(self.records.next_bytes)
         return max(min(self.batch_bytes, self.topic.batch_limit_bytes), least_bytes) + BATCH_OVERHEAD_BYTES
 
     def room_bytes(self) -> int:
-        """Record bytes, as estimated in a batch, by which what waits falls short of whole batches; 0: none is open."""
+        """Record bytes, as estimated, that the open batch has room for; 0: none is open."""
         limit = self.topic.batch_limit_bytes
         return -self._scaled(self.records.size_bytes - self.closed_bytes) % limit if limit else 0
 
     def close(self) -> None:
-        """What waits will not be joined by more soon, and does not linger."""
+        """Close the open batch: no more records will join it soon, so it does not linger."""
         self.closed_bytes = self.records.size_bytes
         self.changed()
 
     def append(self, span: Span) -> None:
-        """Records were bound to the partition."""
+        """Add records that were bound to the partition."""
         self.records.append(span)
         self.changed()
 
     def cut(self, room_bytes: int, unbound: SpanQueue | None = None, unbound_bytes: int = 0) -> Batch:
-        """A batch of the partition's records that fit `room_bytes`, before compression, then of unbound ones that fit `unbound_bytes`.
+        """Cut a batch: records that fit `room_bytes`, then unbound ones that fit `unbound_bytes`.
 
-        One record of each at least, if there are any to be taken.
+        Sizes are before compression. One record of each at least, if there are any to be taken.
         """
         sources = [(self.records, room_bytes)] if room_bytes > 0 or unbound is None else []
         sources += [] if unbound is None else [(unbound, unbound_bytes)]
@@ -122,13 +123,13 @@ class PartitionQueue:
         return Batch(self, pieces, created_ns, max(self._scaled(held_bytes), 1), bound_bytes=bound_bytes)
 
     def taken(self, size_bytes: int) -> None:
-        """The first so many bytes of the records never sent are no longer there."""
+        """Note that the first `size_bytes` of the records never sent were taken."""
         self.closed_bytes = max(self.closed_bytes - size_bytes, 0)
         self.changed()
 
     @hook("producer: a batch goes back into its queue")
     def put_back(self, batch: Batch) -> None:
-        """A batch waits again: before all that was first sent after it."""
+        """Queue a batch to be sent again, before all that was first sent after it."""
         batch.fire(BatchTrigger.PUT_BACK)
         retries = self.retries
         position = 0
@@ -138,18 +139,18 @@ class PartitionQueue:
         self.changed()
 
     def next_retry(self) -> Batch:
-        """The first batch that was to be sent again leaves the queue."""
+        """Take the first batch that is to be sent again off the queue."""
         batch = self.retries.popleft()
         self.changed()
         return batch
 
     def remove(self, batch: Batch) -> None:
-        """A batch that was to be sent again leaves the queue."""
+        """Remove a batch that was to be sent again."""
         self.retries.remove(batch)
         self.changed()
 
     def count_batches(self) -> int:
-        """What waits, in batches of batch.size."""
+        """Number of batches that wait, as of batch.size."""
         limit = self.topic.batch_limit_bytes
         if not limit:
             return self.records.count + len(self.retries)
@@ -160,11 +161,14 @@ class PartitionQueue:
         return int(size_bytes * self.topic.ratio) if self.topic.compressed else size_bytes
 
     def changed(self) -> None:
-        """Something came or went: keep the count of what waits, for policies (`TopicLoad.queued_batches`)."""
+        """Update the count of queued batches, for policies (`TopicLoad.queued_batches`)."""
         self.topic.queued_batches[self.partition] = self.count_batches()
 
     def check(self, unsettled: Sequence[Batch]) -> None:
-        """`unsettled`: the batches of this partition that are neither delivered nor failed. CheckFailed if something differs."""
+        """Raise CheckFailed if the queue's state contradicts itself or `unsettled`.
+
+        `unsettled`: the batches of this partition that are neither delivered nor failed.
+        """
         queued = self.topic.queued_batches[self.partition]
         if not self.topic.compressed:  # else they are what was estimated when something was last put here, or taken
             same(f"{self}: batches queued", queued, self.count_batches())
@@ -194,13 +198,14 @@ class LateQueue(SpanQueue):
         super().__init__()
         self.policy = policy
         self.counted: dict[int, bool] = {}
-        """By broker: whether its partitions were in the account at the last look."""
+        """Broker → True if its partitions counted in the account at the last look."""
         self.joining: dict[int, None] = {}
         """Partitions that are to become part of the open transaction, so that they can be bound to."""
         self.kept_ns = -NS_PER_S * 3600
-        """When all was taken the last time that was not kept for busy brokers; linger.ms counts from then for what is open later."""
+        """When all records not kept for busy brokers were taken last; linger.ms counts from then
+        for later ones."""
         self.blocked: set[int] = set()
-        """Partitions that are out of the account for reasons of their own."""
+        """Partitions out of the account, as a batch is to be repeated, or its fate is open."""
 
 
 class _Unready:
@@ -240,11 +245,12 @@ class TopicBuffer:
         self.batch_limit_bytes = settings.batch_limit_bytes
         """Record bytes of one batch, without its header."""
         self.linger_ns = settings.linger_ns
-        """How long what fills no batch waits for more."""
+        """How long an open batch waits for more records (linger.ms), ns."""
         self.gather_limit_bytes = settings.gather_limit_bytes
-        """The same where more than that waits; less once a broker found a batch too large."""
+        """Record bytes of one batch if more than `batch_limit_bytes` wait; less once a broker found
+        a batch too large."""
         self.unbound: deque[Submission] = deque()
-        """Submissions that wait for metadata, each with its time of arrival."""
+        """Submissions that wait for metadata."""
         self.late = LateQueue(policy) if isinstance(policy, LatePolicy) else None
         """Records that wait for a broker, under a policy that binds at drain time."""
         self.filling = -1
@@ -253,7 +259,7 @@ class TopicBuffer:
         """The partitions that each broker leads."""
         self.queues: list[PartitionQueue | None] = []
         self.queued_batches = array("q")
-        """By partition, for the policy: see `TopicLoad`."""
+        """Queued batches by partition, for the policy: see `TopicLoad`."""
         self.leaders: list[int] = []
         self.metadata: TopicMetadata | None = None
         self.metadata_version = -1
@@ -264,7 +270,7 @@ class TopicBuffer:
 
     @property
     def ratio(self) -> float:
-        """What a batch is estimated to be compressed to, as a share, with a margin; 1 without compression."""
+        """Estimated compressed share of a batch's size, with a margin; 1 without compression."""
         return self.compression_ratio * COMPRESSION_MARGIN if self.compressed else 1.0
 
     def refresh(self, metadata: TopicMetadata, version: int) -> None:
@@ -289,9 +295,10 @@ class TopicBuffer:
             self.late.counted.clear()
 
     def most_bytes(self, records: SpanQueue, parts: int) -> int:
-        """How much of `records` one batch may take, before compression, if `parts` of one size are to find room in a request.
+        """Bytes of `records` for one batch, before compression, if `parts` are to fit a request.
 
-        At most batch.max.size, at least batch.size. What many records take in one batch beyond their sizes is allowed for.
+        At most batch.max.size, at least batch.size. It allows for what many records take in one
+        batch beyond their sizes.
         """
         limit = self.batch_limit_bytes
         gathered = min(self.gather_limit_bytes, self.max_request_bytes // max(parts, 1) - BATCH_OVERHEAD_BYTES)
@@ -313,7 +320,7 @@ class TopicBuffer:
         return 0 if queue is None else queue.room_bytes()
 
     def quiet(self) -> bool:
-        """True if nothing of it waits or is under way."""
+        """True if none of its records waits or is in flight."""
         if self.unbound or (self.late is not None and self.late.count):
             return False
         return all(not queue.waits and not queue.in_flight and queue.sequences.settled for queue in self.used())

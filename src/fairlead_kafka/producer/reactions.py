@@ -1,4 +1,4 @@
-"""What an error code in a coordinator's answer means for the transaction: Kafka's `TransactionManager` as one table.
+"""Reactions of transactions to coordinators' error codes: Kafka's `TransactionManager` as a table.
 
 The rule is the same for all requests, with few exceptions by request. What the table does not name ends the producer, as in Kafka:
 nobody knows then what has become of the transaction.
@@ -15,10 +15,10 @@ from fairlead_kafka.wire import ApiKey
 
 
 class Reaction(IntEnum):
-    """From the mildest to the gravest: an answer with several codes is taken by its gravest."""
+    """Reactions from the mildest to the gravest; of an answer's codes the gravest counts."""
 
     DONE = 0
-    """It is as was asked."""
+    """The request was carried out."""
     RETRY = 1
     """Ask again later."""
     REFIND = 2
@@ -28,7 +28,7 @@ class Reaction(IntEnum):
     ABORT = 4
     """The transaction can only be aborted."""
     BUMP = 5
-    """Likewise, and the next one needs a new epoch (KIP-360)."""
+    """The transaction can only be aborted, and the next one needs a new epoch (KIP-360)."""
     FENCED = 6
     """Another producer of the same transactional id, or the coordinator, has taken over: this one must stop (KIP-98, KIP-588)."""
     FATAL = 7
@@ -79,7 +79,7 @@ is behind it, the abort will say so (KIP-588).
 
 
 def reaction(api_key: ApiKey, code: int) -> Reaction:
-    """What to do about `code` in an answer to `api_key`."""
+    """The reaction to `code` in an answer to `api_key`."""
     found = _EXCEPTIONS.get((api_key, code), _REACTIONS.get(code))
     if found is not None:
         return found

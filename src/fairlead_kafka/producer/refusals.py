@@ -1,4 +1,4 @@
-"""What to tell about a batch that a broker refused: as a whole, and record by record where the broker named some (KIP-467).
+"""Errors for a batch that a broker refused: for the batch, and for records that it named (KIP-467).
 
 As in Kafka (`Sender.failBatch`) a batch is written whole or not at all, so all of its records fail. Those that the broker named fail with
 what it said of them; the others with `BatchRefused`, for nothing is wrong with them and they may be sent again.
@@ -6,9 +6,7 @@ what it said of them; the others with `BatchRefused`, for nothing is wrong with 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
 
 from fairlead_kafka.base.codes import ErrorCode, policy
 from fairlead_kafka.base.errors import BatchRefused, BrokerError, RecordTooLarge
@@ -16,9 +14,10 @@ from fairlead_kafka.base.limits import BATCH_OVERHEAD_BYTES
 from fairlead_kafka.base.rights import broker_error
 from fairlead_kafka.producer.batch import Batch
 from fairlead_kafka.producer.submission import Piece
+from fairlead_kafka.wire.messages import ProduceResponse
 
 
-def refusal(batch: Batch, code: int, entry: Any) -> Exception:
+def refusal(batch: Batch, code: int, entry: ProduceResponse.PartitionProduceResponse) -> Exception:
     """The error for the batch as a whole; `entry` is its part of the Produce response."""
     said = entry.error_message or policy(code).meaning
     if code == ErrorCode.MESSAGE_TOO_LARGE:
@@ -36,9 +35,12 @@ def refusal(batch: Batch, code: int, entry: Any) -> Exception:
     return broker_error(code, f"{batch}: {said}", "Write")
 
 
-def refused_pieces(batch: Batch, code: int, entry: Any) -> list[tuple[Piece, Exception]]:
-    """The batch's pieces, cut so that each record that the broker named is one of its own, with what each fails with; none: no names."""
-    named: Sequence[Any] = entry.record_errors or ()
+def refused_pieces(batch: Batch, code: int, entry: ProduceResponse.PartitionProduceResponse) -> list[tuple[Piece, Exception]]:
+    """The batch's pieces with their errors, cut so that each record the broker named is one piece.
+
+    Empty if the broker named none.
+    """
+    named = entry.record_errors
     errors: dict[int, Exception] = {}
     for each in named:
         said = each.batch_index_error_message or entry.error_message or policy(code).meaning

@@ -1,4 +1,4 @@
-"""Memory of submissions of which little still waits: what does is copied out, so that the rest of their columns can go."""
+"""Frees memory of submissions of which little still waits: those records are copied out."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Remainders:
         self._taken_bytes = 0
 
     def taken(self, submissions: Iterable[Submission]) -> None:
-        """These were just taken in."""
+        """Note submissions just taken in; each LOOK_BYTES, copy out what waits of sparse ones."""
         self._taken_bytes += sum(submission.reserved_bytes for submission in submissions)
         if self._taken_bytes >= LOOK_BYTES:
             self._taken_bytes = 0

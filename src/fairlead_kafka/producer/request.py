@@ -15,12 +15,12 @@ class Request:
     def __init__(self) -> None:
         self.batches: list[Batch] = []
         self.fresh: list[Batch] = []
-        """Those of them that go out for the first time."""
+        """The batches that go out for the first time."""
         self.queues: set[PartitionQueue] = set()
         self.size_bytes = 0
 
     def add(self, batch: Batch, *, idempotent: bool) -> None:
-        """The batch goes out with this request; from now on it has its sequence."""
+        """Add a batch, which is in flight from now on; if it is new, give it its sequence."""
         queue = batch.queue
         if not batch.serial:
             batch.serial = queue.sent_records + 1

@@ -1,4 +1,4 @@
-"""Which partitions can be sent to, by node: a step looks at the partitions that have something to do, never at all of them."""
+"""The schedule of partitions' queues, by node: a step looks only at those with something to do."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class NodeQueues:
         self.ready: OrderedDict[PartitionQueue, None] = OrderedDict()
         """In rotation: drained from the front, put back at the end, so that no partition starves another."""
         self.waiting: dict[PartitionQueue, None] = {}
-        """Those that linger."""
+        """Queues whose records linger."""
 
 
 class Schedule:
@@ -41,7 +41,7 @@ class Schedule:
         """Nothing lingers: flushing, closing, or someone waits for memory."""
 
     def place(self, queue: PartitionQueue, now_ns: int) -> None:
-        """Something happened to `queue`: decide anew where it belongs."""
+        """Put `queue`, which something happened to, where its state now belongs."""
         self._leave(queue)
         if not queue.waits:
             self.active.pop(queue, None)
@@ -78,7 +78,10 @@ class Schedule:
         return not (self.hurry or queue.records.oldest_ns + queue.topic.linger_ns <= now_ns)
 
     def due_bytes(self, queue: PartitionQueue, now_ns: int) -> int:
-        """How much of its records never sent may leave, before compression: what fills batches if the others linger, but something."""
+        """Bytes of its records never sent that may leave, before compression: all of them.
+
+        While an open batch lingers it is only the full batches, if there are any.
+        """
         topic, size_bytes = queue.topic, queue.records.size_bytes
         full_bytes = max(queue.closed_bytes, size_bytes - int(queue.batch_bytes % max(topic.batch_limit_bytes, 1) / topic.ratio))
         return full_bytes if full_bytes > 0 and self.lingers(queue, now_ns) else size_bytes
@@ -89,7 +92,7 @@ class Schedule:
         queue.state = QueueState.PARKED
 
     def advance(self, now_ns: int, hurry: bool) -> None:
-        """What time brings: batches have lingered or backed off long enough; or nothing is to linger any more."""
+        """Place queues that have lingered or backed off long enough; `hurry`: all that linger."""
         timers = self._timers
         while timers and timers[0][0] <= now_ns:
             at_ns, _, queue = heappop(timers)
@@ -124,7 +127,7 @@ class Schedule:
         return self._timers[0][0] if self._timers else None
 
     def check(self, queues: Iterable[PartitionQueue]) -> None:
-        """Of all `queues`, each one with something to send is in the one structure that its state calls for; CheckFailed if not."""
+        """Raise CheckFailed unless each queue with something to send is kept by its state."""
         with_batches = {queue for queue in queues if queue.waits}
         same("queues with something to send", {str(each) for each in self.active}, {str(each) for each in with_batches})
         timers = {(queue, at_ns) for at_ns, _, queue in self._timers}

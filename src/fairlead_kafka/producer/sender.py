@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from fairlead_kafka.base.codes import ErrorCode, policy
 from fairlead_kafka.base.errors import BrokerError, TimedOut, UnsupportedVersion
@@ -12,7 +11,7 @@ from fairlead_kafka.base.hooks import hook
 from fairlead_kafka.base.ids import NO_SEQUENCE, Node
 from fairlead_kafka.base.units import ns_to_ms
 from fairlead_kafka.core.backoff import Backoff
-from fairlead_kafka.core.connection import NEVER_NS
+from fairlead_kafka.core.connection import NEVER_NS, OnDone
 from fairlead_kafka.core.machine import Rng
 from fairlead_kafka.core.metadata import NO_TOPIC_ID
 from fairlead_kafka.core.network import Network
@@ -32,7 +31,11 @@ from fairlead_kafka.producer.settings import ProducerSettings
 from fairlead_kafka.producer.submission import Piece
 from fairlead_kafka.producer.transactions import Transactions
 from fairlead_kafka.producer.verdicts import Verdict, judge
-from fairlead_kafka.wire import ApiKey, Message
+from fairlead_kafka.wire import ApiKey
+from fairlead_kafka.wire.messages import ProduceRequest, ProduceResponse
+
+_TopicData = ProduceRequest.TopicProduceData
+_PartitionData = ProduceRequest.PartitionProduceData
 
 _UNCLEAR = (
     ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -45,7 +48,7 @@ _UNCLEAR = (
 
 
 class Sender:
-    """Part of the producer's machine; runs inside its step."""
+    """Sends requests and takes their answers; a part of the producer's machine, within its step."""
 
     def __init__(
         self,
@@ -76,7 +79,7 @@ class Sender:
         self._drain = Drain(settings, network, accumulator, schedule, identity, transactions, nodes)
 
     def tick(self, now_ns: int) -> None:
-        """The time of this step, for answers that come in during it."""
+        """Set the time of this step, ns, for answers that come in during it."""
         self._now_ns = now_ns
 
     def next_ns(self) -> int | None:
@@ -105,19 +108,19 @@ class Sender:
         batches = request.batches
         encode_drained(batches, self._settings, wall_ms)
         self._drain.enter(request)
-        topics: dict[str, tuple[Message, dict[int, Batch]]] = {}
+        topics: dict[str, tuple[_TopicData, dict[int, Batch]]] = {}
         for batch in batches:
             queue = batch.queue
             entry = topics.get(queue.topic.name)
             if entry is None:
                 metadata = queue.topic.metadata
                 assert metadata is not None
-                message = Message(name=queue.topic.name, topic_id=metadata.topic_id, partition_data=[])
-                entry = topics[queue.topic.name] = (message, {})
-            entry[0].partition_data.append(Message(index=queue.partition, records=batch.buffer))
+                row = _TopicData(name=queue.topic.name, topic_id=metadata.topic_id, partition_data=[])
+                entry = topics[queue.topic.name] = (row, {})
+            entry[0].partition_data.append(_PartitionData(index=queue.partition, records=batch.buffer))
             entry[1][queue.partition] = batch
         self._recorder.sent(batches)
-        message = Message(
+        message = ProduceRequest(
             transactional_id=self._transactions.transactional_id,
             acks=self._settings.acks,
             timeout_ms=self._settings.request_timeout_ms,
@@ -135,14 +138,14 @@ class Sender:
     # Answers
 
     def _answered(
-        self, node_id: int, batches: list[Batch], topics: dict[str, tuple[Message, dict[int, Batch]]]
-    ) -> Callable[[Message | None, Exception | None], None]:
+        self, node_id: int, batches: list[Batch], topics: dict[str, tuple[_TopicData, dict[int, Batch]]]
+    ) -> OnDone[ProduceResponse]:
         sent_ns, nodes = self._now_ns, self._nodes
         acknowledged = self._settings.acks != 0
         depth = nodes.sent(node_id, sent_ns) if acknowledged else 0
         size_bytes = sum([batch.size_bytes for batch in batches])
 
-        def answered(response: Message | None, error: Exception | None) -> None:
+        def answered(response: ProduceResponse | None, error: Exception | None) -> None:
             now_ns = self._now_ns
             if acknowledged:
                 nodes.answered(node_id, depth, now_ns - sent_ns, size_bytes, now_ns, failed=response is None)
@@ -163,7 +166,7 @@ class Sender:
 
         return answered
 
-    def _read(self, node_id: int, response: Message, topics: dict[str, tuple[Message, dict[int, Batch]]]) -> None:
+    def _read(self, node_id: int, response: ProduceResponse, topics: dict[str, tuple[_TopicData, dict[int, Batch]]]) -> None:
         """Take a Produce response apart; a batch that it does not mention is as good as lost."""
         metadata = self._network.metadata
         endpoints = response.node_endpoints
@@ -200,7 +203,7 @@ class Sender:
             self._looked_at(queue)
 
     @hook("producer: a broker refused a batch")
-    def _refused(self, batch: Batch, entry: Any) -> None:
+    def _refused(self, batch: Batch, entry: ProduceResponse.PartitionProduceResponse) -> None:
         """A broker answered for the batch with an error."""
         code, queue = entry.error_code, batch.queue
         verdict = judge(code, entry.log_start_offset, batch, queue.sequences, self._identity)
@@ -252,7 +255,7 @@ class Sender:
         self._recorder.whole.batches_split += 1
 
     def fail(self, batch: Batch, error: Exception, *, maybe_written: bool, refused: Sequence[tuple[Piece, Exception]] = ()) -> None:
-        """Tell the senders, and keep the sequences right: a gap that is known needs a new epoch, one that may be has to be watched."""
+        """Fail a batch. A gap in sequences needs a new epoch; a possible one is watched."""
         queue = batch.queue
         if batch.base_sequence != NO_SEQUENCE and not batch.done:
             if maybe_written:
@@ -287,7 +290,10 @@ class Sender:
         return TimedOut(f"{what} were not delivered within {limit} ({ns_to_ms(self._now_ns - created_ns):.0f} ms): {why}")
 
     def fail_bound(self, error: Exception, node_id: int | None = None) -> dict[str, int]:
-        """Fail the records that have a partition (None: of any broker's) and are in no batch yet; how many they were, by topic."""
+        """Fail the records that have a partition and are in no batch yet; how many, by topic.
+
+        `node_id`: only those of the partitions that this broker leads; None: all.
+        """
         failed: Counter[str] = Counter()
         for queue in list(self._schedule.active):
             pieces = queue.records.take_older(NEVER_NS) if node_id in (None, queue.node_id) else []

@@ -17,7 +17,7 @@ ACKS = {"0": 0, "1": 1, "all": -1, "-1": -1}
 
 @dataclass(frozen=True, slots=True)
 class ProducerSettings:
-    """What `ProducerConfig` came to; see `base.config_client` for the keys."""
+    """Settings of a producer, ready for use; see `base.config_client` for the keys."""
 
     acks: int
     """0, 1, or -1 for all."""
@@ -26,7 +26,8 @@ class ProducerSettings:
     batch_limit_bytes: int
     """Record bytes in one batch: batch.size less the header; 0: one record per batch."""
     gather_limit_bytes: int
-    """The same where more than batch.size waits: batch.max.size less the header; 0: no batch is larger."""
+    """Record bytes in one batch if more than batch.size waits: batch.max.size less the header; 0:
+    no batch is larger."""
     linger_ns: int
     max_block_ns: int
     max_block_ms: int
@@ -48,21 +49,21 @@ class ProducerSettings:
     skew_includes_keyed: bool = False
     adaptive_window: bool = True
     share_bytes: int | None = None
-    """What the bound records of one broker may hold of buffer.memory; None: no bound."""
+    """Bytes of buffer.memory that the bound records of one broker may hold; None: no bound."""
     buffer_memory_bytes: int = 32 * MIB
     warnings: tuple[str, ...] = ()
-    """About configs given that have no effect together (`advice`); for the face to log."""
+    """Warnings about configs that have no effect together (`advice`), for the client API to log."""
     transactional_id: str | None = None
     transaction_timeout_ms: int = 60_000
 
     @property
     def unknown_topic_ns(self) -> int:
-        """How long records wait for their topic's metadata: every record is settled within delivery.timeout.ms, whatever it waits for."""
+        """How long records wait for metadata, ns: max.block.ms, delivery.timeout.ms at most."""
         return min(self.max_block_ns, self.delivery_timeout_ns)
 
     @property
     def unknown_topic_limit(self) -> str:
-        """The same in words."""
+        """The config that limits `unknown_topic_ns`, with its value, for messages."""
         if self.delivery_timeout_ns < self.max_block_ns:
             return f"delivery.timeout.ms={self.delivery_timeout_ms}"
         return f"max.block.ms={self.max_block_ms}"

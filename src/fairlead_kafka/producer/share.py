@@ -1,4 +1,4 @@
-"""The bound on one broker's share of buffer.memory, so that what is bound to a dead or slow one does not jam all others."""
+"""The bound on a broker's share of buffer.memory: a dead or slow one must not block all others."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from fairlead_kafka.producer.submission import Int32, Int64
 
 
 class Share:
-    """What records that are bound to a broker, waiting or in flight, hold of buffer.memory, by broker; counted per batch and submission.
+    """Bytes of buffer.memory held by bound records, waiting or in flight, by broker.
+
+    They are counted per batch and submission.
 
     Records without key or partition are not counted under `late`: they go where there is room. Partitions without a leader
     count as one broker. While no other broker has had any traffic, nothing is refused: then there is nobody to protect.
@@ -29,22 +31,22 @@ class Share:
         self._held: dict[int, int] = {}
 
     def held_bytes(self, node_id: int) -> int:
-        """What records bound to the broker hold now."""
+        """Bytes of buffer.memory that records bound to the broker hold now."""
         return self._held.get(node_id, 0)
 
     def bound(self, queue: PartitionQueue, size_bytes: int) -> None:
-        """So many bytes of records were bound to the queue's partition."""
+        """Count bytes of records that were bound to the queue's partition; negative: completed."""
         if self.limit_bytes is not None:
             self._follow(queue)
             queue.held_bytes += size_bytes
             self._held[queue.held_for] = self._held.get(queue.held_for, 0) + size_bytes
 
     def settled(self, batch: Batch) -> None:
-        """The batch's records are delivered or failed."""
+        """Uncount a batch whose records are delivered or failed."""
         self.bound(batch.queue, -batch.bound_bytes)
 
     def leaders_changed(self, topics: Iterable[TopicBuffer]) -> None:
-        """Partitions may have moved, and with them what is bound to them."""
+        """Count partitions that have moved for their new leaders."""
         if self.limit_bytes is not None:
             for topic in topics:
                 for queue in topic.used():
@@ -79,7 +81,7 @@ class Share:
             queue.held_for = leader
 
     def check(self, topics: Iterable[TopicBuffer], batches: Iterable[Batch]) -> None:
-        """What is held is what the `batches` hold that are not settled; CheckFailed if not."""
+        """Raise CheckFailed unless held is what queues and `batches` hold, those not completed."""
         if self.limit_bytes is None:
             same("bytes held by broker", self._held, {})
             return

@@ -1,4 +1,4 @@
-"""Records that wait, as spans of rows of submissions. Nothing of them is a batch until `SpanQueue.cut`, which alone cuts by bytes."""
+"""Waiting records, as spans of rows of submissions; `SpanQueue.cut` alone cuts batches of them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def prefix_sums(sizes: Int64) -> Sums:
         return (0, int(sizes[0]))
     sums = np.zeros(len(sizes) + 1, np.int64)
     np.add.accumulate(sizes, out=sums[1:])
-    return sums.data  # hands out Python's integers at a fifth of what an array's items cost
+    return sums.data  # gives Python's integers at a fifth of what an array's items cost
 
 
 class Span:
@@ -38,11 +38,11 @@ class Span:
 
     @property
     def size_bytes(self) -> int:
-        """What the records take in a batch, before compression."""
+        """Bytes of the records in a batch, before compression."""
         return self.ends[self.stop] - self.ends[self.start]
 
     def piece(self, stop: int) -> Piece:
-        """The rows from `start` to `stop`, as a batch holds them."""
+        """The rows from the span's `start` to `stop`, as a batch holds them."""
         ends, start = self.ends, self.start
         if self.order is None:
             return Piece(self.submission, self.first_row + start, self.first_row + stop, None, ends[stop] - ends[start])
@@ -55,7 +55,7 @@ class Span:
 
 
 class SpanQueue:
-    """First in, first out. All sizes are of records, in bytes before compression, without headers of batches."""
+    """A queue of spans, first in, first out. Sizes are record bytes before compression."""
 
     __slots__ = ("arrived_bytes", "count", "size_bytes", "spans")
 
@@ -63,23 +63,23 @@ class SpanQueue:
         self.spans: deque[Span] = deque()
         self.size_bytes = 0
         self.count = 0
-        """Records."""
+        """Records that wait."""
         self.arrived_bytes = 0
-        """Of all records that ever waited here."""
+        """Bytes of all records that ever waited here."""
 
     @property
     def oldest_ns(self) -> int:
-        """When the first of the waiting records was handed over."""
+        """When the first of the waiting records was submitted."""
         return self.spans[0].submission.created_ns
 
     @property
     def next_bytes(self) -> int:
-        """The first record's."""
+        """Size of the first record."""
         span = self.spans[0]
         return span.ends[span.start + 1] - span.ends[span.start]
 
     def append(self, span: Span) -> None:
-        """These wait from now on, behind the others."""
+        """Add records, behind the others."""
         size_bytes = span.ends[span.stop] - span.ends[span.start]
         self.size_bytes += size_bytes
         self.arrived_bytes += size_bytes
@@ -116,7 +116,7 @@ class SpanQueue:
         return pieces
 
     def take_older(self, than_ns: int) -> list[Piece]:
-        """Take the records that were handed over at `than_ns` or before."""
+        """Take the records that were submitted at `than_ns` or before."""
         taken = []
         while self.spans and self.spans[0].submission.created_ns <= than_ns:
             span = self.spans.popleft()
@@ -127,7 +127,7 @@ class SpanQueue:
         return taken
 
     def check(self, what: str) -> None:
-        """Bytes and records are those of the spans; CheckFailed if not."""
+        """Raise CheckFailed, naming `what`, unless bytes and records are those of the spans."""
         same(f"bytes that wait for {what}", self.size_bytes, sum(span.size_bytes for span in self.spans))
         same(f"records that wait for {what}", self.count, sum(span.stop - span.start for span in self.spans))
         holds(f"a span waits for {what} that is used up", all(0 <= span.start < span.stop for span in self.spans))

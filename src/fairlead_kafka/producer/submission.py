@@ -1,4 +1,4 @@
-"""What passes between a face and the producer's machine: records handed over, operations, and where results go."""
+"""Submissions, operations and results, between a client API and the producer's machine."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Calls = tuple[Callable[..., Any], tuple[Any, ...]]
 
 
 Settled = tuple[int, int, int, "Int64 | None", int, int, int, "Exception | None"]
-"""What became of some rows: (first row, start, stop, order, partition, base offset, log append time in ms, error).
+"""Result of rows: (first row, start, stop, order, partition, base offset, log append ms, error).
 
 Rows `first_row + order[start:stop]` (without order: `first_row + start` and on) are delivered, or failed with the error. The first of them
 has the base offset (-1: not known) in the partition, each next one 1 more; the time is -1 unless the broker set the timestamps.
@@ -34,18 +34,18 @@ class Piece(NamedTuple):
     stop: int
     order: Int64 | None
     held_bytes: int
-    """What they take before compression, and hold of buffer.memory."""
+    """Bytes of the rows before compression, which is what they hold of buffer.memory."""
 
 
 class Delivery(Protocol):
-    """Where the results of one submission go; its rows are numbered as the user handed them over."""
+    """Receiver of the results of one submission; rows are numbered as the user submitted them."""
 
     def settle(self, settled: Settled) -> Calls | None:
         """Called once for each row. Returns what to call, outside the step, for delivery callbacks; None if there are none."""
 
 
 class Submission:
-    """Records of one topic, handed over together: those of `columns`, which are rows `base` and on of `source`.
+    """Records of one topic, submitted together: `columns`, the rows of `source` from `base` on.
 
     Once placed, rows are numbered as in `source`, which the pieces of one table share, so that their batches can be encoded together.
     """
@@ -75,9 +75,9 @@ class Submission:
         self.delivery = delivery
         self.created_ns = created_ns
         self.reserved_bytes = reserved_bytes
-        """What these records still hold of `buffer.memory`."""
+        """Bytes of `buffer.memory` that these records still hold."""
         self.source_bytes = reserved_bytes
-        """What its columns hold in memory, unless the caller's table does."""
+        """Bytes that its columns hold in memory, unless these are the caller's table."""
         self.source = columns if source is None else source
         self.base = base
         self.first_row = first_row
@@ -85,9 +85,9 @@ class Submission:
         self.rows = columns.count
         """Rows not yet delivered or failed."""
         self.moved: Int64 | None = None
-        """After `move`: what row of the source as it was each row is."""
+        """After `move`: the row of the first source that each row was."""
         self.serial = 0
-        """Numbered by the machine in the order of arrival."""
+        """Number by order of arrival, set by the machine; 0: not arrived."""
         self.metadata_version = -1
         """The metadata that lacked an explicit partition of these records; they wait for a newer one."""
 
@@ -98,13 +98,14 @@ class Submission:
 
     @property
     def sparse(self) -> bool:
-        """Half of its own columns or less is still wanted."""
+        """True if half of its columns' bytes or less still wait, and the columns are its own."""
         return self.source is self.columns and 0 < 2 * self.reserved_bytes <= self.source_bytes
 
     def move(self, source: RecordColumns, rows: Int64) -> None:
-        """All records that are still to be settled are now in `source`, which has rows `rows` of the source before.
+        """Use a new `source`, which has rows `rows` of the old one: all that are not completed.
 
-        From now on they are settled in the order of that, without another: `start` and `stop` count in `source`.
+        From now on they are completed in its order, without another: `start` and `stop` count in
+        it.
         """
         self.moved = rows if self.moved is None else self.moved[rows]
         self.source = self.columns = source
@@ -123,7 +124,7 @@ class Submission:
         log_append_ms: int,
         error: Exception | None,
     ) -> tuple[int, Calls | None]:
-        """Settle rows `order[start:stop]` of the source; gives the bytes of `buffer.memory` that this frees, and what to call."""
+        """Complete rows `order[start:stop]` of the source; the bytes freed, and what to call."""
         self.rows -= stop - start
         freed = self.reserved_bytes if self.rows == 0 else min(size_bytes, self.reserved_bytes)
         self.reserved_bytes -= freed
@@ -133,10 +134,10 @@ class Submission:
 
 
 class Intake(Protocol):
-    """Where a face leaves submissions, from any thread, and its machine takes them in a step."""
+    """Intake of submissions: a client API adds them on any thread, its machine takes them."""
 
     def take(self, coming_back: bool) -> Sequence[Submission]:
-        """All that was handed over since the last take, in order.
+        """All that was submitted since the last take, in order.
 
         With `coming_back`, and if anything was taken, the machine will look again within `tuning.POLL_INTERVAL_NS` without being woken:
         a stream of small sends then costs a step per interval, not one per record.
@@ -147,11 +148,14 @@ class Intake(Protocol):
 
 
 class Wake(NamedTuple):
-    """Look into the intake."""
+    """Operation: look into the intake."""
 
 
 class Flush(NamedTuple):
-    """Deliver everything handed over before this, without lingering; answered with None when all of it is delivered or failed."""
+    """Operation: deliver everything submitted before, without lingering.
+
+    Answered with None when all of it is delivered or failed.
+    """
 
     completion: Any
 
@@ -213,7 +217,10 @@ class SendOffsets(NamedTuple):
 
 
 class EndTransaction(NamedTuple):
-    """Commit or abort, after everything handed over before is settled; an abort gives up what was not sent. Answered with None."""
+    """Commit or abort the transaction, once everything submitted before is completed.
+
+    An abort fails what was not sent. Answered with None.
+    """
 
     completion: Any
     deadline_ns: int
@@ -222,7 +229,7 @@ class EndTransaction(NamedTuple):
 
 
 class PrepareTransaction(NamedTuple):
-    """Leave the transaction open for another process to end, once everything handed over before is delivered.
+    """Leave the transaction open for another process to end, once its records are delivered.
 
     Answered with a `core.prepared.PreparedTransaction`, or None if nothing was sent in it. The producer is uninitialized then.
     """

@@ -1,4 +1,4 @@
-"""Who waits for a transaction to begin, to take offsets, or to end: calls, each answered once, in time or with TimedOut."""
+"""Calls that wait for a transaction: each is answered once, in time or with TimedOut."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Waiting = InitTransactions | SendOffsets | EndTransaction | PrepareTransaction |
 
 
 class Call:
-    """A call that is under way, and who waits for it: nobody, once all have run out of time."""
+    """A call that is under way, and the operations that wait for it: none if all have timed out."""
 
     __slots__ = ("name", "waiters")
 
@@ -32,7 +32,7 @@ class Call:
 
 
 class Calls:
-    """One call that changes the state, and the offsets to be handed in, in the order in which they came."""
+    """One call that changes the state, and the offsets to be sent, in their order of arrival."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
@@ -49,43 +49,43 @@ class Calls:
         return call is not None
 
     def finish(self, error: Exception | None = None, value: object = None) -> None:
-        """The current call has come to its end: with `error`, or with `value` as its answer."""
+        """Answer the current call with `error`, or with `value`."""
         call, self.current = self.current, None
         if call is not None:
             self._answer(call, error, value)
 
     def finish_offsets(self) -> None:
-        """The oldest offsets are handed in, if they are still wanted."""
+        """Answer the oldest call with offsets: they are in the transaction."""
         if self.offsets:
             self._answer(self.offsets.popleft()[1], None)
 
     def fail_offsets(self, error: Exception) -> None:
-        """No offsets will be handed in."""
+        """Fail all calls with offsets."""
         while self.offsets:
             self._answer(self.offsets.popleft()[1], error)
 
     def fail_all(self, error: Exception) -> None:
-        """Nothing of what was asked for will be done."""
+        """Fail the current call, and all calls with offsets."""
         self.finish(error)
         self.fail_offsets(error)
 
     def expire(self, now_ns: int, lateness: Callable[[str], Exception]) -> None:
-        """Tell those whose time is up; their calls go on."""
+        """Fail operations that have timed out; their calls go on."""
         for call in list(self._all()):
             for operation in [each for each in call.waiters if each.deadline_ns <= now_ns]:
                 call.waiters.remove(operation)
                 self.refuse(operation, lateness(call.name))
 
     def deadline_ns(self) -> int | None:
-        """When somebody's time is up."""
+        """When the next operation times out; None: none waits."""
         return min((each.deadline_ns for call in self._all() for each in call.waiters), default=None)
 
     def refuse(self, operation: TransactionOperation, error: Exception) -> None:
-        """Answer with an error."""
+        """Answer an operation with an error."""
         self._ledger.resolve(operation.completion, error=error)
 
     def refuse_unfinished(self, operation: TransactionOperation, name: str) -> None:
-        """Another call is under way."""
+        """Answer an operation with UsageError: another call is under way."""
         assert self.current is not None
         under_way = self.current.name
         self.refuse(operation, UsageError(f"{name} cannot be called now: {under_way} has not ended; call that again to wait for its end"))

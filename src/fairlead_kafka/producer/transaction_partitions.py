@@ -1,4 +1,4 @@
-"""Which partitions are part of a producer's transaction, and which are to become so."""
+"""The partitions of a producer's transaction: those added, and those to be added."""
 
 from __future__ import annotations
 
@@ -16,34 +16,37 @@ class TransactionPartitions:
         self._released: list[TopicPartition] = []
 
     def use(self, partition: TopicPartition) -> None:
-        """A batch was begun for this partition."""
+        """Have a partition added, for which a batch was begun, unless it is."""
         if partition not in self.added and partition not in self._asked:
             self.wanted[partition] = None
 
     def ask(self) -> list[TopicPartition]:
-        """Those to ask for now."""
+        """The partitions to ask for now; they count as asked for."""
         self._asked, self.wanted = self.wanted, {}
         return list(self._asked)
 
     def answered(self, *, added: bool) -> None:
-        """What was asked for is `added`, or is not and will not be."""
+        """Move what was asked for to `added`, or drop it if the coordinator refused."""
         asked, self._asked = self._asked, {}
         if added:
             self.added.update(asked)
             self._released += asked
 
     def take_released(self) -> list[TopicPartition]:
-        """Those added since the last call."""
+        """The partitions added since the last call."""
         released, self._released = self._released, []
         return released
 
     def forget(self) -> None:
-        """The transaction is over."""
+        """Forget all partitions: the transaction is over."""
         self.added.clear()
         self.wanted.clear()
 
     def check(self, *, started: bool, asking: bool) -> None:
-        """`started`: the coordinator knows of the transaction; `asking`: a request is under way. CheckFailed if that does not fit."""
+        """Raise CheckFailed if the sets overlap, or do not fit the transaction's state.
+
+        `started`: the coordinator knows of the transaction; `asking`: a request is under way.
+        """
         sets = (self.wanted, self._asked, self.added)
         same("partitions of the transaction", sum(map(len, sets)), len(set().union(*sets)))
         holds("partitions were added to a transaction that was not begun", started or not self.added)

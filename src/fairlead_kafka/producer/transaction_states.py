@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class TransactionState(Enum):
-    """Where the producer stands."""
+    """States of a transactional producer; see TRANSITIONS."""
 
     UNINITIALIZED = "init_transactions has not been called"
     INITIALIZING = "the coordinator is asked for the producer id, or for a new epoch"
@@ -20,7 +20,7 @@ class TransactionState(Enum):
 
 
 class TransactionTrigger(Enum):
-    """What can happen to it."""
+    """Events that change the state of a transactional producer; see TRANSITIONS."""
 
     INIT = "init_transactions was called"
     GRANTED = "the coordinator gave id and epoch"
@@ -47,7 +47,7 @@ TRANSITIONS: dict[tuple[TransactionState, TransactionTrigger], TransactionState]
     (_S.IN_TRANSACTION, _T.PREPARE): _S.PREPARING,
     (_S.IN_TRANSACTION, _T.FAILED): _S.ABORTABLE_ERROR,
     (_S.PREPARING, _T.FAILED): _S.ABORTABLE_ERROR,
-    # Whoever goes on needs a new epoch, so that nothing of what was handed over can be touched any more.
+    # A producer that goes on needs a new epoch: then it cannot touch the prepared transaction.
     (_S.PREPARING, _T.HANDED_OVER): _S.UNINITIALIZED,
     (_S.COMMITTING, _T.FAILED): _S.ABORTABLE_ERROR,
     (_S.COMMITTING, _T.ENDED): _S.READY,

@@ -4,10 +4,12 @@ One script of requests runs at a time (`coordinators`), and the state says which
 got a batch are added, offsets are handed in, and when a transaction is to end and nothing of it is open or on the wire any more, it is
 ended. A batch goes out only to a partition that is added (`may_send`).
 
-Anything that fails in a transaction, a record that found no partition as well as a batch that was not delivered, leaves it fit only to
-be aborted. What has not been sent then fails at once. If what has become of a batch is not known, or its sequence is missing, the
-coordinator is asked for a new epoch after the abort (KIP-360), under which every partition starts again at sequence 0; a straggler of
-the old epoch is refused. Errors that leave no way on, a newer producer of the same transactional id above all, end the producer.
+Anything that fails in a transaction, a record that found no partition as well as a batch that was
+not delivered, leaves it fit only to be aborted. What has not been sent then fails at once. If what
+has become of a batch is not known, or its sequence is missing, the coordinator is asked for a new
+epoch after the abort (KIP-360), under which every partition starts again at sequence 0; a late
+message of the old epoch is refused. Fatal errors, such as a newer producer of the same
+transactional id, end the producer.
 
 Calls wait for their state, each until its own time-out; the work goes on without them, and the same call again waits for the rest.
 """
@@ -54,9 +56,9 @@ _LOST = (_S.ABORTABLE_ERROR, _S.ABORTING, _S.FATAL_ERROR)
 
 
 class Transactions:
-    """Part of the producer's machine. Without a transactional id it allows everything and costs nothing.
+    """A producer's transactions. Without a transactional id it allows everything and costs nothing.
 
-    `quiet()` tells whether every record is settled and no batch on the wire.
+    `quiet()` tells whether every record is completed and no batch on the wire.
     """
 
     def __init__(
@@ -78,7 +80,7 @@ class Transactions:
         self._busy = False
         self._partitions = TransactionPartitions()
         self._started = False  # the coordinator knows of the transaction
-        self._prepared: PreparedTransaction | None = None  # the one handed over last
+        self._prepared: PreparedTransaction | None = None  # the last one
         self._serve: dict[type, Callable[..., None]] = {
             InitTransactions: self._init,
             BeginTransaction: self._begin,
@@ -121,13 +123,13 @@ class Transactions:
         return self.state in (_S.COMMITTING, _S.PREPARING)
 
     def refusal(self) -> Exception | None:
-        """What records handed over now fail with; None: they are taken."""
+        """The error for records submitted now; None: they are taken."""
         if not self.transactional or self.state in _COMMITTABLE:
             return None
         return self.losses() or UsageError("no transaction is open; call begin_transaction before sending")
 
     def losses(self) -> Exception | None:
-        """What records fail with that were not sent yet (in FATAL_ERROR: all of them); None: they go on."""
+        """The error for records not sent yet (in FATAL_ERROR: for all); None: they go on."""
         return self.error if self.state in _LOST else None
 
     def failed(self, error: Exception) -> None:
@@ -145,7 +147,7 @@ class Transactions:
         return self._network.trouble() if problem is None else f"last problem: {problem}"
 
     def operate(self, operation: TransactionOperation) -> None:
-        """Take a call."""
+        """Take an operation: begin it, join it to the same one under way, or refuse it."""
         if not self.transactional:
             self._calls.refuse(operation, UsageError("this producer has no transactional.id; give it one to use transactions"))
         elif self.state is TransactionState.FATAL_ERROR and self.error is not None and not isinstance(operation, LeaveTransaction):
@@ -174,7 +176,7 @@ class Transactions:
             self._end_with(error)
 
     def check(self) -> None:
-        """What is kept of the transaction's partitions fits its state; CheckFailed if not."""
+        """Raise CheckFailed unless the transaction's partitions fit its state."""
         if self.state is not TransactionState.FATAL_ERROR:
             self._partitions.check(started=self._started, asking=self._busy)
 
@@ -341,7 +343,7 @@ class Transactions:
     # Outcomes
 
     def _judge(self, error: Exception) -> None:
-        """A script did not do what it should; `Abandoned`: because the transaction has failed already, which was told."""
+        """React to the error of a script; `Abandoned`: the transaction has failed already."""
         if not isinstance(error, Refused):
             return
         if error.reaction not in (Reaction.ABORT, Reaction.BUMP) or self.state is TransactionState.INITIALIZING:

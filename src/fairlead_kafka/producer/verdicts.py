@@ -1,4 +1,4 @@
-"""What to do about a batch, given a broker's answer: one pure function over Kafka's rules (`Sender.completeBatch`, `canRetry`)."""
+"""Verdicts on batches by brokers' answers: a pure function (Kafka's `Sender.completeBatch`)."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from fairlead_kafka.producer.identity import Identity, PartitionSequences
 
 
 class Verdict(Enum):
-    """What becomes of an answered batch."""
+    """The outcome of an answered batch."""
 
     DELIVERED = "the broker has it"
     RETRY = "send the same bytes again"
-    RENUMBER = "send again, numbered anew under another epoch"
+    RENUMBER = "send again, renumbered under another epoch"
     SPLIT = "send it in smaller batches"
     FAIL = "tell the sender"
 
@@ -44,5 +44,5 @@ def _out_of_order(batch: Batch, sequences: PartitionSequences, identity: Identit
 
 
 def _renumbered(identity: Identity) -> Verdict:
-    """Within a transaction nothing can be numbered anew: it fails, is aborted, and the next one has a new epoch (KIP-360)."""
+    """RENUMBER; in a transaction FAIL: it is aborted, and the next has a new epoch (KIP-360)."""
     return Verdict.FAIL if identity.transactional else Verdict.RENUMBER

@@ -1,4 +1,4 @@
-"""How many requests a broker may have in flight: as many as it, or the way to it, works on at once, and no more."""
+"""The window of requests in flight to a broker: as many as it, or the way, works on at once."""
 
 from __future__ import annotations
 
@@ -75,29 +75,34 @@ class Window:
 
     @property
     def partial_limit(self) -> int:
-        """The same for a request that carries less than a full batch: one on a short way, where records soon go with the next."""
+        """Limit of requests in flight for one that carries less than a full batch.
+
+        It is 1 on a short way, where records soon go with the next request.
+        """
         if self._alone and min(self._alone) < SHORT_NS:
             return 1
         return min(max(self.limit - 1, 2) if self._tested else 2, self.limit)
 
     @property
     def full_limit(self) -> int:
-        """The same for one of full batches alone: even a broker that serves one at a time gets a second one of those.
+        """Limit of requests in flight for a request of full batches; see `partial_limit`.
 
+        Even a broker that serves one at a time gets a second one of those.
         Nothing could join them any more, so they lose nothing by waiting there; and between two requests such a broker would idle for
         a round trip, which it cannot make up for when it is near its limit (KIP-794's second series: 90 % of what it can take).
         """
         return self.limit if self._alone_wanted else max(self.limit, min(2, self.most))
 
     def sent(self, depth: int) -> None:
-        """A request was sent; with it `depth` are in flight."""
+        """Note that a request was sent; with it `depth` are in flight."""
         if depth == self._trying:
             self.limit = depth - 1
 
     def answered(self, latency_ns: int, depth: int, size_bytes: int, *, pressed: bool) -> None:
-        """A request of `size_bytes` was answered `latency_ns` after it was sent, when it made `depth` (1 or more) requests in flight.
+        """Adapt the limits to an answer, `latency_ns` after its request of `size_bytes` was sent.
 
-        `pressed`: since the last answer something more could have been sent, had `limit` allowed it.
+        `depth`: requests in flight when it was sent, itself included. `pressed`: since the last
+        answer something more could have been sent, had `limit` allowed it.
         """
         if not self._adaptive:
             return
@@ -130,13 +135,13 @@ class Window:
                 self._crowded.clear()
 
     def check(self) -> None:
-        """The limits are within their bounds; CheckFailed if not."""
+        """Raise CheckFailed unless the limits are within their bounds."""
         holds(f"a window of {self.limit} of {self.most}", 1 <= self.limit <= self.most and 0 <= self._limit_after <= self.most)
         holds(f"requests allowed: {self.partial_limit}, {self.full_limit}", 1 <= self.partial_limit <= self.full_limit <= self.most)
         holds(f"depth {self._trying} is tried of {self.most}", 0 <= self._trying <= self.most)
 
     def reset(self) -> None:
-        """The connection was lost: nothing is known of the next one."""
+        """Start from scratch: the connection was lost, and nothing is known of the next one."""
         self.limit, self._tested = self.most, not self._adaptive
         self._alone.clear()
         self._crowded.clear()
@@ -177,7 +182,7 @@ class Window:
 
 
 def _places(useful: float) -> int:
-    """Whole requests: rounded, because requests sent in one go wait for each other even where there is no queue.
+    """`useful` as whole requests: rounded, because requests sent in one go wait for each other.
 
     But two only from 1.75. A broker that serves one at a time, sent a second request at any moment of the first one's service,
     takes one and a half times as long for it on average, which comes out at 1.6.

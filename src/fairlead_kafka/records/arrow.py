@@ -1,4 +1,4 @@
-"""Arrow to columns."""
+"""Conversion of Arrow tables to columns of records."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import pyarrow as pa
 
 from fairlead_kafka.base.errors import InvalidRecord
 from fairlead_kafka.base.ids import NO_PARTITION, NO_TIMESTAMP
+from fairlead_kafka.records.arrays import Bytes, Int32, Int64
 from fairlead_kafka.records.buffers import numpy_array, validity
-from fairlead_kafka.records.columns import BinaryColumn, Bytes, HeaderColumns, Int32, Int64, RecordColumns, all_null
+from fairlead_kafka.records.columns import BinaryColumn, HeaderColumns, RecordColumns, all_null
 
 _HEADER = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
 
@@ -39,7 +40,7 @@ _ACCEPTED = {
     "partition": "an integer type; null or -1 leaves the choice to the partitioner",
 }
 _PANDAS_INDEX = re.compile(r"__index_level_\d+__")
-"""What pandas calls an index without a name, which it makes a column of. It is left out."""
+"""The column that pandas makes of an index without a name. It is left out."""
 _MS_PER_S = 1000
 _UNITS_PER_MS = {"ms": 1, "us": 1_000, "ns": 1_000_000}
 
@@ -61,7 +62,7 @@ def _check_names(schema: pa.Schema) -> None:
     names = schema.names
     for name in names:
         if _PANDAS_INDEX.fullmatch(name):
-            continue  # of a frame that was filtered or sorted: rows of before, which no record has
+            continue  # row numbers of a frame before it was filtered or sorted: no part of records
         if name not in _ACCEPTED:
             raise InvalidRecord(f"column {name!r} is unknown; a table of records has the columns {', '.join(_ACCEPTED)}")
         if names.count(name) > 1:

@@ -9,8 +9,8 @@ import numpy as np
 from fairlead_kafka.base.errors import DecodeError
 from fairlead_kafka.base.limits import INFLATED_BATCH_MAX_BYTES
 from fairlead_kafka.records import faults
+from fairlead_kafka.records.arrays import Bytes
 from fairlead_kafka.records.codecs import decompress
-from fairlead_kafka.records.columns import Bytes
 from fairlead_kafka.records.crc import batch_crc, stamp_crc
 from fairlead_kafka.records.decode_kernels import check_records
 from fairlead_kafka.records.layout import (
@@ -98,7 +98,7 @@ def records_of(data: Data, header: BatchHeader, limit_bytes: int = INFLATED_BATC
 
 
 def check_produced(data: Data, header: BatchHeader, *, inflate: bool = True) -> None:
-    """The broker's deeper look at a batch from a producer: record count, offset deltas 0..n-1, every length.
+    """Check a producer's batch as a broker does: record count, offset deltas 0..n-1, every length.
 
     A compressed batch is inflated for it unless `inflate` is false. Raises DecodeError; for a compressed batch the
     offset is that of the records' start in `data`, and the message names the byte in the inflated records.
@@ -117,7 +117,7 @@ def check_produced(data: Data, header: BatchHeader, *, inflate: bool = True) -> 
 
 
 def assign(buffer: bytearray | memoryview, *, base_offset: int, partition_leader_epoch: int, log_append_time_ms: int | None = None) -> None:
-    """Stamp what a broker stamps on the one batch in `buffer` (writable).
+    """Write what a broker sets in the one batch in `buffer` (writable): base offset, leader epoch.
 
     With `log_append_time_ms` also the timestamp type and the max timestamp, which every record then shows, and the CRC;
     the deltas stay (Kafka's `DefaultRecordBatch.setMaxTimestamp`). Otherwise the CRC need not change.

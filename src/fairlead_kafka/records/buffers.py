@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from fairlead_kafka.records.columns import Bools, Bytes
+from fairlead_kafka.records.arrays import Bools, Bytes
 
 _ONE_BIT = pa.bool_()
 
@@ -24,7 +24,7 @@ def arrow_array(values: npt.NDArray[Any], kind: pa.DataType, valid: Bools | None
 
 
 def repeated_text(text: str, count: int) -> pa.Array:
-    """An Arrow `string` array that has `text` so many times."""
+    """An Arrow `string` array that has `text` `count` times."""
     data = text.encode()
     offsets = np.arange(count + 1, dtype=np.int32) * np.int32(len(data))
     return pa.Array.from_buffers(pa.string(), count, [None, pa.py_buffer(offsets), pa.py_buffer(data * count)])

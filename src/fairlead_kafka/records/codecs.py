@@ -39,7 +39,7 @@ _ZSTD_MAGIC = 0xFD2FB528
 _UINT32 = struct.Struct("<I")
 _UINT64 = struct.Struct("<Q")
 _BUFFER_FULL = "whole buffer"
-"""In cramjam's message where the output does not fit; it only chooses our words."""
+"""Part of cramjam's message if the output does not fit; it only chooses the text of our error."""
 _FIRST_GUESS_RATIO = 8
 _FIRST_GUESS_MIN_BYTES = 256 * 1024
 

@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from fairlead_kafka.base.ids import NO_TIMESTAMP
 from fairlead_kafka.base.kernel import kernel, read_only
-
-Bytes: TypeAlias = npt.NDArray[np.uint8]
-Int32: TypeAlias = npt.NDArray[np.int32]
-Int64: TypeAlias = npt.NDArray[np.int64]
-Table: TypeAlias = npt.NDArray[np.int64]
-"""int64[n, k]."""
-Bools: TypeAlias = npt.NDArray[np.bool_]
-FlatColumns: TypeAlias = tuple[Bytes, Int64, Bools, Bytes, Int64, Bools, Int64, Bytes, Int64, Bytes, Int64, Bools, Int64]
-"""key data, offsets, valid; value data, offsets, valid; header offsets; header key data, offsets; header value data,
-offsets, valid; timestamps. No offsets: all null (keys, values) or no headers. No valid: no nulls. No timestamps: none given."""
+from fairlead_kafka.records.arrays import Bools, Bytes, FlatColumns, Int64
 
 _NO_BYTES: Bytes = read_only(np.empty(0, np.uint8))
 _NO_INT64: Int64 = read_only(np.empty(0, np.int64))
@@ -186,7 +176,7 @@ def flat_order(order: Int64 | None) -> Int64:
 
 
 def timestamps_or_none(timestamps: Int64) -> Int64 | None:
-    """None where every timestamp is left to the create time."""
+    """`timestamps`, or None if all are -1, which leaves them to the create time."""
     return None if (timestamps == NO_TIMESTAMP).all() else timestamps
 
 

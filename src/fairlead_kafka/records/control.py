@@ -20,7 +20,7 @@ _VERSION = 0
 
 
 class ControlType(IntEnum):
-    """What a control record says."""
+    """Types of control records."""
 
     abort = 0
     commit = 1
@@ -56,7 +56,7 @@ def control_batch(
 
 
 class EndMarker(NamedTuple):
-    """What a control batch says that ends a transaction, and the epoch of the coordinator that wrote it."""
+    """A transaction's end marker: committed or aborted, and the epoch of its coordinator."""
 
     committed: bool
     coordinator_epoch: int

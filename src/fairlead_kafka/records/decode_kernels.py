@@ -13,7 +13,7 @@ import numpy as np
 from fairlead_kafka.base.kernel import kernel
 from fairlead_kafka.base.limits import HEADERS_PER_RECORD_MAX
 from fairlead_kafka.records import faults
-from fairlead_kafka.records.columns import Bools, Bytes, Int32, Int64, Table
+from fairlead_kafka.records.arrays import Bools, Bytes, Int32, Int64, Table
 from fairlead_kafka.records.layout import (
     BATCH_LENGTH,
     COMPRESSION_MASK,

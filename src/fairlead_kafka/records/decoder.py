@@ -1,4 +1,4 @@
-"""Record batches to columns: all batches of a fetch answer into one set."""
+"""Decoding of record batches: all batches of a fetch answer become one set of columns."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from fairlead_kafka.base.errors import DecodeError
 from fairlead_kafka.base.kernel import read_only
 from fairlead_kafka.base.limits import INFLATED_BATCH_MAX_BYTES
 from fairlead_kafka.records import faults
+from fairlead_kafka.records.arrays import Bools, Bytes, Int32, Int64, Table
 from fairlead_kafka.records.batch import records_of
-from fairlead_kafka.records.columns import BinaryColumn, Bools, Bytes, HeaderColumns, Int32, Int64, Table, all_null
+from fairlead_kafka.records.columns import BinaryColumn, HeaderColumns, all_null
 from fairlead_kafka.records.control import ControlType, control_type
 from fairlead_kafka.records.crc import crc_value
 from fairlead_kafka.records.decode_kernels import decode_headers, decode_records, scan_batches
@@ -37,7 +38,7 @@ _ROWS_PER_SCAN = 4096
 _CURSORS = 9
 _NOT_INFLATED = -1
 _TRIM_BELOW = 0.5
-"""Data that fill less than this share of the memory taken for them are copied to where they fit."""
+"""Data that fill less than this share of their memory are copied, so that it can be freed."""
 
 
 class _Aborted(Protocol):
@@ -66,11 +67,11 @@ class DecodedRecords:
 
 
 Room = Callable[[int], Bytes]
-"""Gives uint8[n] for n bytes, whatever is in them."""
+"""Allocates memory: uint8[n] for n bytes, whatever is in them."""
 
 
 class _Wants(NamedTuple):
-    """What `decode` was asked for."""
+    """The arguments of `decode` that say what is wanted."""
 
     from_offset: int
     keys: bool
@@ -233,7 +234,7 @@ class _Decoder:
         self.cursors = np.zeros(_CURSORS, np.int64)
 
     def decode(self, next_offset: int) -> DecodedRecords:
-        """Run the kernels and hand over what they filled."""
+        """Run the kernels, and return the columns that they filled. DecodeError for garbage."""
         keys, values, cursors = self.keys, self.values, self.cursors
         ends = []
         for run in self.runs:
@@ -293,7 +294,7 @@ class _Field:
         self.data = room(size_bytes)
 
     def column(self, count: int, size_bytes: int, nulls: int) -> BinaryColumn:
-        """What was filled; the room for data was an upper bound, of which little may have been used."""
+        """The column as filled; its data are copied if they use little of the memory taken."""
         data = self.data[:size_bytes]
         if size_bytes < len(self.data) * _TRIM_BELOW:
             data = data.copy()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from fairlead_kafka.base.kernel import kernel
-from fairlead_kafka.records.columns import Bools, Bytes, Int64
+from fairlead_kafka.records.arrays import Bools, Bytes, Int64
 from fairlead_kafka.records.layout import HEADER, LENGTH_PREFIX_BYTES, MAGIC
 
 _VARINT_STEPS = np.array([1 << (7 * i) for i in range(1, 9)], np.int64)

@@ -1,4 +1,4 @@
-"""Columns to record batches."""
+"""Encoding of columns of records to record batches."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from fairlead_kafka.base.errors import InvalidRecord, RecordTooLarge
+from fairlead_kafka.records.arrays import Int64
 from fairlead_kafka.records.codecs import compress
-from fairlead_kafka.records.columns import Int64, RecordColumns, Slice, flat_order
+from fairlead_kafka.records.columns import RecordColumns, Slice, flat_order
 from fairlead_kafka.records.crc import stamp_crc, stamp_crcs
 from fairlead_kafka.records.encode_kernels import cut_by_size, encode_batches
 from fairlead_kafka.records.layout import (
@@ -32,7 +33,7 @@ _TIMESTAMP_DELTA_BYTES = 10
 
 
 def cut(piece: Slice, room_bytes: int, batch_limit_bytes: int) -> Int64:
-    """Where to cut a slice into batches: positions in slice coordinates, the last being `piece.stop`.
+    """Cut a slice into batches: their ends in slice coordinates, the last being `piece.stop`.
 
     The first piece, `start` to the first position, fits `room_bytes`, later ones `batch_limit_bytes`; both count record
     bytes (`sizes_bytes`) without the header of 61. Only the first piece may be empty (then its position is `start`);
@@ -118,9 +119,10 @@ def encode_many(
 ) -> list[EncodedBatch]:
     """Uncompressed batches of one set of columns, in one kernel call: batch b has records `order[bounds[2b]:bounds[2b + 1]]`.
 
-    `bounds` int64[2b]: a start and a stop for each batch, whose stretches need not touch (`bounds_of` makes them of cuts);
-    `base_sequences` int64[b] or None for no producer id; `records_bytes` the sum of `sizes_bytes` over all the batches'
-    records, by one who knows it and answers for the order's items. The batches share one buffer. Raises InvalidRecord for an empty batch,
+    `bounds` int64[2b]: a start and a stop for each batch, whose ranges need not touch (`bounds_of`
+    makes them of cuts); `base_sequences` int64[b] or None for no producer id; `records_bytes`: the
+    sum of `sizes_bytes` over all the batches' records, if the caller knows it; the order's items
+    are not checked then. The batches share one buffer. Raises InvalidRecord for an empty batch,
     RecordTooLarge beyond 2 GiB in one batch, IndexError for records that are not there.
     """
     # Few numbers: Python's own lists are several times faster here than arrays are.
@@ -173,17 +175,20 @@ def _bound_bytes(columns: RecordColumns, order: Int64 | None, start: int, stop: 
 
 
 def _slack_bytes(batch_count: int, timed: bool) -> int:
-    """How much a record may take beyond `sizes_bytes` in a batch of `batch_count`."""
+    """Bytes that a record may take beyond `sizes_bytes` in a batch of `batch_count` records."""
     return (0 if batch_count <= _SHORT_DELTAS else _LONG_DELTA_BYTES) + (_TIMESTAMP_DELTA_BYTES if timed else 0)
 
 
 def bounds_of(cuts: Int64) -> Int64:
-    """Starts and stops, in pairs, of the stretches between `cuts`: (0, 3, 5) gives (0, 3, 3, 5)."""
+    """Starts and stops, in pairs, of the ranges between `cuts`: (0, 3, 5) gives (0, 3, 3, 5)."""
     return np.repeat(cuts, 2)[1:-1]
 
 
 def _check_range(columns: RecordColumns, order: Int64 | None, start: int, stop: int) -> None:
-    """Kernels trust positions; the order's own items NumPy checks when `_bound_bytes` looks up their sizes."""
+    """Raise IndexError for positions outside the records: kernels trust them.
+
+    The order's own items are checked by NumPy, as their sizes are looked up.
+    """
     there = columns.count if order is None else len(order)
     if not 0 <= start <= stop <= there:
         raise IndexError(f"records {start} to {stop} were asked for, but there are {there}")

@@ -1,4 +1,4 @@
-"""What can be wrong with a batch: the codes kernels return, and the DecodeErrors made of them."""
+"""Faults of batches: the codes that kernels return, and the DecodeErrors made of them."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def crc(stated: int, found: int) -> str:
 
 
 def moved(error: DecodeError, by_bytes: int) -> DecodeError:
-    """An error whose offset counted from a part of the buffer, now counted from the buffer's start."""
+    """The error with its offset moved by `by_bytes`: it counted from a part of the buffer."""
     return type(error)(str(error.args[0]).removesuffix(f" (at byte {error.offset})"), error.offset + by_bytes)
 
 

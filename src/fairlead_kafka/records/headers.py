@@ -1,4 +1,4 @@
-"""Record batches as rows: what their headers say, as Arrow columns, without a look at any record."""
+"""Headers of record batches as rows of Arrow columns, without a look at any record."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from fairlead_kafka.base.ids import NO_PRODUCER_ID
 from fairlead_kafka.base.kernel import read_only
+from fairlead_kafka.records.arrays import Table
 from fairlead_kafka.records.batch import records_of
 from fairlead_kafka.records.buffers import arrow_array
-from fairlead_kafka.records.columns import Table
 from fairlead_kafka.records.decoder import scan_rows, verify_rows
 from fairlead_kafka.records.faults import InflatesTooFar
 from fairlead_kafka.records.layout import (
@@ -48,9 +48,10 @@ HEADER_SCHEMA = pa.schema(
         ("is_control", pa.bool_()),
     ]
 )
-"""A row per record batch. Sizes count the header's 61 bytes; `uncompressed_bytes` is what the batch would take without its codec, null
-where that was not measured. Timestamps are null where a batch has none, and `base_timestamp` where compaction put the time in its place
-at which tombstones go (KIP-534). What a producer without an id leaves out is null. `timestamp_type`: 0 create time, 1 log append."""
+"""A row per record batch. Sizes count the header's 61 bytes; `uncompressed_bytes` is the batch's
+size without its codec, null if that was not measured. Timestamps are null if a batch has none;
+`base_timestamp` also if compaction put there the time at which tombstones go (KIP-534). The
+producer's fields are null without a producer id. `timestamp_type`: 0 create time, 1 log append."""
 
 _FIELDS = {name: index for index, name in enumerate(BatchHeader._fields)}
 _LAST_TIME_MS = 253_402_300_799_999

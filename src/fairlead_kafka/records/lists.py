@@ -1,4 +1,4 @@
-"""Python lists to columns, without Arrow: a program that sends single records never loads it."""
+"""Conversion of Python lists to columns, without Arrow: sending single records never loads it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fairlead_kafka.base.errors import InvalidRecord
-from fairlead_kafka.records.columns import BinaryColumn, Bools, HeaderColumns, RecordColumns, timestamps_or_none
+from fairlead_kafka.records.arrays import Bools
+from fairlead_kafka.records.columns import BinaryColumn, HeaderColumns, RecordColumns, timestamps_or_none
 
 
 def columns_from_lists(
@@ -34,10 +35,10 @@ def columns_from_lists(
 
 
 def column_from_list(name: str, items: Sequence[Any]) -> BinaryColumn:
-    """Bytes from a list.
+    """A column of the bytes (or None) in a list; `name` is theirs in the InvalidRecord for others.
 
-    Not by Arrow's conversion, which imports pandas where it is installed: half a second at the first record, and an error when the
-    interpreter is ending.
+    It does not use Arrow's conversion, which imports pandas where it is installed: half a second at
+    the first record, and an error when the interpreter is ending.
     """
     valid: Bools | None = None
     try:

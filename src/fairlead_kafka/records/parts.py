@@ -1,7 +1,8 @@
-"""Batches that inflate beyond what is held at once: gone through in parts of whole records, with memory for one part.
+"""Decoding of very large batches in parts of whole records, with memory for one part.
 
-A part begins with the first record that is wanted. What comes before it is inflated, looked at and dropped, each time anew: nothing is
-kept from one part to the next. So a batch of n parts costs the work of n * (n + 1) / 2 of them, of which there are 16 at most.
+A part begins with the first record that is wanted. What comes before it is inflated, looked at and
+dropped, again for each part: nothing is kept from one part to the next. So a batch of n parts costs
+the work of n * (n + 1) / 2 of them; there are 16 at most.
 """
 
 from __future__ import annotations
@@ -16,16 +17,19 @@ from fairlead_kafka.base.kernel import read_only
 from fairlead_kafka.base.limits import INFLATED_BATCH_MAX_BYTES, INFLATED_IN_PARTS_MAX_BYTES
 from fairlead_kafka.base.units import MIB
 from fairlead_kafka.records import faults, xerial
-from fairlead_kafka.records.columns import Bytes
+from fairlead_kafka.records.arrays import Bytes
 from fairlead_kafka.records.decode_kernels import whole_records
 from fairlead_kafka.records.layout import HEADER_SIZE_BYTES, BatchHeader, Compression, Data, as_view
 
 PIECE_BYTES = 4 * MIB
-"""Inflated bytes that a codec hands over at a time."""
+"""Inflated bytes that are read from a codec at a time."""
 
 
 class Part(NamedTuple):
-    """So many whole `records` in `source`; `next_offset` is where the next part begins, or what follows the batch."""
+    """`records` whole records in `source`.
+
+    `next_offset` is where the next part begins, or the offset after the batch.
+    """
 
     source: Bytes
     records: int
@@ -75,9 +79,10 @@ def inflated_bytes(array: Bytes, header: BatchHeader) -> int:
 
 
 def inflated_pieces(codec: Compression, data: Data, piece_bytes: int) -> Iterator[Data]:
-    """What `data` inflate to, in pieces of at most `piece_bytes`; DecodeError for garbage and for too much of it.
+    """Decompress `data` in pieces of at most `piece_bytes`; a raw block of snappy is one piece.
 
-    Arrow's codecs are used here, for cramjam has none that stops in between. A raw block of snappy is a piece by itself.
+    DecodeError for garbage, and beyond `INFLATED_IN_PARTS_MAX_BYTES`. Arrow's codecs are used here,
+    for cramjam has none that stops in between.
     """
     import pyarrow as pa
 
@@ -108,4 +113,4 @@ def _too_large(header: BatchHeader, limit_bytes: int) -> DecodeError:
 
 
 _CUT_SHORT = frozenset({faults.TRUNCATED, faults.RECORD_LENGTH})
-"""What a record that goes on beyond the bytes at hand looks like."""
+"""Faults of a record that goes on beyond the bytes at hand."""

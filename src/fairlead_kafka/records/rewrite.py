@@ -1,7 +1,7 @@
-"""A batch made of another: compressed otherwise, or with fewer records. Records are copied byte for byte, never decoded and encoded.
+"""Batches made of others: compressed otherwise, or with fewer records, copied byte for byte.
 
-What a batch keeps in any case: base and last offset, base timestamp (both are what the deltas in its records count from), producer, epoch,
-sequence, and its other attributes.
+A batch keeps its base offset and base timestamp (which the deltas in its records count from), its
+last offset, producer id, epoch, sequence, and its other attributes.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import numpy as np
 
 from fairlead_kafka.base.kernel import read_only
 from fairlead_kafka.records import faults
+from fairlead_kafka.records.arrays import Bools
 from fairlead_kafka.records.batch import records_of
 from fairlead_kafka.records.codecs import compress
-from fairlead_kafka.records.columns import Bools
 from fairlead_kafka.records.crc import stamp_crc
 from fairlead_kafka.records.decode_kernels import keep_records
 from fairlead_kafka.records.layout import (

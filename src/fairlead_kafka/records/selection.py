@@ -1,4 +1,4 @@
-"""Some records of columns, copied out of them."""
+"""Copying of some records out of columns."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from fairlead_kafka.records.columns import BinaryColumn, HeaderColumns, Int64, RecordColumns, all_null
+from fairlead_kafka.records.arrays import Int64
+from fairlead_kafka.records.columns import BinaryColumn, HeaderColumns, RecordColumns, all_null
 
 
 def gather(columns: RecordColumns, rows: Int64) -> RecordColumns:

@@ -40,7 +40,10 @@ def decompress(data: memoryview, limit_bytes: int) -> bytearray:
 
 
 def pieces(data: memoryview, limit_bytes: int) -> Iterator[bytearray]:
-    """The same block by block, each of `limit_bytes` at most."""
+    """The bytes in a xerial stream or a raw block, block by block; DecodeError as in `decompress`.
+
+    Each block inflates to `limit_bytes` at most.
+    """
     for start, stop in blocks(data):
         inflated = bytearray()
         _append_block(inflated, data, start, stop, limit_bytes)
@@ -48,7 +51,7 @@ def pieces(data: memoryview, limit_bytes: int) -> Iterator[bytearray]:
 
 
 def blocks(data: memoryview) -> Iterator[tuple[int, int]]:
-    """Where each raw block starts and stops."""
+    """Start and stop of each raw block in a xerial stream. DecodeError for garbage."""
     if data[: len(MAGIC)] != MAGIC:
         yield 0, len(data)
         return
@@ -88,5 +91,5 @@ def _append_block(inflated: bytearray, data: memoryview, start: int, stop: int, 
 
 
 _RATIO_MAX = 32
-"""A copy of 3 bytes makes at most 64 bytes: no block inflates more than 22 times."""
+"""Bound of a block's inflation: a copy of 3 bytes makes at most 64 bytes, so 22 times at most."""
 _RATIO_SLACK_BYTES = 64

@@ -1,16 +1,18 @@
-"""Runtime: the hosts that carry machines to the world, and the only room below the client that knows clocks, sockets and threads.
+"""Runtime: hosts that run machines; the only room below the client with clocks, sockets, threads.
 
 A host runs any number of machines and knows none of them by name. It gives a machine its events (`receive`), steps it, carries its
 effects out in order, and steps it again when something arrives or its deadline has come. There are two, with one test suite:
 
-- `SelectorHost` is a loop on one daemon thread. Per turn: wait for sockets, the inbox or the nearest deadline; hand everything
-  that arrived to its machines; step each of those once. Frames that one step writes to a connection leave in one `sendmsg`, as
-  views, uncopied. What waits because its peer reads too slowly is its machine's
-  affair, which can ask to be told once it is gone (`AwaitSent`). Names are looked up on threads, syncs done on another; both come back
-  through the inbox.
+- `SelectorHost` is a loop on one daemon thread. Per turn: wait for sockets, the inbox or the
+nearest
+  deadline; give everything that arrived to its machines; step each of those once. Frames that one
+  step writes to a connection leave in one `sendmsg`, as views, uncopied. It does not bound what
+  waits because a peer reads slowly: the machine can ask to be told once that is gone (`AwaitSent`).
+  Names are looked up on threads, syncs done on another; both come back through the inbox.
 - `VirtualHost` has a clock of its own, which jumps to the next thing that happens; machines in it connect to each other in memory,
-  over links that take time, lose, reset and can be cut, and their files are byte arrays. Same machines, no waiting, and no chance but
-  the rng it was given: a seed tells the same story every time.
+  over links that take time, lose, reset and can be cut, and their files are byte arrays. Same
+  machines, no waiting, and no randomness but the rng it was given: the same seed gives the same
+  run.
 
 Other threads reach a machine by `submit` alone: an operation goes into the inbox, and a byte through a socket pair wakes the
 loop if it sleeps; while it is awake, or was woken already, submitting is an append to a deque. The answer comes back in a

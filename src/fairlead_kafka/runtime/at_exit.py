@@ -1,4 +1,4 @@
-"""Hosts that are still open at the end of the process are closed then: clients first, and then the clusters that they may be clients of."""
+"""Closes hosts that are still open when the process ends: clients first, then their clusters."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def close_at_exit(host: Host) -> None:
 
 
 def close_last(host: Host, close: Callable[[], None]) -> None:
-    """Have `host` closed by `close`, once all others are: a client whose cluster ends first complains of it."""
+    """Have `host` closed by `close`, after all others: clients complain if a cluster ends first."""
     _hosts.discard(host)
     _last[host] = close
 
 
 def was_closed(host: Host) -> None:
-    """`host` needs no closing any more."""
+    """Forget `host`, which needs no closing by `close_last` any more."""
     _last.pop(host, None)
 
 

@@ -1,4 +1,4 @@
-"""The host's part in a log-in: who makes each message of it, or judges it, is asked, on a thread of its own if that may take long."""
+"""The host's part in a log-in: it asks an authenticator, on another thread if it may take long."""
 
 from __future__ import annotations
 
@@ -19,9 +19,11 @@ if TYPE_CHECKING:
 _logger = logging.getLogger("fairlead_kafka.runtime")
 
 NOT_LOOKED_AT = "Authentication failed: the broker could not look at it, and its log says why"
-"""What a stranger is told of a fault at this end: addresses of other servers, and Python's words, are not his business."""
+"""The error that an unauthenticated client gets for a fault at this end: it must not learn
+addresses of other servers, or Python's messages."""
 THREADS_MAX = 32
-"""Strangers may begin any number of log-ins by tokens while the server of the keys hangs: each would hold a thread for its 10 s."""
+"""Log-ins on threads at once. Anybody may begin any number of log-ins by tokens while the server of
+the keys hangs: each would hold a thread for its 10 s."""
 Deliver = Callable[[Handle, Event], None]
 
 
@@ -29,9 +31,9 @@ class Seat(Protocol):
     """The connection that a log-in is for, as its host has it."""
 
     host: str
-    """Whom it leads to, as was asked for."""
+    """The host that it leads to, as was asked for."""
     listener: int | None
-    """Who accepted it; None: it was made here."""
+    """The listener that accepted it; None: it was made here."""
     authenticator: Authenticator | ServerAuthenticator | None
     """The log-in under way."""
 
@@ -59,7 +61,7 @@ def authenticate(handle: Handle, link: Seat, effect: Authenticate, deliver: Deli
 
 
 def _asker(handle: Handle, link: Seat, effect: Authenticate) -> tuple[Authenticator | ServerAuthenticator, Callable[[], Authenticated]]:
-    """Who makes, or judges, the next message of a log-in, and how it is asked for."""
+    """The authenticator for the next message of a log-in, and a function that asks it."""
     transport = handle.transport
     if transport is None:
         raise AssertionError(f"{handle} asks for a log-in and was given no transport")
@@ -89,7 +91,7 @@ def _guarded(effect: Authenticate, ask: Callable[[], Authenticated]) -> Authenti
 
 
 def _refused(effect: Authenticate, error: Exception) -> Authenticated:
-    """What a setting lacks is final, as a refusal of the other end is."""
+    """The answer for a failed log-in. A missing setting is as final as the other end's refusal."""
     refusal = error
     if effect.mechanism is not None and not isinstance(error, AuthenticationFailed):
         _logger.warning("a log-in by %s could not be looked at: %s: %s", effect.mechanism, type(error).__name__, error)
@@ -104,9 +106,10 @@ def _refused(effect: Authenticate, error: Exception) -> Authenticated:
 
 
 def on_a_thread(post: Callable[[Callable[[], None]], None]) -> Aside:
-    """Work aside on threads, THREADS_MAX at once: log-ins are rare, and one that hangs must not hold up another.
+    """An `Aside` on threads, THREADS_MAX at once, so that a log-in that hangs delays no other.
 
-    What comes while all are taken waits; a connection has one log-in at most, so no more can wait than there are connections.
+    What comes while all are taken waits; a connection has one log-in at most, so no more can wait
+    than there are connections.
     """
     waiting: deque[tuple[Callable[[], None], Callable[[], None]]] = deque()
     lock = threading.Lock()

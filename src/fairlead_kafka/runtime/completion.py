@@ -1,4 +1,4 @@
-"""One operation's answer, handed from a host's thread to whoever waits: blocking, by callback, or awaiting."""
+"""One operation's answer, for callers that wait on other threads, await it, or are called back."""
 
 from __future__ import annotations
 
@@ -15,15 +15,17 @@ if TYPE_CHECKING:
 _log = logging.getLogger("fairlead_kafka.runtime")
 
 LISTENS_S = 1.0
-"""A signal that comes in the microseconds just before Python waits for a lock is heard when that wait ends: so none is longer."""
+"""Seconds of one wait at most: a signal that comes in the microseconds just before Python waits for
+a lock is heard when that wait ends."""
 
 
 class Completion:
     """Set once, by `set_result` or `set_error`; the first counts, later ones are ignored. All methods from any thread.
 
-    No lock of its own: the setter marks it done and then takes waiters and callbacks off their lists one by one; whoever adds
-    one looks at the mark afterwards. Either the setter sees the newcomer or the newcomer sees the mark, and a list's `pop` gives
-    each entry to one taker only.
+    It has no lock of its own: the setter marks it done and then takes waiters and callbacks off
+    their lists one by one; a thread that adds one looks at the mark afterwards. So either the
+    setter sees the new entry, or the thread sees the mark, and a list's `pop` gives each entry to
+    one thread only.
     """
 
     __slots__ = ("_callbacks", "_done", "_error", "_value", "_waiters")
@@ -36,13 +38,13 @@ class Completion:
         self._callbacks: list[Callable[[Completion], object]] = []
 
     def set_result(self, value: Any) -> None:
-        """The operation succeeded."""
+        """Complete the operation with its result."""
         if not self._done:
             self._value = value
             self._finish()
 
     def set_error(self, error: Exception) -> None:
-        """The operation failed."""
+        """Complete the operation with an error."""
         if not self._done:
             self._error = error
             self._finish()

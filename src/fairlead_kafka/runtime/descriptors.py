@@ -1,4 +1,4 @@
-"""Descriptors kept in reserve, so that connections, of which there may be any number, never take the last one from files.
+"""File descriptors kept in reserve, so that connections never take the last one from files.
 
 A process gets a bounded number of them (`RLIMIT_NOFILE`), and connections, files and whatever else runs in the process share them. So a
 listener closes a connection again whose number is too near the limit (`too_near_the_limit`), and a disk keeps some descriptors open that it
@@ -22,16 +22,19 @@ from fairlead_kafka.base.units import NS_PER_MS
 T = TypeVar("T")
 
 RETRY_NS = 10 * NS_PER_MS
-"""When a file effect for which there was no descriptor is tried again."""
+"""Nanoseconds until a file effect for which there was no descriptor is tried again."""
 
 
 def is_shortage(error: OSError) -> bool:
-    """The process, or the system, has no descriptor left."""
+    """True if the process, or the system, has no descriptor left."""
     return error.errno in (errno.EMFILE, errno.ENFILE)
 
 
 def too_near_the_limit(descriptor: int) -> bool:
-    """Is this one of the last, which are not for accepted connections? The system always gives the lowest number that is free."""
+    """True if this is one of the last descriptors, which are not for accepted connections.
+
+    The system always gives the lowest number that is free.
+    """
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     return limit != resource.RLIM_INFINITY and descriptor >= limit - min(DESCRIPTORS_KEPT_FROM_CONNECTIONS, limit // 4)
 
@@ -46,7 +49,10 @@ class Reserve:
 
     @hook("disk: descriptors are kept in reserve")
     def spend(self, work: Callable[[], T]) -> T:
-        """What `work` gives; while it fails for want of a descriptor one of the reserve is freed for it, as long as there is one."""
+        """The result of `work`; while it lacks a descriptor, one of the reserve is freed for it.
+
+        OSError if `work` fails, and there is none left to free.
+        """
         if not self._begun:
             self._fill()
         while True:
@@ -74,7 +80,7 @@ class Reserve:
                 self._kept.append(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
 
     def close(self) -> None:
-        """Give all of it back."""
+        """Close all descriptors of the reserve."""
         with self._lock:
             kept, self._kept = self._kept, []
             for descriptor in kept:

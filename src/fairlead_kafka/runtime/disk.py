@@ -1,4 +1,4 @@
-"""File effects on a real disk: appends and reads at once, into and out of the page cache; what waits for the disk on a worker.
+"""File effects on a real disk: appends and reads at once, in the page cache; syncs on a thread.
 
 Effects on one path are carried out in order. `FileSync` and `FileReplace` wait for the device and run on one worker thread; after a
 replace, effects on the same path (or a folder that holds it) are held back until it is done. A sync holds nothing back: it covers
@@ -28,7 +28,8 @@ OPEN_FILES_MAX = 128
 """Files kept open; the one used longest ago is closed first."""
 IOV_MAX = max(16, min(os.sysconf("SC_IOV_MAX"), 1024))
 REPLACEMENT_SUFFIX = ".replacement"
-"""Of a file that `FileReplace` is still writing; a leftover of a crash, never listed, overwritten by the next."""
+"""Suffix of a file that `FileReplace` is still writing. One left by a crash is never listed, and is
+overwritten by the next."""
 
 
 @dataclass(slots=True)
@@ -36,9 +37,9 @@ class _OpenFile:
     descriptor: int
     size_bytes: int
     syncs: int = 0
-    """So many are under way on the worker; it is closed after them."""
+    """Syncs under way on the worker; the file is closed after them."""
     dropped: bool = False
-    """Not kept open any more."""
+    """True if it is not to be kept open any more."""
 
     def drop(self) -> None:
         """Close it, at once or after the last sync."""
@@ -75,7 +76,7 @@ class Disk:
         }
 
     def carry_out(self, handle: Handle, effect: FileEffect) -> None:
-        """Do it now, or have it done; FileDone follows either way."""
+        """Carry out a file effect, now or on the worker; FileDone follows either way."""
         for path, waiting in self._held.items():
             if _related(path, effect.path):
                 waiting.append((handle, effect))
@@ -96,7 +97,7 @@ class Disk:
             self._deliver(handle, FileDone(effect.token, value))
 
     def _failed(self, handle: Handle, effect: FileEffect, error: OSError) -> None:
-        """Tell so; but for want of descriptors: then try again, and let what comes behind it on its path wait."""
+        """Answer with the error; without a descriptor, try again later and hold the path back."""
         if not is_shortage(error):
             self._deliver(handle, FileDone(effect.token, None, error))
             return
@@ -109,12 +110,12 @@ class Disk:
             self.carry_out(waiter, waiting)
 
     def forget(self, handle: Handle) -> None:
-        """Drop what an ended machine still wants done; what the worker has begun it finishes."""
+        """Drop the held back effects of an ended machine; the worker finishes what it has begun."""
         for path, waiting in self._held.items():
             self._held[path] = [entry for entry in waiting if entry[0] is not handle]
 
     def close(self) -> None:
-        """Finish what was handed to the worker, and close all files."""
+        """Finish what was given to the worker, and close all files."""
         self._closed = True
         if self._worker is not None:
             self._jobs.put(None)
@@ -280,7 +281,7 @@ def _write_all(descriptor: int, buffers: Sequence[Buffer]) -> int:
 
 
 def _replace_file(path: str, buffers: Sequence[Buffer]) -> None:
-    """The new content is on disk before it takes the name, and the name is on disk before we say so."""
+    """Replace a file durably: sync the new content, then give it the name, then sync the name."""
     folder = os.path.dirname(path) or "."
     os.makedirs(folder, exist_ok=True)
     temporary = path + REPLACEMENT_SUFFIX
@@ -304,7 +305,7 @@ def _flush(descriptor: int) -> None:
 
 
 def _sync_folders(folder: str) -> None:
-    """Make the names in `folder`, and its own in its parent, last."""
+    """Sync the names in `folder`, and its own name in its parent."""
     for each in (folder or ".", os.path.dirname(folder) or "."):
         descriptor = os.open(each, os.O_RDONLY | os.O_CLOEXEC)
         try:

@@ -17,7 +17,7 @@ _log = logging.getLogger("fairlead_kafka.runtime")
 
 
 class Host(Protocol):
-    """What faces and launchers use of a host; `SelectorHost` and `VirtualHost` have it in common."""
+    """The interface of `SelectorHost` and `VirtualHost` for client APIs and launchers."""
 
     def add(self, machine: Machine, transport: Transport | None = None) -> Handle:
         """Run `machine`, which is stepped at once. `transport`: how its connections are secured."""
@@ -49,19 +49,19 @@ class Handle:
         self.transport = transport
         """How its connections are secured; None: they are not."""
         self.error: Exception | None = None
-        """What the machine raised; it is not stepped any more."""
+        """The exception that the machine raised; it is not stepped any more. None: it has not."""
         self.ended = False
         """Removed, crashed, or its host closed: nothing reaches the machine any more."""
         self.queued = False
         self.deadline_ns: int | None = None
-        """When the machine wants to be stepped."""
+        """When the machine wants to be stepped; None: not until an event."""
         self.scheduled_ns: int | None = None
         """When its host looks at the deadline again."""
         self.last_accepted = 0
         self.work_ns: Callable[[], int] | None = None
         """On the virtual host: asked after each step how long it took (see `VirtualHost`). None: no time."""
         self.busy_until_ns = 0
-        """Until then its last step takes."""
+        """When its last step ends, on the virtual host's clock."""
         self.links: dict[int, Any] = {}
         self.listeners: dict[int, Any] = {}
 

@@ -75,7 +75,7 @@ class SelectorHost:
         self._stopping = self._closed = self._shutting = False
         self._stop_by_ns = 0
         self.readable_bytes = TURN_READ_MAX_BYTES
-        """May still be read in this turn, from all connections."""
+        """Bytes that may still be read in this turn, from all connections."""
         self._first = 0
         self._selector = PreciseSelector()
         self._waker = Waker(self._selector)
@@ -134,7 +134,10 @@ class SelectorHost:
         return handle
 
     def remove(self, handle: Handle) -> None:
-        """Stop running a machine, and close its connections and listeners at once. Its operations are its holder's affair."""
+        """Stop running a machine, and close its connections and listeners at once.
+
+        Operations that it has not answered are left to the caller.
+        """
         self._check()
         self._post(lambda: self._end(handle))
 
@@ -217,7 +220,7 @@ class SelectorHost:
     def _turn(self, patience_s: float | None) -> None:
         ready = self._selector.select(patience_s)
         self._asleep = False
-        if self.readable_bytes <= 0:  # whoever came too late to read begins sooner now
+        if self.readable_bytes <= 0:  # connections that came too late to be read begin sooner now
             self._first += 1
             first = self._first % len(ready) if ready else 0
             ready = ready[first:] + ready[:first]
@@ -364,7 +367,7 @@ class SelectorHost:
         self._queue(handle)
 
     def _end(self, handle: Handle) -> None:
-        """Let nothing reach a machine any more, and give back what it holds."""
+        """End a machine: nothing reaches it any more, and its connections and listeners close."""
         handle.ended = True
         self._handles.pop(handle, None)
         for link in list(handle.links.values()):
@@ -382,7 +385,7 @@ class SelectorHost:
                     refuse(handle, item)
 
     def _shut(self) -> None:
-        """The end of the loop: tell the machines, fail what never reached them, close everything."""
+        """End the loop: tell the machines, fail what never reached them, close everything."""
         error = UsageError(f"host {self.name!r} was closed")
         for handle in list(self._handles):
             self._end(handle)

@@ -1,4 +1,4 @@
-"""Links of the kind that a machine's transport asks for."""
+"""Makes links, in TLS or plaintext, as a machine's transport asks for."""
 
 from __future__ import annotations
 

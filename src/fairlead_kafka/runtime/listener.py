@@ -73,7 +73,7 @@ class Listener:
             _log.warning("connections to port %d are closed: the process has hardly a descriptor left (ulimit -n)", self.port)
 
     def hold(self, held: bool) -> None:
-        """Accept nobody, or go on."""
+        """Accept no connections, or go on accepting."""
         self._held = held
         self._set_watched(0 if held else READ)
 
@@ -109,7 +109,7 @@ def stop_listening(handle: Handle, effect: StopListening) -> None:
 
 
 def hold_listener(handle: Handle, effect: HoldListener) -> None:
-    """Accept nobody at a listener, or go on."""
+    """Accept no connections at a listener, or go on, if it is still there."""
     listener = handle.listeners.get(effect.listener)
     if listener is not None:
         listener.hold(effect.held)

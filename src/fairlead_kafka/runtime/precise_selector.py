@@ -1,4 +1,4 @@
-"""A selector that wakes when it is told to, not up to a millisecond later."""
+"""A selector whose short waits end on time, not up to a millisecond later."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 _LONG_S = 0.1
-"""Waits of this and more are left as they are: a millisecond does not matter there."""
+"""Seconds from which on waits are left as they are: a millisecond does not matter there."""
 _FD_SETSIZE = 1024
 
 

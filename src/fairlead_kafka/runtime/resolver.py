@@ -1,4 +1,4 @@
-"""Names to addresses without keeping a loop waiting."""
+"""Look-up of host names, without keeping a loop waiting."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ Found = Callable[[list[Address], str], None]
 
 
 ADDRESS_ERRORS = (OSError, ValueError, OverflowError)
-"""What the socket module raises for an address: brokers may name hosts with a null byte, and ports beyond 65535."""
+"""Exceptions of the socket module for an address: brokers may name hosts with a null byte, and
+ports beyond 65535."""
 
 
 def describe(error: Exception) -> str:

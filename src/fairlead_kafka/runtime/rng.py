@@ -1,4 +1,4 @@
-"""The rng that machines throw outside of simulations."""
+"""The random number generator of machines outside of simulations."""
 
 from __future__ import annotations
 

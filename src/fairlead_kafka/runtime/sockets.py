@@ -26,11 +26,12 @@ READ, WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 IOV_MAX = max(16, min(os.sysconf("SC_IOV_MAX"), 1024))
 """Buffers that one `sendmsg` takes."""
 RECEIVE_SMALL_BYTES = 64 * 1024
-"""Asked of a quiet connection: a larger buffer costs 20 us a call, for the allocator maps fresh pages for it each time."""
+"""Bytes asked of a quiet connection in one call: a larger buffer costs 20 us a call, for the
+allocator maps fresh pages for it each time."""
 FILL_BYTES = MIB
-"""Read into a machine's own room by one call."""
+"""Bytes read into a machine's own memory (`effects.Fill`) by one call."""
 READS_PER_TURN = 8
-"""After so many reads the other connections have their turn."""
+"""Reads of one connection after which the other connections have their turn."""
 DRAIN_NS = 30 * NS_PER_S
 """How long what is queued on a connection that its machine has closed may take to leave: a peer may never read it."""
 LINGER_NS = NS_PER_S
@@ -39,10 +40,10 @@ CLOSED_BY_PEER = "closed by the peer"
 
 
 class Loop(Protocol):
-    """What a link needs of its host."""
+    """The part of a host that its links and listeners need."""
 
     readable_bytes: int
-    """May still be read in this turn, from all connections."""
+    """Bytes that may still be read in this turn, from all connections."""
 
     def deliver(self, handle: Handle, event: Event) -> None:
         """Give an event to a machine, which is stepped in this turn."""
@@ -51,13 +52,13 @@ class Loop(Protocol):
         """Be called when `sock` is ready for `mask` (0: never); `watched` is the mask so far."""
 
     def call_at(self, when_ns: int, function: Callable[[], None]) -> None:
-        """Call once, later."""
+        """Call `function` once, at `when_ns`."""
 
     def parted(self, link: Link) -> None:
-        """The link's socket was closed."""
+        """Forget a link whose socket was closed."""
 
     def now_ns(self) -> int:
-        """The time."""
+        """The time, ns, on the monotonic clock."""
 
 
 class Link:
@@ -65,9 +66,9 @@ class Link:
 
     def __init__(self, loop: Loop, handle: Handle, number: int, host: str = "") -> None:
         self.host = host
-        """Whom it leads to, as was asked for."""
+        """The host that it leads to, as was asked for."""
         self.listener: int | None = None
-        """Who accepted it; None: it was made here."""
+        """The listener that accepted it; None: it was made here."""
         self.authenticator: Authenticator | ServerAuthenticator | None = None
         """The log-in under way."""
         self._loop = loop
@@ -82,7 +83,7 @@ class Link:
         self._room = memoryview(b"")  # the machine's own, where what comes next goes
         self._chunk_bytes = RECEIVE_SMALL_BYTES
         self._connecting = False
-        self._sent_bytes = 0  # since the connection stands
+        self._sent_bytes = 0  # since the connection is open
         self._awaited_bytes: int | None = None  # the machine is told once so many are sent
         self._held = False
         self._draining = False
@@ -142,7 +143,7 @@ class Link:
         self._stand()
 
     def _stand(self) -> None:
-        """The connection can be used."""
+        """Tell the machine that the connection is open, and read from it."""
         self._connecting = False
         self._watch(READ)
         self._loop.deliver(self._handle, Connected(self._number))
@@ -261,7 +262,7 @@ class Link:
             self._chunk_bytes = RECEIVE_CHUNK_BYTES
 
     def _receive(self, sock: socket.socket, limit_bytes: int) -> bytes:
-        """What has come, `limit_bytes` at most; nothing: the peer has closed."""
+        """Receive up to `limit_bytes`; empty: the peer has closed. BlockingIOError: nothing yet."""
         return sock.recv(limit_bytes)
 
     def _receive_into(self, sock: socket.socket, room: memoryview) -> int:
@@ -276,7 +277,10 @@ class Link:
     # Ending
 
     def close(self, drain: bool) -> None:
-        """The machine wants no more of it: close once what is queued was sent, or now, with what the socket takes at once."""
+        """Close for the machine: once what is queued was sent (`drain`), or now.
+
+        What the socket takes at once is sent in any case.
+        """
         self._handle.links.pop(self._number, None)
         self._room = memoryview(b"")
         self._draining = drain and not self._connecting and self._socket is not None
@@ -298,7 +302,7 @@ class Link:
         return bool(self._outbound)
 
     def abandon(self) -> None:
-        """The host ends: no more waiting."""
+        """Close at once, because the host ends."""
         self._shut()
 
     def _linger(self) -> None:
@@ -315,7 +319,7 @@ class Link:
         self._loop.call_at(self._loop.now_ns() + LINGER_NS, self._shut)
 
     def _fail(self, error: OSError) -> None:
-        """Sending or receiving failed."""
+        """End the connection: sending or receiving failed."""
         self._lose(describe(error))
 
     def _lose(self, reason: str, refusal: Exception | None = None) -> None:

@@ -22,11 +22,12 @@ _logger = logging.getLogger("fairlead_kafka.runtime")
 RECORD_BYTES = 16 * 1024
 """The most that one TLS record holds (RFC 8446, 5.1); OpenSSL gives no more for one read."""
 NOT_TLS = frozenset({"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "HTTPS_PROXY_REQUEST"})
-"""OpenSSL's reasons for giving up, without a word to the peer, what is no TLS from the first byte on."""
+"""OpenSSL's reasons if a connection is no TLS from its first byte on; it sends no alert then."""
 NOT_TLS_ALERT = bytes.fromhex("15 0303 0002 02 0a")
-"""A fatal alert, unexpected_message (RFC 8446, 6): by its first byte a peer that speaks plaintext knows what is spoken here."""
+"""A fatal alert, unexpected_message (RFC 8446, 6): its first byte tells a plaintext peer that this
+listener speaks TLS."""
 SEND_BYTES = 16 * RECORD_BYTES
-"""Given to OpenSSL at a time: it takes all of it or asks for the same again, so this much is counted as one step."""
+"""Bytes given to OpenSSL at a time: it takes all of them, or asks for the same again."""
 
 
 class _Encrypted(Link, ABC):
@@ -42,11 +43,11 @@ class _Encrypted(Link, ABC):
 
     @abstractmethod
     def _shaken(self, sock: ssl.SSLSocket) -> None:
-        """The handshake is over."""
+        """Go on after the handshake."""
 
     @abstractmethod
     def _explain(self, error: OSError | None) -> None:
-        """The handshake failed; None: the peer closed the connection."""
+        """End the connection: the handshake failed; None: the peer closed the connection."""
 
     def _shake(self, sock: ssl.SSLSocket) -> None:
         try:
@@ -133,7 +134,7 @@ class _Encrypted(Link, ABC):
 
 
 class TlsLink(_Encrypted):
-    """A connection that was made. Its machine hears of it after the handshake."""
+    """A TLS connection that was made here. Its machine hears of it after the handshake."""
 
     def __init__(self, loop: Loop, handle: Handle, number: int, tls: Tls, host: str, aside: Aside) -> None:
         super().__init__(loop, handle, number, host)
@@ -184,7 +185,10 @@ class TlsLink(_Encrypted):
 
 
 class AcceptedTlsLink(_Encrypted):
-    """A connection that was accepted. Its machine hears of it at once, and of the handshake's end by `Secured`."""
+    """A TLS connection that was accepted.
+
+    Its machine hears of it at once, and of the handshake's end by `Secured`.
+    """
 
     def __init__(self, loop: Loop, handle: Handle, number: int, tls: ServerTls, peer: str) -> None:
         super().__init__(loop, handle, number, peer)

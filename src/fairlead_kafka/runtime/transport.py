@@ -1,4 +1,4 @@
-"""What a host needs to secure the connections of a machine; `fairlead_kafka.security` makes it. Machines never hear of it but by events."""
+"""Protocols by which a host secures a machine's connections; `fairlead_kafka.security` has them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fairlead_kafka.runtime.resolver import Address
 
 
 class Authenticator(Protocol):
-    """One end of one log-in (SASL). Keeps what is secret."""
+    """The client's end of one log-in (SASL). It keeps the secrets."""
 
     blocking: bool
     """`next` may take long: it is called on a thread of its own."""
@@ -23,7 +23,7 @@ class Authenticator(Protocol):
 
 
 class Tls(Protocol):
-    """One end of TLS connections."""
+    """The client's end of TLS connections."""
 
     def wrap(self, host: str) -> tuple[ssl.SSLContext, str | None]:
         """The context for a connection to `host`, and the name to ask for in it (SNI). ConfigError if a file cannot be read any more."""
@@ -36,7 +36,10 @@ class Tls(Protocol):
 
 
 class Answer(NamedTuple):
-    """What a broker's end of a log-in says. `user`: who has logged in, until `expires_ms` (since 1970; None: for ever); None: go on."""
+    """A broker's answer in a log-in. `user`: who has logged in; None: the log-in goes on.
+
+    The user is valid until `expires_ms` since 1970; None: for ever.
+    """
 
     message: bytes
     user: str | None = None
@@ -57,32 +60,35 @@ class ServerTls(Protocol):
     """A broker's end of the TLS connections of one listener."""
 
     def context(self) -> ssl.SSLContext:
-        """For the next connection. ConfigError if a file cannot be read any more."""
+        """The context for the next connection. ConfigError if a file cannot be read any more."""
 
     def subject(self, certificate: bytes | None) -> str | None:
-        """Whom a client's certificate (DER) names; None: it showed none. AuthenticationFailed if it may not come in by that."""
+        """The user that a client's certificate (DER) names; None: it showed none.
+
+        AuthenticationFailed if the certificate is not accepted.
+        """
 
 
 class Transport(Protocol):
-    """How the connections of one machine are secured: those it makes."""
+    """How the connections that one machine makes are secured."""
 
     @property
     def tls(self) -> Tls | None:
-        """None: no TLS."""
+        """TLS for the machine's connections; None: they have none."""
 
     def authenticator(self, host: str) -> Authenticator:
-        """One for a connection to `host`."""
+        """A new authenticator for a connection to `host`."""
 
 
 @runtime_checkable
 class ServingTransport(Transport, Protocol):
-    """Likewise of a machine that listens: those it accepts, too, by the number of the listener."""
+    """How the connections of a machine that listens are secured: also those that it accepts."""
 
     def listener_tls(self, listener: int) -> ServerTls | None:
-        """None: no TLS."""
+        """TLS for the connections that a listener accepts; None: they have none."""
 
     def server_authenticator(self, listener: int, mechanism: str) -> ServerAuthenticator:
-        """One for a client that logs in by `mechanism`. AuthenticationFailed if the listener has no such."""
+        """A new authenticator for a client's `mechanism`. AuthenticationFailed if there is none."""
 
 
 Aside = Callable[[Callable[[], None], Callable[[], None]], None]

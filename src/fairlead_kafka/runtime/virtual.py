@@ -1,4 +1,4 @@
-"""The virtual host: machines on one virtual clock, connected to each other in memory. Nothing sleeps, and chance comes from a seed."""
+"""The virtual host: machines on one virtual clock, connected in memory; random only by a seed."""
 
 from __future__ import annotations
 
@@ -44,11 +44,13 @@ STEPS_PER_INSTANT_MAX = 100_000
 class VirtualHost:
     """Runs machines on the calling thread while `run_until` or `advance` is called, and not otherwise.
 
-    `latency_ms` is the default of every link, one way; `chunk_bytes` cuts what is received into pieces of that size (None: as
-    written). With `raise_errors` what a machine raises comes out of `run_until` and `advance`; without, the machine is ended
-    and the others go on, as on the selector host. `rng`: what the links' `Conditions` leave to chance is drawn from it, so the
-    same seed tells the same story. A step takes no time, unless the machine's handle says how much (`Handle.work_ns`): then
-    its effects come after it, and what happens meanwhile waits for its end.
+    `latency_ms` is the default of every link, one way; `chunk_bytes` cuts what is received into
+    pieces of that size (None: as written). With `raise_errors` what a machine raises comes out of
+    `run_until` and `advance`; without, the machine is ended and the others go on, as on the
+    selector host. `rng`: random faults of the links' `Conditions` are drawn from it, so the same
+    seed gives the same run. A step takes no time, unless the machine's handle says how much
+    (`Handle.work_ns`): then its effects come after it, and what happens meanwhile waits for its
+    end.
     """
 
     def __init__(
@@ -105,7 +107,7 @@ class VirtualHost:
         return self._wall_offset_ms + self._now_ns // NS_PER_MS
 
     def start(self) -> None:
-        """Nothing to start: for symmetry with `SelectorHost`."""
+        """Do nothing: for symmetry with `SelectorHost`."""
 
     def add(self, machine: Machine, transport: Transport | None = None) -> Handle:
         """Run `machine`, which is stepped first when time next goes on. Of `transport` only log-ins count: links are never encrypted."""
@@ -148,11 +150,11 @@ class VirtualHost:
 
     @property
     def machines(self) -> list[Machine]:
-        """All that run."""
+        """All machines that run."""
         return [handle.machine for handle in self._handles]
 
     def link(self, one: Handle, other: Handle) -> VirtualLink:
-        """What lies between two machines: set its `latency_ms` or other `conditions`, `cut`, `heal` or `reset` it."""
+        """The link between two machines: set its `conditions`, or `cut`, `heal` or `reset` it."""
         return self.network.link(one, other)
 
     def run_until(self, predicate: Callable[[], object], timeout_ms: float = 60_000) -> bool:
@@ -243,7 +245,7 @@ class VirtualHost:
         self._call_at(deadline_ns, self._look, handle, deadline_ns)
 
     def _look(self, handle: Handle, scheduled_ns: int) -> None:
-        """A machine's deadline may have come; a later look at it was planned, or an earlier one was had, if this one is not the latest."""
+        """Step a machine if its deadline has come; do nothing if another look was planned since."""
         if handle.scheduled_ns != scheduled_ns:
             return
         handle.scheduled_ns = None
@@ -323,6 +325,6 @@ class VirtualHost:
 
 
 def _at_once(work: Callable[[], None], done: Callable[[], None]) -> None:
-    """What takes a thread elsewhere takes no virtual time."""
+    """An `Aside` that does the work at once: it takes no virtual time."""
     work()
     done()

@@ -17,29 +17,32 @@ from fairlead_kafka.core.events import FileDone
 from fairlead_kafka.runtime.handle import Handle
 
 PAGE_BYTES = 512
-"""What reaches the device as a whole: a sector, the least of what disks write."""
+"""Bytes that reach the device as a whole: a sector, the least that disks write."""
 _FAILS: dict[int, tuple[type, ...]] = {
     errno.ENOSPC: (FileAppend, FileReplace),
     errno.EROFS: (FileAppend, FileReplace, FileTruncate, FileDelete),
     errno.EIO: (FileAppend, FileReplace, FileTruncate, FileDelete, FileRead, FileSync),
 }
-"""Error → the effects that it befalls: a full disk still reads and deletes, a read-only one still syncs."""
+"""Error → effects that fail with it: a full disk still reads and deletes, a read-only one syncs."""
 
 
 class DiskFaults:
-    """Which folders fail, and how."""
+    """Faults of a virtual disk: which folders fail, and how."""
 
     def __init__(self) -> None:
         self._by_folder: dict[str, int] = {}
 
     def fail(self, folder: str, code: int) -> None:
-        """Everything below `folder` that `code` befalls fails with it from now on: `errno.ENOSPC` (full), `EROFS` (read-only), `EIO`."""
+        """Let effects below `folder` fail with `code` from now on, if such effects can.
+
+        An errno: ENOSPC (full), EROFS (read-only) or EIO; UsageError for others.
+        """
         if code not in _FAILS:
             raise UsageError(f"a disk fails with one of {', '.join(errno.errorcode[one] for one in _FAILS)}, not with {code}")
         self._by_folder[folder.rstrip("/")] = code
 
     def heal(self, folder: str) -> None:
-        """The folder is well again."""
+        """Let the folder work again."""
         self._by_folder.pop(folder.rstrip("/"), None)
 
     def check(self, effect: FileEffect) -> None:
@@ -59,15 +62,17 @@ class VirtualDisk:
         self.append_ms = 0.0
         """How long after a FileAppend its answer comes."""
         self.watch: Callable[[Handle, FileEffect], None] = lambda handle, effect: None
-        """Called after every effect, before it is answered or synced: who wants the power to go at that point ends the machine there."""
+        """Called after every effect, before it is answered or synced: a test that cuts the power at
+        that point ends the machine here."""
         self.descriptors_max: int | None = None
-        """A machine with so many connections cannot open a file any more: all of a process share one table. None: there is no limit."""
+        """Connections with which a machine cannot open a file any more: both take descriptors of
+        one process. None: there is no limit."""
         self.without_descriptor = 0
-        """Effects that failed because of that."""
+        """Effects that failed because of `descriptors_max`."""
         self.faults = DiskFaults()
         """Faults by script. An append that fails leaves half of itself behind, which is the worst that a real one may do."""
         self._durable_bytes: dict[str, int] = {}
-        """How much of each file a power cut leaves; nothing of one that is not here."""
+        """Bytes of each file that a power cut leaves; 0 of a file that is not here."""
         self._unlinked: dict[str, bytearray] = {}
         """Deleted files that a power cut brings back: their folder was not synced since."""
         self._replaced_files: dict[str, tuple[bytearray | None, int]] = {}
@@ -85,7 +90,10 @@ class VirtualDisk:
         }
 
     def carry_out(self, handle: Handle, effect: FileEffect) -> None:
-        """Do it now; FileDone follows, for what waits for the device after `sync_ms`. Nothing is done for a machine that has ended."""
+        """Carry out an effect now; FileDone follows, for syncs and replacements after `sync_ms`.
+
+        Nothing is done for a machine that has ended.
+        """
         if handle.ended:
             return
         try:
@@ -107,10 +115,10 @@ class VirtualDisk:
         self.watch(handle, effect)
 
     def cut_power(self, folder: str, kept: Callable[[int], int] = lambda size_bytes: 0, written: Callable[[], bool] = lambda: True) -> None:
-        """All below `folder` is as after a power cut: what was not synced is gone, but for the first `kept(its size)` bytes of it.
+        """Cut the power below `folder`: what was not synced is lost but for `kept(its size)` bytes.
 
-        Of these, `written()` says of each page whether it had been written back; where it had not, there are zeros. A deletion counts as
-        one byte: `kept(1)` says whether it stays.
+        Of these first bytes, `written()` says of each page whether it had been written back; where
+        it had not, there are zeros. A deletion counts as one byte: `kept(1)` says whether it stays.
         """
         for path in [path for path in self._replaced_files if path.startswith(folder + "/")]:
             before, self._durable_bytes[path] = self._replaced_files.pop(path)

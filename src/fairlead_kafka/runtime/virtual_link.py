@@ -1,23 +1,20 @@
-"""What lies between two machines of a virtual host: how long it takes, what it does to connections, and who cut it."""
+"""The link between two machines of a virtual host: its latency, its faults, and cuts."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import log
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from fairlead_kafka.base.units import NS_PER_MS, ms_to_ns
 from fairlead_kafka.core.machine import Rng
 from fairlead_kafka.runtime.handle import Handle
 
-if TYPE_CHECKING:
-    from fairlead_kafka.runtime.virtual_network import End
-
 RETRANSMISSION_MS = 200.0
 """TCP's least retransmission time-out (Linux); each further loss of the same segment doubles it."""
 RETRANSMISSIONS_MAX = 5
-"""What was lost more often gets through all the same: a lossy link is slow, a dead one is `cut`."""
+"""Losses of one write at most; then it gets through: a lossy link is slow, a dead one is `cut`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +25,9 @@ class Conditions:
     """
 
     latency_ms: float = 0.0
-    """One way, at least."""
+    """Least latency, one way."""
     jitter_ms: float = 0.0
-    """Mean of what is added to each write, exponentially distributed."""
+    """Mean of the latency added to each write, exponentially distributed."""
     loss: float = 0.0
     """Probability that a write, or its repetition, is lost and sent again later."""
     resets: float = 0.0
@@ -39,8 +36,22 @@ class Conditions:
     """How fast each connection carries bytes; 0: at once."""
 
 
+class LinkEnd(Protocol):
+    """One side of a connection, as its link sees it."""
+
+    handle: Handle
+    held: bool
+    open: bool
+
+    def hold(self, held: bool) -> None:
+        """Stop reading what arrives, or go on."""
+
+    def lose(self, reason: str) -> None:
+        """The connection breaks."""
+
+
 class VirtualLink:
-    """What lies between two machines. Bytes of a connection stay in order whatever the conditions become."""
+    """The link between two machines. Bytes of a connection stay in order in all conditions."""
 
     __slots__ = ("_conditions", "_cut", "_ends", "_held", "_rng", "latency_ns", "not_reading", "plain")
 
@@ -48,14 +59,14 @@ class VirtualLink:
         self._rng = rng
         self._cut: list[Handle | None] = []
         self._held: list[tuple[Handle | None, Callable[..., None], tuple[Any, ...]]] = []
-        self._ends: list[End] = []
+        self._ends: list[LinkEnd] = []
         self.not_reading: set[Handle] = set()
         """Machines that read nothing of what arrives on this link: see `stop_reading`."""
         self.conditions = conditions
 
     @property
     def conditions(self) -> Conditions:
-        """For everything sent from now on."""
+        """The conditions for everything sent from now on."""
         return self._conditions
 
     @conditions.setter
@@ -63,11 +74,11 @@ class VirtualLink:
         self._conditions = conditions
         self.latency_ns = ms_to_ns(conditions.latency_ms)
         self.plain = not (conditions.jitter_ms or conditions.loss or conditions.resets or conditions.bytes_per_ms)
-        """Nothing is left to chance or to size: only `latency_ns` counts."""
+        """True if nothing depends on the rng or on size: only `latency_ns` counts."""
 
     @property
     def latency_ms(self) -> float:
-        """One way, for everything sent from now on."""
+        """Latency one way, ms, for everything sent from now on."""
         return self._conditions.latency_ms
 
     @latency_ms.setter
@@ -89,7 +100,7 @@ class VirtualLink:
             function(*arguments)
 
     def stop_reading(self, reader: Handle) -> None:
-        """Let `reader` read nothing that arrives over this link: it waits there, and once buffers are full, with whoever sends it.
+        """Let `reader` read nothing of this link: bytes wait, in the end at the sender.
 
         All else goes on: connections are made, what `reader` writes gets through. A connection that ends gives what had arrived.
         """
@@ -109,13 +120,13 @@ class VirtualLink:
             end.lose("connection reset by peer")
 
     def carry(self, toward: Handle | None, function: Callable[..., None], *arguments: Any) -> None:
-        """Call `function`, or once healed."""
+        """Call `function`, or if the link is cut, call it once it is healed."""
         if self._cut and (None in self._cut or toward in self._cut):
             self._held.append((toward, function, arguments))
         else:
             function(*arguments)
 
-    def attach(self, end: End) -> None:
+    def attach(self, end: LinkEnd) -> None:
         """Remember one side of a connection."""
         self._ends = [each for each in self._ends if each.open]
         self._ends.append(end)
@@ -123,7 +134,7 @@ class VirtualLink:
     # What chance and size do
 
     def resets(self) -> bool:
-        """Does this write break its connection?"""
+        """True if this write breaks its connection, at random by `Conditions.resets`."""
         resets = self._conditions.resets
         return bool(resets) and self._rng().random() < resets
 

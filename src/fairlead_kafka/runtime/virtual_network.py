@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 
 FIRST_FREE_PORT = 49_152
 SOCKET_BUFFER_BYTES = 256 * KIB
-"""On their way, or waiting for a reader that does not read: as much as the buffers of real sockets hold, at least."""
+"""Bytes on their way, or waiting for a slow reader, that count as sent: at least as much as the
+buffers of real sockets hold."""
 ACCEPTED_AT_ONCE, ACCEPTING_NS = 16, 1_000
-"""Of the connections that waited for a listener."""
+"""Connections that waited for a listener and are accepted at once, and ns until so many more."""
 _ANYWHERE = ("", "0.0.0.0", "::")
 _LOCAL = ("localhost", "127.0.0.1", "::1")
 
@@ -60,24 +61,24 @@ class End:
         self.listener: int | None = None
         self.authenticator: Authenticator | ServerAuthenticator | None = None
         self.early: list[bytes] = []
-        """Written before the connection stood."""
+        """Bytes written before the connection was open."""
         self.held = False
         self.room = memoryview(b"")
-        """Its machine's own, where what comes next goes."""
+        """The machine's memory for the next bytes (`effects.Fill`)."""
         self.kept: list[bytes] = []
-        """Arrived while this side read nothing."""
+        """Bytes that arrived while this side read nothing."""
         self.arrival_ns = 0
         """When the last thing sent to this side arrives: nothing overtakes it."""
         self.sent_ns = 0
         """When the last thing written by this side has left, on a link of limited speed."""
         self.written_bytes = 0
         self.taken_bytes = 0
-        """What the other side's machine was given of them."""
+        """Bytes of `written_bytes` that the other side's machine was given."""
         self.awaited_bytes: int | None = None
-        """Its machine is told once so many bytes have left."""
+        """The machine is told once so many bytes have left; None: it did not ask."""
 
     def write(self, buffers: Sequence[Buffer]) -> None:
-        """Send a copy."""
+        """Send a copy of the buffers to the other side."""
         data = b"".join(buffers)
         other = self.other
         if not data:
@@ -93,7 +94,7 @@ class End:
             self.taken(0)
 
     def close(self) -> None:
-        """This machine wants no more of it; the other hears of it after what was sent."""
+        """Close for this machine; the other side hears of it after what was sent."""
         self.open = False
         self.handle.links.pop(self.number, None)
         other = self.other
@@ -140,7 +141,7 @@ class End:
         self.taken(0)
 
     def taken(self, size_bytes: int) -> None:
-        """The other side took so many bytes more."""
+        """Note that the other side took `size_bytes` more."""
         self.taken_bytes += size_bytes
         sent_bytes = min(self.written_bytes, self.taken_bytes + SOCKET_BUFFER_BYTES)
         if self.awaited_bytes is not None and self.awaited_bytes <= sent_bytes:
@@ -148,7 +149,7 @@ class End:
             self.network.deliver(self.handle, Sent(self.number, sent_bytes))
 
     def lose(self, reason: str) -> None:
-        """The connection ends without this machine's doing."""
+        """End the connection without this machine's doing, and tell it."""
         if self.open:
             for data in self.kept:  # what arrived before the end is not lost with it
                 self._take(data)
@@ -177,7 +178,7 @@ class VirtualNetwork:
         self._call_at = call_at
         self._listeners: dict[tuple[str, int], tuple[Handle, int]] = {}
         self._held: dict[tuple[str, int], list[tuple[End, str, int]]] = {}
-        """Listeners that accept nobody for now → who waits there."""
+        """Listeners that accept no connections for now → those that wait there."""
         self._links: dict[tuple[Handle, Handle], VirtualLink] = {}
         self._last_port = FIRST_FREE_PORT - 1
 
@@ -188,7 +189,7 @@ class VirtualNetwork:
         return self._rng
 
     def link(self, one: Handle, other: Handle) -> VirtualLink:
-        """What lies between two machines."""
+        """The link between two machines, made if there is none."""
         found = self._links.get((one, other))
         if found is None:
             found = self._links[one, other] = self._links[other, one] = self._new_link()
@@ -212,7 +213,7 @@ class VirtualNetwork:
         self._call_at(arrival_ns, function, *arguments)
 
     def listen(self, handle: Handle, listener: int, host: str, port: int) -> None:
-        """Take connections to host:port; port 0: the next free one."""
+        """Accept connections to host:port; port 0: the next free one."""
         if port == 0:
             self._last_port += 1
             port = self._last_port
@@ -225,11 +226,11 @@ class VirtualNetwork:
         self.deliver(handle, Listening(listener, host, port))
 
     def stop_listening(self, handle: Handle, listener: int) -> None:
-        """Take no more connections."""
+        """Close a listener; connections that waited there are answered, as refused."""
         key = handle.listeners.pop(listener, ("", 0))
         self._listeners.pop(key, None)
         for number, waiting in enumerate(self._held.pop(key, ())):
-            # Some at a time, as a real listener accepts: its machine may have it held again in between.
+            # Some at a time, as in `hold_listener`.
             if number < ACCEPTED_AT_ONCE:
                 self._answer(*waiting)
             else:
@@ -251,7 +252,7 @@ class VirtualNetwork:
                 self._call_at(self._now_ns() + number // ACCEPTED_AT_ONCE * ACCEPTING_NS, self._answer, *waiting)
 
     def connect(self, handle: Handle, number: int, host: str, port: int) -> None:
-        """Reach for whoever listens at host:port when the attempt gets there."""
+        """Connect to the listener at host:port, if there is one when the attempt gets there."""
         target = self._find(host, port)
         link = self._new_link() if target is None else self.link(handle, target[0])
         end = handle.links[number] = End(self, handle, number, link)
@@ -293,7 +294,7 @@ class VirtualNetwork:
         return self._listeners.get(_key(host, port)) or self._listeners.get(_key("", port))
 
     def release(self, handle: Handle) -> None:
-        """Close everything of a machine."""
+        """Close all connections and listeners of a machine."""
         for end in list(handle.links.values()):
             end.close()
         for listener in list(handle.listeners):

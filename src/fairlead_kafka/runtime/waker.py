@@ -1,4 +1,4 @@
-"""How other threads wake a loop that sleeps in its selector."""
+"""Waking of a loop that sleeps in its selector, by other threads."""
 
 from __future__ import annotations
 

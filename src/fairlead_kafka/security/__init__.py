@@ -5,7 +5,8 @@ does to the bytes, is this room's: it gives a host the `Transport` of a machine,
 ever reaches a machine, and none is kept longer than a log-in or a connection needs it.
 
     transport     `client_transport(settings)`: what a client's host is given, or None for PLAINTEXT
-    tls           contexts of Python's `ssl`, made anew when a file has changed, and `failures`: why a handshake failed, in words
+    tls           contexts of Python's `ssl`, made again when a file has changed, and `failures`:
+                  why a handshake failed, in words
     key_stores    certificates and keys out of PEM, PKCS12 and JKS (`jks`)
     mechanisms    one log-in each: PLAIN, SCRAM, OAUTHBEARER, GSSAPI
     tokens        one token for all connections of a client, renewed in time; `oidc` and `token_providers` are where it comes from

@@ -10,9 +10,10 @@ _CBC_OF_SHA = re.compile(r"_CBC_SHA")
 
 
 def openssl_names(suites: tuple[str, ...]) -> str | None:
-    """What OpenSSL is to be given for TLS 1.2, from names of either kind, in a list or with colons; None: only suites of TLS 1.3 are named.
+    """Cipher list for OpenSSL and TLS 1.2, from names of either kind, in a list or with colons.
 
-    Those of TLS 1.3 are left out: OpenSSL always offers them, and Python cannot say otherwise.
+    None: only suites of TLS 1.3 are named. These are left out: OpenSSL always offers them, and
+    Python cannot say otherwise.
     """
     names = [name.strip() for suite in suites for name in suite.split(":") if name.strip()]
     found = [_openssl_name(name) for name in names if not _TLS_13.fullmatch(name)]

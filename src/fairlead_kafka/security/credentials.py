@@ -35,7 +35,7 @@ _OF_A_JVM = {
     "Krb5LoginModule": ("useKeyTab", "useTicketCache", "storeKey", "debug", "doNotPrompt", "refreshKrb5Config", "renewTGT", "ticketCache"),
     "IAMLoginModule": ("awsDebugCreds", "awsMaxRetries", "awsMaxBackOffTimeMs"),
 }
-"""Options that say nothing which is not so here."""
+"""Options of log-in modules, by module, that are accepted and ignored."""
 _BESIDE_JAAS = ("sasl.username", "sasl.password", _PRINCIPAL, _KEYTAB, _CLIENT_ID, _CLIENT_SECRET)
 
 
@@ -58,7 +58,7 @@ class Credentials(Mapping[str, str]):
         return f"Credentials({', '.join(self._values)})"
 
     def secret(self, key: str) -> Secret:
-        """One of them, which must be there."""
+        """The value of one setting, which must be there."""
         return Secret(self._values[key])
 
     def extensions(self) -> dict[str, str]:
@@ -70,7 +70,10 @@ class Credentials(Mapping[str, str]):
 
 
 def credentials(settings: Settings) -> Credentials:
-    """What `settings` say of the log-in. ConfigError if it does not fit together, or a reference leads nowhere."""
+    """SASL settings of the log-in, from `settings`.
+
+    ConfigError if they do not fit together, or a reference leads nowhere.
+    """
     texts: dict[str, str] = {}
     for key in settings:
         value = settings[key]

@@ -12,7 +12,7 @@ from typing import Any
 from fairlead_kafka.base.errors import AuthenticationFailed
 
 PROBE_S = 2.0
-"""How long the broker may take to show its certificate, or to answer in plaintext, for a message only."""
+"""Seconds to wait for the broker's certificate or its answer in plaintext: for a message only."""
 Address = tuple[socket.AddressFamily, Any]
 _EXPIRED, _NOT_YET = 10, 9
 _WRONG_NAME = (62, 64)
@@ -40,7 +40,10 @@ _API_VERSIONS = struct.pack(">ihhih", 10, 18, 0, 0, -1)
 
 @dataclass(frozen=True)
 class Facts:
-    """What this side knows. `trust`: `ssl.truststore.location`, or empty; `shows`: it has a certificate of its own."""
+    """Facts that this side knows about a connection, to explain why its TLS handshake failed.
+
+    `trust`: `ssl.truststore.location`, or empty; `shows`: this side has a certificate of its own.
+    """
 
     host: str
     address: Address | None
@@ -115,7 +118,7 @@ def _alert(facts: Facts, where: str, reason: str) -> str:
 
 @dataclass(frozen=True)
 class Certificate:
-    """What a certificate says of itself."""
+    """Subject, issuer, validity and host names that a certificate states."""
 
     subject: str
     issuer: str
@@ -140,7 +143,7 @@ def _shown_certificate(facts: Facts) -> Certificate | None:
 
 
 def shown_certificate(der: bytes) -> Certificate:
-    """What a certificate says of itself, trusted or not. ValueError if it is none."""
+    """The statements of a certificate in DER, trusted or not. ValueError if it is none."""
     try:
         return _parsed(der)
     except Exception as error:  # a stranger's bytes: whatever the parser raises over them, the handshake has failed already

@@ -22,7 +22,8 @@ from typing import NamedTuple, NoReturn
 from fairlead_kafka.base.errors import ConfigError
 
 CONTROL_FLAGS = ("required", "requisite", "sufficient", "optional")
-"""What may follow the module's name. They say how several modules go together, and mean nothing for one."""
+"""Words that may follow the module's name. They say how several modules go together, and mean
+nothing for one."""
 
 _SKIPPED = re.compile(r"(?:[\x00-\x20]|/\*.*?(?:\*/|\Z)|//[^\r\n]*|/[^*/][^\r\n]*|/\Z)*", re.DOTALL)
 _WORD = re.compile(r"[A-Za-z_$\u00a0-\U0010ffff][A-Za-z_$\u00a0-\U0010ffff0-9.\-]*")

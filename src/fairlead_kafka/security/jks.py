@@ -4,8 +4,8 @@ All numbers are big-endian. A file is the magic 0xFEEDFEED, a version (1 or 2), 
 is over the password (UTF-16BE), the words "Mighty Aphrodite" and all that comes before it. Certificates are not protected; a private
 key is covered with a stream of SHA-1 digests, each of the password and the digest before it.
 
-This is written anew because the package for it, pyjks, is not maintained. The format is old and its protection weak: Java itself has
-written PKCS12 by default since version 9.
+This is written from scratch because the package for it, pyjks, is not maintained. The format is old
+and its protection weak: Java itself has written PKCS12 by default since version 9.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class KeyEntry:
 
 @dataclass(frozen=True)
 class Jks:
-    """What is in a JKS, in the file's order."""
+    """Entries of a JKS, in the file's order."""
 
     trusted: tuple[TrustedEntry, ...]
     keys: tuple[KeyEntry, ...]
@@ -139,7 +139,7 @@ def unprotect_key(
     ConfigError if the password is wrong, or if it is protected in another way than Sun's. `what` names the file in these messages, and
     `password_setting` the setting that the password is from.
     """
-    problem = f"{what}: the private key of alias {entry.alias!r} is damaged; make the file anew"
+    problem = f"{what}: the private key of alias {entry.alias!r} is damaged; make the file again"
     try:
         (algorithm, protected) = der_sequence(entry.protected_key)
         identifier = der_elements(algorithm.content)[0]
@@ -211,7 +211,7 @@ class _Input:
         if count > left:
             raise ConfigError(
                 f"{self._what}: the file is cut short or damaged: at byte {self.at} it says that {count} more follow, but {left} do; "
-                "copy or make it anew"
+                "copy or make it again"
             )
         self.at += count
         return self._data[self.at - count : self.at]
@@ -228,4 +228,4 @@ class _Input:
             raise self.damaged("a name that is not text") from None
 
     def damaged(self, found: str) -> ConfigError:
-        return ConfigError(f"{self._what}: the file is damaged: before byte {self.at} there is {found}; copy or make it anew")
+        return ConfigError(f"{self._what}: the file is damaged: before byte {self.at} there is {found}; copy or make it again")

@@ -1,8 +1,10 @@
 """The keys that tokens are signed with (JWKS, RFC 7517): read from a URL, kept, and read again in time.
 
-They are read when the first token comes, once they are as old as `sasl.oauthbearer.jwks.endpoint.refresh.ms`, when a file has changed, and
-when a token names a key that is not among them: then at most once in ASK_AGAIN_S, so that made-up tokens do not become questions to others.
-While they cannot be had, those that were read before serve, however old they are.
+They are read when the first token comes (from a file: when the listener is set up), once they are
+as old as `sasl.oauthbearer.jwks.endpoint.refresh.ms`, when a file has changed, and when a token
+names a key that is not among them: then at most once in ASK_AGAIN_S, so that made-up tokens do not
+become questions to others. While they cannot be had, those that were read before serve, however old
+they are.
 """
 
 from __future__ import annotations
@@ -111,16 +113,16 @@ def select(keys: tuple[VerificationKey, ...], token: Jws) -> VerificationKey | N
 
 
 class Source(Protocol):
-    """Where keys are read from."""
+    """A source of keys: a file or a web server."""
 
     where: str
-    """As errors show it."""
+    """Name of the source in errors."""
 
     def read(self) -> bytes:
         """A JWKS. OSError, or ValueError, if it cannot be had."""
 
     def stamp(self) -> Stamp:
-        """What changes when it does; None: that is not known."""
+        """Value that changes when the JWKS does; None: that is not known."""
 
 
 class _File:
@@ -171,7 +173,7 @@ class _Web:
 
 
 def source_of(url: str) -> Source:
-    """Where `sasl.oauthbearer.jwks.endpoint.url` leads. ConfigError if that is nowhere."""
+    """The source that `sasl.oauthbearer.jwks.endpoint.url` names. ConfigError if it names none."""
     from urllib.parse import urlsplit
     from urllib.request import url2pathname
 
@@ -184,7 +186,7 @@ def source_of(url: str) -> Source:
     if user_info:
         raise ConfigError(f"{URL_KEY}: {where} has user info before its host, and keys are public: leave it out")
     if scheme == "http" and not is_loopback(host):
-        LOGGER.warning("%s: whoever is on the way there can make tokens that are believed; use https in %s", where, URL_KEY)
+        LOGGER.warning("%s: anyone on the way there can make tokens that are believed; use https in %s", where, URL_KEY)
     return _Web(url, where)
 
 
@@ -217,7 +219,7 @@ class Jwks:
         return found
 
     def read(self) -> None:
-        """Read them now. ConfigError if that fails."""
+        """Reads the keys now. ConfigError if that fails."""
         with self._reading:
             self._read()
         if self._keys is None:
@@ -233,7 +235,10 @@ class Jwks:
         return self._asked_s is None or self._now_s() - self._asked_s >= ASK_AGAIN_S
 
     def _renew(self, wanted: Callable[[], bool], wait: bool) -> None:
-        """Read them if that is wanted. If another thread does, and `wait`: once it is done, if it is wanted still."""
+        """Reads the keys if that is `wanted`.
+
+        If another thread does, and `wait`: once it is done, if it is wanted still.
+        """
         if not wanted() or not self._reading.acquire(blocking=wait):
             return
         try:

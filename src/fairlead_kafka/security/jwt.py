@@ -31,7 +31,7 @@ _MS_PER_S = 1000
 
 
 class Algorithm(NamedTuple):
-    """One of `alg`. `curve` is the one of elliptic curves, by JOSE's name; None for RSA."""
+    """A signature algorithm (`alg`). `curve`: an elliptic curve, by JOSE's name; None for RSA."""
 
     family: str
     hash: str
@@ -69,7 +69,7 @@ class Jws(NamedTuple):
 
 
 class Believed(NamedTuple):
-    """What a token says that was found good."""
+    """Claims of a token that was found good: user, expiry (ms since 1970) and scopes."""
 
     user: str
     expires_ms: int
@@ -77,7 +77,7 @@ class Believed(NamedTuple):
 
 
 class Expected(NamedTuple):
-    """What the claims of a token have to say. Empty `audiences`, no `issuer`: none is expected."""
+    """Requirements on a token's claims. Empty `audiences`, no `issuer`: none is expected."""
 
     audiences: tuple[str, ...] = ()
     issuer: str | None = None
@@ -87,7 +87,7 @@ class Expected(NamedTuple):
 
     @staticmethod
     def of(settings: Settings) -> Expected:
-        """By `sasl.oauthbearer.*`."""
+        """The requirements that the settings `sasl.oauthbearer.*` state."""
         prefix = "sasl.oauthbearer."
         return Expected(
             settings[f"{prefix}expected.audience"] or (),
@@ -158,7 +158,10 @@ def _is_signed_on_curve(token: Jws, key: EllipticCurvePublicKey, algorithm: Algo
 
 
 def believed(token: Jws, expected: Expected, now_s: float) -> Believed:
-    """What a token says whose signature is right, at `now_s` (since 1970). ValueError if it does not hold here and now."""
+    """The claims of a token whose signature is right, at `now_s` (seconds since 1970).
+
+    ValueError if it is not valid here and now.
+    """
     claims = _json_object(token.payload, "payload")
     expires_s, issued_s, begins_s = (_time(claims, name) for name in ("exp", "iat", "nbf"))
     if expires_s is None or issued_s is None:
@@ -177,7 +180,10 @@ def believed(token: Jws, expected: Expected, now_s: float) -> Believed:
 
 
 def _user(claims: Mapping[str, Any], name: str) -> str:
-    """Whom it names: a text that the messages and files of a cluster can hold."""
+    """User in the claim `name`: a text that the messages and files of a cluster can hold.
+
+    ValueError if it names nobody.
+    """
     said = claims.get(name)
     user = said.strip() if isinstance(said, str) else ""
     if not user or len(user) > STRING_MAX_BYTES or len(user.encode("utf-8", "replace")) > STRING_MAX_BYTES or _HALF_CHARACTER.search(user):
@@ -194,7 +200,10 @@ def _check_issuer(claims: Mapping[str, Any], wanted: str | None) -> None:
 
 
 def _check_audience(claims: Mapping[str, Any], wanted: tuple[str, ...]) -> None:
-    """It must be meant for somebody like us; if nobody is expected, for nobody in particular (RFC 7519, 4.1.3; so does jose4j)."""
+    """ValueError unless the token's audience is one of `wanted`.
+
+    If none is wanted, it must have none (RFC 7519, 4.1.3; so does jose4j).
+    """
     audience = claims.get("aud")
     said = [] if audience is None else [audience] if isinstance(audience, str) else audience
     if not isinstance(said, list) or not all(isinstance(each, str) for each in said):
@@ -206,7 +215,11 @@ def _check_audience(claims: Mapping[str, Any], wanted: tuple[str, ...]) -> None:
 
 
 def _scopes(claims: Mapping[str, Any], name: str) -> frozenset[str]:
-    """One text or a list of them, each once. What is of another type says nothing (also in Kafka)."""
+    """Scopes in the claim `name`: one text or a list of them, each once.
+
+    A claim of another type says nothing (also in Kafka). ValueError for other items of a list,
+    empty texts, and the same scope twice.
+    """
     said = claims.get(name)
     scopes = [said] if isinstance(said, str) else said if isinstance(said, list) else []
     if not all(isinstance(each, str) and each.strip() for each in scopes):
@@ -228,7 +241,10 @@ def _time(claims: Mapping[str, Any], name: str) -> float | None:
 
 
 def _json_object(data: bytes, what: str) -> dict[str, Any]:
-    """JSON with each name once, for two readers may not agree on which of two counts. ValueError if it is none."""
+    """The JSON object in `data`. ValueError if it is none, or has a name twice.
+
+    Two readers may not agree on which of two counts.
+    """
     try:
         value = json.loads(data.decode(), object_pairs_hook=_each_once, parse_constant=_no_number)
     except (ValueError, RecursionError):

@@ -51,7 +51,7 @@ class Identity:
 
 @dataclass(frozen=True)
 class PemBlock:
-    """What stands between a BEGIN line and its END line: the words on these lines, and the bytes that the base64 says.
+    """A block of PEM: the `label` of its BEGIN and END lines, and the bytes that its base64 says.
 
     There are no bytes of blocks that are neither certificates nor private keys of a form that is read.
     """
@@ -68,7 +68,7 @@ class _Names(NamedTuple):
 
 
 class _Bundle(NamedTuple):
-    """What is in a PKCS12: a key, its certificate and all the others, in DER."""
+    """Contents of a PKCS12, in DER: a key, its certificate and all the others."""
 
     key: bytes | None
     own: bytes | None
@@ -296,13 +296,16 @@ def _pkcs12_identity(data: bytes, password: str | None, what: str) -> Identity:
         trusted = "only certificates" if bundle.others else "nor anything else"
         raise ConfigError(f"{what}: there is no private key in it, {trusted}; give the key store, not the trust store")
     if bundle.own is None:
-        raise ConfigError(f"{what}: there is no certificate of its private key in it; make the file anew, with both")
+        raise ConfigError(f"{what}: there is no certificate of its private key in it; make the file again, with both")
     chain, _others = _chain([bundle.own, *bundle.others], what, bundle.own)  # the others are of other entries
     return Identity(chain, bundle.key)
 
 
 def _read_pkcs12(data: bytes, password: str | None, what: str, password_setting: str) -> _Bundle:
-    """What is in a PKCS12. ConfigError if the password is wrong, if it is damaged, or if cryptography is not installed."""
+    """The contents of a PKCS12.
+
+    ConfigError if the password is wrong, if it is damaged, or if cryptography is not installed.
+    """
     try:
         from cryptography.exceptions import InternalError, UnsupportedAlgorithm
         from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, pkcs12
@@ -319,7 +322,7 @@ def _read_pkcs12(data: bytes, password: str | None, what: str, password_setting:
         return _Bundle(key, own, [entry.certificate.public_bytes(Encoding.DER) for entry in bundle.additional_certs])
     except (UnsupportedAlgorithm, InternalError):
         raise ConfigError(
-            f"{what}: has a cipher or a kind of key that OpenSSL does not read here; make it anew with a newer keytool"
+            f"{what}: has a cipher or a kind of key that OpenSSL does not read here; make it again with a newer keytool"
         ) from None
     except Exception:  # ValueError as a rule; but in a stranger's bytes the library finds more to raise
         if password is None:

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 ANSWER_MAX_BYTES = MIB
 """Largest answer read. A token of 64 KiB, the largest taken, fits in many times; an endless answer must not fill the memory."""
 TIMEOUT_DEFAULT_MS = 10_000
-"""Where the settings are null, in which Java waits for as long as the system does: nobody waits longer for a page either."""
+"""Time-out in ms where the settings are null, in which Java waits for as long as the system does:
+nobody waits longer for a page either."""
 DOUBLINGS_MAX = 32
 """Doublings of the back-off: any wait is at its maximum then, and the power stays small."""
 
@@ -27,7 +28,7 @@ _URL_KEY = "sasl.oauthbearer.token.endpoint.url"
 _CREDENTIALS_KEY = "sasl.oauthbearer.client.credentials"
 _SCOPE_KEY = "sasl.oauthbearer.scope"
 _NOT_UTF8 = re.compile("[\\ud800-\\udfff]")
-"""What Python makes of other bytes, in variables of the environment for one."""
+"""Surrogates: what Python makes of bytes that are not UTF-8, as in environment variables."""
 _NAMES_SHOWN = 10
 _RETRIED = frozenset({408, 425, 429})
 """Refusals that may pass: Request Timeout, Too Early, Too Many Requests."""
@@ -40,7 +41,7 @@ class _Answer(NamedTuple):
     reason: str
     location: str
     body: bytes | None
-    """None: more than ANSWER_MAX_BYTES."""
+    """Body of the answer; None: more than ANSWER_MAX_BYTES."""
 
 
 class OidcSource:
@@ -69,8 +70,9 @@ class OidcSource:
     ) -> None:
         """`ssl_context` is for https; None: one with the system's trust store. `monotonic_s` and `sleep_s` are the clock.
 
-        ConfigError for a URL that cannot be asked, for an empty id or secret, and for texts that are not valid UTF-8. A URL of http
-        is warned of, unless its host is this machine: whoever is on the way reads the secret.
+        ConfigError for a URL that cannot be asked, for an empty id or secret, and for texts that
+        are not valid UTF-8. A URL of http is warned of, unless its host is this machine: anybody on
+        the way can read the secret.
         """
         self._scheme, host, self._where = _parsed(url)
         if not client_id or not client_secret:

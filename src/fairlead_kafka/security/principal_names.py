@@ -79,14 +79,14 @@ def _dotted(identifier: bytes) -> str:
 
 
 class _Rule(NamedTuple):
-    """`pattern` None: DEFAULT."""
+    """One rule; `pattern` None: the rule DEFAULT."""
 
     pattern: re.Pattern[str] | None
     replacement: tuple[str | int, ...] = ()
     case: str = ""
 
     def apply(self, name: str) -> str | None:
-        """What it makes of a subject; None if it does not fit."""
+        """The name that the rule makes of a subject; None if the rule does not fit."""
         if self.pattern is None:
             return name
         if self.pattern.fullmatch(name) is None:

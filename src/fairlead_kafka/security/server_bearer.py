@@ -60,7 +60,7 @@ class OAuthBearerServer:
         return Answer(b"", said.user, said.expires_ms)
 
     def _believed(self, text: str) -> Believed:
-        """What a token says. ValueError if it is not believed."""
+        """The claims of a token. ValueError if it is not believed."""
         token = taken_apart(text)
         key = self._keys.key(token)
         if key is None:

@@ -25,9 +25,9 @@ _KEY_BYTES = 32
 
 
 class Answer(NamedTuple):
-    """What a client is answered, and who it is once that is known: `user` set means logged in.
+    """The answer to a client, and its user once that is known: `user` set means logged in.
 
-    `expires_ms` (since 1970): until when its token is believed; None: for ever.
+    `expires_ms`, ms since 1970: until when its token is believed; None: for ever.
     """
 
     message: bytes

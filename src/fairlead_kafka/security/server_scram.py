@@ -29,10 +29,11 @@ ITERATIONS_MIN = 4096
 _HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 _NONCE_BYTES = 24
 SALT_BYTES = 16
-"""Of salts that are made here. A credential with another one (Kafka's tools take some 26), or of more hashes, can be told from that of
-nobody."""
+"""Bytes of the salts that are made here. A credential with a salt of another length (Kafka's tools
+take some 26), or of more hashes, can be told from that of nobody."""
 _OF_NOBODY = secrets.token_bytes(32)
-"""Of this and the name the salt is made that somebody sees who tries a name that nobody has: each time the same, as a true one is."""
+"""Secret of this process. It and a name that nobody has give the salt that is shown for that name:
+each time the same, as a true one is."""
 
 _NAME = rb"(?:[^=,\x00]|=2C|=3D)+"
 _EXTENSIONS = rb"(?:,[A-Za-z]+=[^,\x00]+)*"
@@ -50,7 +51,10 @@ _BY_TOKEN = re.compile(rb",tokenauth=true(,|\Z)", re.IGNORECASE)
 
 
 class StoredCredential(Protocol):
-    """What is kept of a user's password: enough to tell that a client knows it, and not to log in with it."""
+    """Credential stored for a user: enough to verify that a client knows the password.
+
+    It is not enough to log in with.
+    """
 
     @property
     def salt(self) -> bytes: ...
@@ -63,7 +67,7 @@ class StoredCredential(Protocol):
 
 
 class _Nobody(NamedTuple):
-    """What a user is asked about whom there is not."""
+    """Credential made up for a user who does not exist."""
 
     salt: bytes
     stored_key: bytes
@@ -155,7 +159,7 @@ class ScramServer:
         return Answer(b"v=" + base64.b64encode(hmac.digest(credential.server_key, said, self._hash)), self._user)
 
     def _credential_of(self, user: str) -> StoredCredential:
-        """The user's, or one that nobody can prove to know."""
+        """The user's credential, or one that nobody can prove to know."""
         found = self._lookup(user)
         size = hashlib.new(self._hash).digest_size
         made = hmac.digest(_OF_NOBODY, f"{self._mechanism},{user}".encode(), "sha512")
@@ -169,7 +173,7 @@ def _plain(name: bytes) -> bytes:
 
 
 def _decoded(text: bytes) -> bytes:
-    """Base64; empty if it is none."""
+    """The bytes of a base64 text; empty if it is none."""
     try:
         return base64.b64decode(text, validate=True)
     except binascii.Error:

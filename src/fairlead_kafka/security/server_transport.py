@@ -116,7 +116,7 @@ def _made_logins(settings: Settings, name: str, credential: Credential) -> dict[
 
 
 def _made_login(own: Settings, mechanism: str, credential: Credential) -> Callable[[], ServerAuthenticator]:
-    """What makes this end of each log-in by one mechanism."""
+    """Function that makes the server's end of each log-in by one mechanism."""
     largest_bytes: int = own["sasl.server.max.receive.size"]
     if mechanism == "PLAIN":
         jaas: Secret | None = own[JAAS_KEY]

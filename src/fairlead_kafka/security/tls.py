@@ -1,4 +1,7 @@
-"""Contexts of Python's `ssl` made of Kafka's settings, and made anew when one of their files has changed; the client's end of TLS."""
+"""TLS contexts of Python's `ssl` from Kafka's settings; the client's end of TLS.
+
+They are made again when one of their files has changed.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ _Stamp = tuple[tuple[str, int, int], ...]
 
 
 class Contexts(ABC):
-    """One end's context. ConfigError at once if a file or a setting is of no use."""
+    """TLS context of one end. ConfigError at once if a file or a setting is of no use."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -119,7 +122,7 @@ class Contexts(ABC):
         return tuple(found)
 
     def _set_identity(self, context: ssl.SSLContext) -> bool:
-        """Whether there is a certificate to show."""
+        """Loads the certificate to show into `context`; False if there is none to show."""
         own = self._identity()
         if own is not None:
             with _as_file(own) as path:
@@ -213,7 +216,10 @@ def _read(path: str, setting: str) -> bytes:
 
 
 def _stamp(paths: list[str]) -> _Stamp:
-    """What changes when one of these files is written anew; of a folder, when a file comes or goes."""
+    """Value that changes when one of these files is written again.
+
+    For a folder: when a file comes or goes.
+    """
     stamps = []
     for path in paths:
         with contextlib.suppress(OSError):

@@ -22,7 +22,8 @@ _TRANSIENT = frozenset(
 google-auth and urllib. They are told by name, for nobody has all these packages."""
 _MSK_PACKAGE = "aws_msk_iam_sasl_signer"
 _MSK_HOST = re.compile(r"\.kafka(?:-serverless)?\.([a-z0-9-]+)\.amazonaws\.[a-z.]+$")
-"""Of a provisioned cluster (`b-1.name.id.c2.kafka.eu-west-1.amazonaws.com`), and of a serverless one (`….kafka-serverless.…`)."""
+"""Host of a provisioned cluster (`b-1.name.id.c2.kafka.eu-west-1.amazonaws.com`), or of a
+serverless one (`….kafka-serverless.…`); group 1 is its region."""
 _REGION_VARIABLES = ("AWS_REGION", "AWS_DEFAULT_REGION")
 
 
@@ -156,7 +157,10 @@ def _is_installed(package: str) -> bool:
 
 
 def _called(call: Callable[[], Any], origin: str) -> Any:
-    """What `call` returns, or what that awaits. ConnectionFailed or AuthenticationFailed for what it raises."""
+    """The result of `call`, or of awaiting it.
+
+    ConnectionFailed or AuthenticationFailed for what it raises.
+    """
     import inspect
 
     try:

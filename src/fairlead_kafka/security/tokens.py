@@ -59,7 +59,7 @@ class Token:
 
 
 class TokenSource(Protocol):
-    """Where tokens come from."""
+    """A source of tokens: it fetches one per call."""
 
     def fetch(self, now_s: float) -> Token:
         """A new token, asked for at `now_s` (seconds since 1970). Blocks.

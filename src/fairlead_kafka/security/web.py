@@ -17,7 +17,7 @@ _CHUNK_BYTES = 64 * KIB
 
 
 class Url(NamedTuple):
-    """What a URL says. `where` is how errors show it: without user info, query and fragment."""
+    """Parts of a URL. `where` is how errors show it: without user info, query and fragment."""
 
     scheme: str
     host: str
@@ -45,7 +45,11 @@ def checked_url(url: str, key: str) -> Url:
 
 
 def read_body(response: Any, largest_bytes: int, timeout_s: float, monotonic_s: Callable[[], float] = time.monotonic) -> bytes | None:
-    """What an answer holds; None if it is too much. TimeoutError if it trickles in, ConnectionResetError if it breaks off."""
+    """Body of an answer; None if it has more than `largest_bytes`.
+
+    TimeoutError if it is not there within `timeout_s` seconds, ConnectionResetError if it breaks
+    off.
+    """
     expected_bytes = response.length
     data = bytearray()
     deadline_s = monotonic_s() + timeout_s

@@ -2,12 +2,13 @@
 
 Theory of operation
 -------------------
-`runtime.VirtualHost` runs real machines in virtual time, over a network and a disk whose chance comes from a seed. What this room adds:
+`runtime.VirtualHost` runs real machines in virtual time, over a network and a disk whose chance
+comes from a seed. This package adds:
 
     ProduceCluster    model brokers over one common log (`model_log`), so that leaders may move: slow, dead, frozen or wrong by script
-    Application       a real `ProducerMachine` with a small stand-in for its face: intake, memory account, results
+    Application       a real `ProducerMachine`; stand-ins for the API's intake, memory and results
     Sender            what an application sends and what it was told of it (`workload`); in transactions: `transactional`
-    Drawing, Faults   a fault plan drawn from the seed, printable (`fault_plan`), and who carries it out (`faults`)
+    Drawing, Faults   a fault plan, drawn from the seed (`fault_plan`), and its injection (`faults`)
     World             senders against a cluster under faults; then calm, a last send, and judgement (`world`, `judge`)
     simulate          seeds of a world on several processes, and its canaries (`run`, `canaries`)
 
@@ -31,7 +32,8 @@ files rot (`rot`); connections come that say nothing or do not read (`bad_client
 consumers of both isolation levels read and ask for offsets all along and in the end (`reader`); what they were told is compared with what
 the applications were told (`facts`, `judge_readings`), never with a log.
 
-What machines keep twice is compared by their `check()`: after every step of some worlds, and at the end of all (`checking`).
+Redundant state of machines is compared by their `check()`: after every step of some worlds, and at
+the end of all (`checking`).
 
 The judge asks what can be promised, and no more. Without idempotence a record may be there twice; without flushing, a power cut takes
 what was acknowledged; brokers that forget a producer while its batches are under way cannot know duplicates. What is promised is

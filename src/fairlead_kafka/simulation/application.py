@@ -1,4 +1,6 @@
-"""An application of the simulation: a real producer machine, and what stands in for its face: intake, memory account, results."""
+"""An application of the simulation: a real producer machine, with stand-ins for the client API's
+intake, memory account and results.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +24,15 @@ Int64 = npt.NDArray[np.int64]
 
 
 class Account:
-    """Implements `core.machine.MemoryPool`: `buffer.memory` counted, and nobody waiting inside."""
+    """Implements `core.machine.MemoryPool`: counts the bytes of `buffer.memory` that are in use;
+    nobody waits inside.
+    """
 
     def __init__(self, total_bytes: int) -> None:
         self.total_bytes = total_bytes
         self.free_bytes = total_bytes
         self.wanted = False
-        """Set while a caller would wait for room."""
+        """True while a caller would wait for memory."""
         self.on_release: Callable[[], None] = lambda: None
 
     def reserve(self, size_bytes: int) -> bool:
@@ -44,17 +48,17 @@ class Account:
         self.on_release()
 
     def waiting(self) -> bool:
-        """True if a caller is blocked for want of memory."""
+        """True if a caller is blocked because there is no memory."""
         return self.wanted
 
 
 class Inbox:
-    """Implements `producer.submission.Intake`."""
+    """Implements `producer.submission.Intake`: a list of submissions."""
 
     def __init__(self) -> None:
         self.items: list[Submission] = []
         self.expected = False
-        """The machine looks again by itself."""
+        """True if the machine will look again by itself, without being woken."""
         self.closed: Exception | None = None
 
     def take(self, coming_back: bool) -> Sequence[Submission]:
@@ -66,19 +70,21 @@ class Inbox:
         return items
 
     def close(self, error: Exception) -> None:
-        """The machine has ended."""
+        """The machine has ended, with this error."""
         self.closed = error
 
 
 class Handed:
-    """Implements `producer.submission.Delivery` for records handed over together: tells `on_settled` of rows and where they went."""
+    """Implements `producer.submission.Delivery` for records submitted together: passes completed
+    rows, with their partition and offset, to `on_settled`.
+    """
 
     __slots__ = ("_on_settled", "count", "created_ns", "serial", "topic", "unsettled")
 
     def __init__(self, topic: str, serial: int, count: int, created_ns: int, on_settled: OnSettled) -> None:
         self.topic = topic
         self.serial = serial
-        """Of its first record, counted by its application."""
+        """Number of its first record, counted by its application."""
         self.count = count
         self.created_ns = created_ns
         self.unsettled = count
@@ -93,7 +99,9 @@ class Handed:
 
 
 OnSettled = Callable[[Handed, Sequence[int], int, int, "Exception | None"], None]
-"""(submission, its rows, partition, offset of the first of them or -1, error)."""
+"""Callback for completed rows: (submission, its rows, partition, offset of the first row or -1,
+error).
+"""
 
 
 class Application:
@@ -114,7 +122,7 @@ class Application:
         self.machine = machine_type(self.settings, rng, self.inbox, self.account)
         self.handle = host.add(self.machine)
         self.records = 0
-        """Records handed over, from which on they are numbered."""
+        """Records submitted so far; the next record gets this number."""
         self._on_settled = on_settled
 
     def hand_over(
@@ -125,9 +133,10 @@ class Application:
         partitions: Sequence[int] | None = None,
         timestamps_ms: Sequence[int] | None = None,
     ) -> Handed | None:
-        """Records handed over together; `partitions`: explicit ones, -1 for none. None if buffer.memory has no room for them.
+        """Submit records together; None if buffer.memory has no room for them.
 
-        UsageError if they could never fit, or if the machine has ended.
+        `partitions`: explicit ones, -1 for none. UsageError if the records could never fit, or if
+        the machine has ended.
         """
         columns = RecordColumns(len(values), None if keys is None else _column(keys), _column(values))
         now_ms = self.host.now_ms()
@@ -138,7 +147,10 @@ class Application:
     def hand_over_columns(
         self, topic: str, columns: RecordColumns, size_bytes: int, partitions: npt.NDArray[np.int32] | None = None
     ) -> Handed | None:
-        """As `hand_over`, of columns that take `size_bytes` of buffer.memory; those without a timestamp get the batch's create time."""
+        """Submit columns that take `size_bytes` of buffer.memory, as `hand_over` does.
+
+        Records without a timestamp get the batch's create time.
+        """
         if self.inbox.closed is not None:
             raise UsageError(f"the producer has ended: {self.inbox.closed!r}")
         if size_bytes > self.account.total_bytes:

@@ -1,4 +1,6 @@
-"""Clients that behave as none should: connections that say nothing, and one that asks without ever reading an answer."""
+"""Clients that misbehave: connections that send nothing, and one that sends requests and never
+reads an answer.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +11,19 @@ from fairlead_kafka.core.effects import Close, Connect, Effect, Hold, Write
 from fairlead_kafka.core.events import Connected, Disconnected, Event
 from fairlead_kafka.runtime import Handle, VirtualHost
 from fairlead_kafka.simulation.reader import Place
-from fairlead_kafka.wire import ApiKey, Message, encode_request
+from fairlead_kafka.wire import ApiKey, encode_request
+from fairlead_kafka.wire.messages import FetchRequest
 
 FETCH_VERSION = 11
 AT_ONCE = 20
-"""Connections of a crowd within a millisecond."""
+"""Connections that a `Crowd` opens within a millisecond."""
 
 
 class Crowd:
-    """So many connections to one broker, on which nothing is ever said. They come some at a time: a host accepts no more in one go."""
+    """Opens `connections` connections to one broker and never sends anything on them.
+
+    At most AT_ONCE are opened per millisecond: a host accepts no more in one go.
+    """
 
     def __init__(self, host: VirtualHost, address: str, connections: int) -> None:
         self._host = host
@@ -29,12 +35,12 @@ class Crowd:
         self.handle: Handle = host.add(self)
 
     def disperse(self) -> None:
-        """Close them, and open no more."""
+        """Close all connections, and open no more."""
         self._wanted = 0
         self._host.wake(self.handle)
 
     def receive(self, event: Event) -> None:
-        """Whatever it is, nothing follows."""
+        """Ignore every event."""
 
     def step(self, now_ns: int, wall_ms: int) -> Sequence[Effect]:
         """See `core.machine.Machine`."""
@@ -52,7 +58,7 @@ class Crowd:
 
 
 class Deaf:
-    """Asks for all of some partitions again and again, on one connection that it does not read from."""
+    """Sends `requests` Fetches of some partitions on one connection, and reads no answer."""
 
     def __init__(self, host: VirtualHost, address: str, places: Sequence[Place], requests: int) -> None:
         self._host = host
@@ -64,18 +70,18 @@ class Deaf:
         self.handle: Handle = host.add(self)
 
     def unread_bytes(self) -> int:
-        """What was sent to it and waits."""
+        """Bytes that were sent to this client and that it has not read."""
         end = self.handle.links.get(1)
         return 0 if end is None else sum(map(len, end.kept))
 
     def leave(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self.left = True
         self._effects.append(Close(1))
         self._host.wake(self.handle)
 
     def receive(self, event: Event) -> None:
-        """Once it is connected, everything is asked at once."""
+        """Send all requests at once when connected."""
         if isinstance(event, Connected):
             self._effects.append(Hold(1, True))
             for number in range(self._requests):
@@ -93,9 +99,9 @@ class Deaf:
         return None
 
 
-def _fetch(places: Sequence[Place]) -> Message:
-    rows = [Message(topic=topic, partitions=[_partition(index)]) for topic, index in places]
-    return Message(
+def _fetch(places: Sequence[Place]) -> FetchRequest:
+    rows = [FetchRequest.FetchTopic(topic=topic, partitions=[_partition(index)]) for topic, index in places]
+    return FetchRequest(
         replica_id=-1,
         max_wait_ms=0,
         min_bytes=1,
@@ -109,8 +115,8 @@ def _fetch(places: Sequence[Place]) -> Message:
     )
 
 
-def _partition(index: int) -> Message:
-    return Message(
+def _partition(index: int) -> FetchRequest.FetchPartition:
+    return FetchRequest.FetchPartition(
         partition=index,
         current_leader_epoch=-1,
         fetch_offset=0,

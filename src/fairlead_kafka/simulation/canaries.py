@@ -23,23 +23,25 @@ class Canary:
     name: str
     world: str
     hook: str
-    """The name of the method that it replaces, in `base.hooks.HOOKS`."""
+    """Name of the hook in `base.hooks.HOOKS` whose method the bug replaces."""
     make: Callable[[Any], Any]
-    """Makes the planted method of the sound one."""
-    anew: Callable[[], None] = lambda: None
-    """Called when it has been planted, and when it is gone: has made again what was made by the other method."""
+    """Makes the planted method from the original one."""
+    reset: Callable[[], None] = lambda: None
+    """Called when the bug has been planted, and when it is gone, to make again what the other
+    method had made.
+    """
     first_seed: int = 0
-    """Where to begin to look: a seed that noticed it once most likely notices it again."""
+    """The seed to begin with: a seed that noticed the bug once most likely notices it again."""
 
     @contextmanager
     def planted(self) -> Iterator[None]:
-        """The bug is there inside, in this process."""
+        """Plant the bug while the block runs, in this process."""
         try:
             with HOOKS[self.hook].replaced(self.make):
-                self.anew()
+                self.reset()
                 yield
         finally:
-            self.anew()
+            self.reset()
 
 
 def _renumbering(put_back: Any) -> Any:
@@ -146,7 +148,9 @@ def _forgetting_producers(_: Any) -> Any:
 
 
 def _ignoring_epochs(judged: Any) -> Any:
-    """As Kafka before KIP-101: a follower is cut where its leader's log ends, whatever epochs its own last records are of."""
+    """Compare logs as Kafka did before KIP-101: a follower is cut where its leader's log ends,
+    whatever the epochs of its own last records.
+    """
     return lambda feed, led, meeting: judged(feed, led, meeting._replace(last_epoch=UNKNOWN_EPOCH))
 
 
@@ -251,7 +255,7 @@ CANARIES = (
         "readers",
         "wire: no string is longer than an int16 can say",
         _taking_any_string,
-        anew=forget,
+        reset=forget,
         first_seed=32,
     ),
     Canary(

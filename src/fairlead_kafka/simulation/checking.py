@@ -1,4 +1,6 @@
-"""What machines keep twice is compared while a world lives: `check()` of each that has one (`base.checks`)."""
+"""Compares redundant state of machines while a world lives, by the method `check()` of each that
+has one (`base.checks`).
+"""
 
 from __future__ import annotations
 
@@ -9,11 +11,11 @@ from fairlead_kafka.core.machine import Machine
 from fairlead_kafka.runtime import VirtualHost
 
 SHARE = 0.04
-"""Of worlds, those in which it is done after every step."""
+"""Share of worlds in which every step is checked."""
 
 
 def begin_checking(host: VirtualHost, seed: int) -> bool:
-    """Have every step checked, if the seed says so; what it says."""
+    """Have every step checked if the seed says so. True if it does."""
     chosen = Random(seed ^ 0xC4EC).random() < SHARE
     if chosen:
         host.stepped = check
@@ -21,13 +23,13 @@ def begin_checking(host: VirtualHost, seed: int) -> bool:
 
 
 def check(machine: Machine) -> None:
-    """CheckFailed if what it keeps twice differs."""
+    """Run the machine's own check, if it has one. CheckFailed if its redundant state differs."""
     own: Callable[[], None] | None = getattr(machine, "check", None)
     if own is not None:
         own()
 
 
 def check_all(host: VirtualHost) -> None:
-    """Every machine of a host."""
+    """Check every machine of a host."""
     for machine in host.machines:
         check(machine)

@@ -1,4 +1,6 @@
-"""What goes wrong in world `cluster`: brokers die, stop, lose power or the time of day, and are cut from each other."""
+"""Faults of world `cluster`: brokers die, stop, lose power or the time of day, and are cut off from
+each other.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from fairlead_kafka.simulation.script import Script
 from fairlead_kafka.simulation.workload import Sender
 
 ALONE = ("cut", "reset", "weather", "slow", "kill", "kill", "power", "power", "torn", "disk", "disk", "full", "clock")
-"""What may happen to a broker that has no others."""
+"""Kinds of faults for a cluster of one broker. A kind that is named twice comes twice as often."""
 TOGETHER = (
     *ALONE,
     "stop",
@@ -32,23 +34,26 @@ TOGETHER = (
     "reassign",
     "reassign",
 )
-"""And to several."""
+"""Kinds of faults for a cluster of several brokers."""
 DISTANT = (*TOGETHER, "cut off", "cut off")
-"""And where the controller is in another process."""
+"""Kinds of faults for several brokers whose controller is in another process."""
 SYNC_MS = 3.0
 APPEND_MS = 0.05
-"""How long a healthy disk takes."""
+"""Milliseconds that an append takes on a healthy disk."""
 
 
 def _heedless(_result: object, _error: Exception | None) -> None:
-    """What was asked may be refused: brokers may be gone."""
+    """Ignore the result: a request may be refused, since brokers may be gone."""
 
 
 class ClusterFaults(Faults):
-    """The ill will of world `cluster`. `flushed`: everything acknowledged is synced, and the power may go wherever it likes.
+    """Injects the faults of world `cluster`.
 
-    Where it is not, a record is safe while one replica in sync keeps its power: then the power goes only of brokers without which every
-    partition they are in sync with still has another, and others are merely killed.
+    `flushed`: everything acknowledged is synced, so any broker may lose power at any time.
+
+    Otherwise a record is safe while one replica in sync keeps its power. Then power is cut only for
+    brokers without which every partition they are in sync with still has another in-sync replica;
+    others are merely killed.
     """
 
     def __init__(
@@ -71,7 +76,7 @@ class ClusterFaults(Faults):
         return [broker.handle for broker in self._cluster.brokers]
 
     def heal(self) -> None:
-        """Everything is well again."""
+        """End all faults."""
         super().heal()
         self._disk_heals()
         self._cluster.heal_all()
@@ -85,7 +90,7 @@ class ClusterFaults(Faults):
             one.start()
 
     def may_lose_power(self, broker: RealBroker) -> bool:
-        """True if nothing that was promised goes with the memory of `broker`."""
+        """True if no promise is broken when the memory of `broker` is lost."""
         if self._flushed:
             return True
         in_sync = [image.isr for _, _, image in self._cluster.controller.image.partitions() if broker.node_id in image.isr]
@@ -95,7 +100,7 @@ class ClusterFaults(Faults):
         number: int = fault["broker"]
         return self._cluster.brokers[number]
 
-    # The kinds: each begins a fault and gives what ends it
+    # The kinds: each begins a fault and returns the function that ends it
 
     def _slow(self, fault: Fault) -> End:
         broker = self._broker(fault)
@@ -144,7 +149,7 @@ class ClusterFaults(Faults):
         return lambda: self._rejoin(one, [other], fault["lost"])
 
     def _isolate(self, fault: Fault) -> End:
-        """From all other brokers, and maybe from the controller."""
+        """Cut a broker off from all other brokers, and maybe from the controller."""
         alone = fault["broker"]
         others = [broker.node_id for broker in self._cluster.brokers if broker.node_id != alone]
         if fault["from controller"] and self._cluster.server is not None:
@@ -154,7 +159,7 @@ class ClusterFaults(Faults):
         return lambda: self._rejoin(alone, others, fault["lost"])
 
     def _cut_off(self, fault: Fault) -> End:
-        """From the controller alone."""
+        """Cut a broker off from the controller alone."""
         alone = fault["broker"]
         self._cluster.cut(alone, HERE, {"both": None, "to broker": alone, "to controller": HERE}[fault["way"]])
         return lambda: self._rejoin(alone, [HERE], fault["lost"])
@@ -166,18 +171,18 @@ class ClusterFaults(Faults):
             self._cluster.heal(alone, other)
 
     def _bad_line(self, fault: Fault) -> End:
-        """Bad weather between two brokers."""
+        """Make the network between two brokers bad."""
         link = self._cluster.link(fault["broker"], fault["other"])
         names = ("latency_ms", "jitter_ms", "loss", "resets", "bytes_per_ms")
         link.conditions = Conditions(**{name: fault[name] for name in names})
         return lambda: setattr(link, "conditions", self._calm)
 
     def _prefer(self, fault: Fault) -> None:
-        """Every partition's preferred replica leads it, where it may."""
+        """Have every partition led by its preferred replica, where possible."""
         self._cluster.controller.decide(ElectLeaders(0, None), _heedless)
 
     def _reassign(self, fault: Fault) -> None:
-        """A partition moves to as many brokers, in another order or other ones."""
+        """Reassign a partition to as many brokers, in another order or other ones."""
         controller = self._cluster.controller
         order = list(range(len(self._cluster.brokers)))
         self._rng.shuffle(order)
@@ -196,7 +201,7 @@ class ClusterFaults(Faults):
         return self._disk_heals
 
     def _full(self, fault: Fault) -> End:
-        """No space left on one broker's disk."""
+        """Fill one broker's disk: no space left."""
         faults, folder = self._host.disk.faults, self._broker(fault).folder
         faults.fail(folder, ENOSPC)
         return lambda: faults.heal(folder)

@@ -4,15 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from random import Random
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import DecodeError
+from fairlead_kafka.core.connection import R
 from fairlead_kafka.core.effects import Buffer, Close, Connect, Effect, Write
 from fairlead_kafka.core.events import Connected, Disconnected, Event, Received
 from fairlead_kafka.runtime import VirtualHost
 from fairlead_kafka.simulation.script import Script
-from fairlead_kafka.wire import ApiKey, FrameReader, Message, decode_response, encode_request
+from fairlead_kafka.wire import (
+    ApiKey,
+    ApiMessage,
+    FrameReader,
+    RequestMessage,
+    decode_response,
+    encode_request,
+)
+from fairlead_kafka.wire.messages import (
+    FindCoordinatorRequest,
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+)
 
 FIND_VERSION = 2
 COMMIT_VERSION = 7
@@ -24,8 +39,11 @@ PATIENCE_MS = 400.0
 READ_MS = 5_000.0
 UNKNOWN = -1
 DEFINITE = (ErrorCode.NONE, ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-"""Answers that leave no doubt. COORDINATOR_NOT_AVAILABLE may come after the writing, when too few replicas were in sync."""
-Answered = Callable[["Message | None"], None]
+"""Error codes that say for sure whether the commit was taken.
+
+COORDINATOR_NOT_AVAILABLE may come after the writing, when too few replicas were in sync.
+"""
+Answered: TypeAlias = Callable[[R | None], None]
 
 
 Alteration = Callable[[bytes], bytes]
@@ -35,19 +53,22 @@ class _Asked(NamedTuple):
     api_key: ApiKey
     version: int
     request: bytes
-    answered: Answered
+    answered: Callable[..., None]
     frames: FrameReader
 
 
-def _decoded(asked: _Asked, frame: Buffer) -> Message | None:
+def _decoded(asked: _Asked, frame: Buffer) -> ApiMessage | None:
     try:
         return decode_response(asked.api_key, asked.version, memoryview(frame))
     except DecodeError:
-        return None  # as good as none
+        return None  # treated as no answer
 
 
 class Asker:
-    """One connection to one broker for each request, as a machine: who asks is told the answer, or None if the connection was lost."""
+    """Sends each request on a connection of its own, as a machine.
+
+    The caller gets the answer, or None if the connection was lost.
+    """
 
     def __init__(self, host: VirtualHost) -> None:
         self._host = host
@@ -58,9 +79,17 @@ class Asker:
         self._handle = host.add(self)
 
     def ask(
-        self, address: str, api_key: ApiKey, version: int, message: Message, answered: Answered, altered: Alteration | None = None
+        self,
+        address: str,
+        api_key: ApiKey,
+        version: int,
+        message: RequestMessage[R],
+        answered: Answered[R],
+        altered: Alteration | None = None,
     ) -> None:
-        """Ask whoever listens at host:port; `altered` makes what is sent of the encoded request."""
+        """Send a request to the server at host:port; `altered` changes the encoded request before
+        it is sent.
+        """
         name, port = address.rsplit(":", 1)
         self._last += 1
         request = b"".join(encode_request(api_key, version, 1, "asker", message))
@@ -98,7 +127,9 @@ class Asker:
 
 
 class Committer:
-    """Commits 1, 2, 3 ... for partition 0 of "orders", asking every broker each time: the coordinator is the one that takes it."""
+    """Commits offsets 1, 2, 3 ... for partition 0 of "orders". It asks every broker each time: the
+    coordinator is the one that takes it.
+    """
 
     def __init__(self, host: VirtualHost, script: Script, addresses: Sequence[str], rng: Random) -> None:
         self._host = host
@@ -110,29 +141,34 @@ class Committer:
         self._open = 0
         self._finished = False
         self.acknowledged = 0
-        """The last offset that was taken; 0: none."""
+        """The last offset that a broker acknowledged; 0: none."""
         self._uncertain: set[int] = set()
-        """Offsets that may have been taken, then or later: not all brokers answered in time, or one with an error that leaves it open."""
+        """Offsets that may be committed, then or later: not all brokers answered in time, or one
+        answered with an error that leaves it open.
+        """
 
     def begin(self) -> None:
-        """Commit, and again a little later."""
+        """Commit one offset, and the next one a little later."""
         if self._finished:
             return
         offset, self._next = self._next, self._next + 1
         self._uncertain.add(offset)
         codes: list[int] = []
-        if not self.acknowledged:  # whoever asks for it has the topic made
-            self._asker.ask(
-                self._rng.choice(self._addresses), ApiKey.FIND_COORDINATOR, FIND_VERSION, Message(key=GROUP, key_type=0), _unheard
-            )
+        if not self.acknowledged:  # the first request makes the broker create the topic
+            address, asked = self._rng.choice(self._addresses), FindCoordinatorRequest(key=GROUP, key_type=0)
+            self._asker.ask(address, ApiKey.FIND_COORDINATOR, FIND_VERSION, asked, _unheard)
         for address in self._addresses:
             self._asker.ask(
-                address, ApiKey.OFFSET_COMMIT, COMMIT_VERSION, _commit(offset), lambda answer: self._told(offset, codes, answer)
+                address,
+                ApiKey.OFFSET_COMMIT,
+                COMMIT_VERSION,
+                _commit(offset),
+                lambda answer: self._told(offset, codes, answer),
             )
         self._script.after(PAUSE_MS * (0.5 + self._rng.random()), self._go_on, codes, self._host.now_ns())
 
     def finish(self) -> None:
-        """Commit nothing more."""
+        """Commit no more."""
         self._finished = True
 
     def _go_on(self, codes: list[int], begun_ns: int) -> None:
@@ -142,7 +178,7 @@ class Committer:
         else:
             self.begin()
 
-    def _told(self, offset: int, codes: list[int], answer: Message | None) -> None:
+    def _told(self, offset: int, codes: list[int], answer: OffsetCommitResponse | None) -> None:
         codes.append(UNKNOWN if answer is None else answer.topics[0].partitions[0].error_code)
         if codes[-1] == ErrorCode.NONE:
             self.acknowledged = max(self.acknowledged, offset)
@@ -151,20 +187,23 @@ class Committer:
             self._uncertain.discard(offset)
 
     def judge(self) -> list[str]:
-        """What is wrong with the offset that the group has in the end."""
+        """Errors in the group's committed offset at the end, as texts."""
         found = self.committed(GROUP)
         if found is None:
             return [f"the committed offset of group {GROUP!r} could not be read within {READ_MS:g} ms, though all is well"]
-        # An attempt that nobody answered may be taken late, behind one that was acknowledged.
+        # An attempt without an answer may be taken late, after one that was acknowledged.
         if max(0, found) == self.acknowledged or found in self._uncertain:
             return []
         return [f"group {GROUP!r} has offset {found}, though {self.acknowledged} was acknowledged last"]
 
     def committed(self, group: str) -> int | None:
-        """What a group has committed for partition 0 of "orders", -1 for nothing; None: its coordinator does not say."""
+        """The group's committed offset for partition 0 of "orders", -1: none.
+
+        None if no coordinator answers within READ_MS.
+        """
         begun_ns, found = self._host.now_ns(), list[int]()
 
-        def told(answer: Message | None) -> None:
+        def told(answer: OffsetFetchResponse | None) -> None:
             if answer is not None and not answer.error_code and not answer.topics[0].partitions[0].error_code:
                 found.append(answer.topics[0].partitions[0].committed_offset)
 
@@ -175,21 +214,26 @@ class Committer:
         return found[0] if found else None
 
 
-def _unheard(_: Message | None) -> None:
-    """An answer that nobody waits for."""
+def _unheard(_: ApiMessage | None) -> None:
+    """Ignore the answer."""
 
 
-def _commit(offset: int) -> Message:
-    partition = Message(partition_index=0, committed_offset=offset, committed_leader_epoch=-1, committed_metadata="")
-    return Message(
+def _commit(offset: int) -> OffsetCommitRequest:
+    partition = OffsetCommitRequest.OffsetCommitRequestPartition(
+        partition_index=0, committed_offset=offset, committed_leader_epoch=-1, committed_metadata=""
+    )
+    return OffsetCommitRequest(
         group_id=GROUP,
         generation_id_or_member_epoch=-1,
         member_id="",
         group_instance_id=None,
-        topics=[Message(name=TOPIC, partitions=[partition])],
+        topics=[OffsetCommitRequest.OffsetCommitRequestTopic(name=TOPIC, partitions=[partition])],
     )
 
 
-def _fetch(group: str) -> Message:
-    """Of what is settled: an offset that a transaction holds has the coordinator ask for patience."""
-    return Message(group_id=group, topics=[Message(name=TOPIC, partition_indexes=[0])], require_stable=True)
+def _fetch(group: str) -> OffsetFetchRequest:
+    """An OffsetFetch request for stable offsets: while a transaction holds one, the coordinator
+    asks the caller to try again.
+    """
+    topic = OffsetFetchRequest.OffsetFetchRequestTopic(name=TOPIC, partition_indexes=[0])
+    return OffsetFetchRequest(group_id=group, topics=[topic], require_stable=True)

@@ -1,4 +1,4 @@
-"""What a world is made of, drawn from its seed: configurations of producers, and what they send."""
+"""Draws a world's producers from its seed: their configurations, and the records that they send."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ from fairlead_kafka.partitioning import POLICY_NAMES
 from fairlead_kafka.simulation.workload import STYLES, Sending
 
 POLICIES = (*POLICY_NAMES, "late")
-"""Every policy, and the one that has most to do in the engine twice."""
+"""Every policy; "late", which has most to do in the engine, comes twice."""
 LATE = ("late",)
 """Policies that bind unkeyed records when a broker is ready for them."""
 
 
 def draw_config(rng: Random) -> dict[str, Any]:
-    """Configs of a producer, without bootstrap.servers: small and hasty, so that limits and time-outs are met often."""
+    """Configs of a producer, without bootstrap.servers.
+
+    Values are small, so that limits and timeouts are often reached.
+    """
     request_timeout_ms = rng.choice([150, 500, 1500])
     linger_ms = rng.choice([0, 0, 3, 40])
     config: dict[str, Any] = {

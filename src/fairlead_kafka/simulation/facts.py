@@ -1,4 +1,6 @@
-"""What is known of the records of a world once it is over: by what their applications were told, never by what a log says."""
+"""Facts about the records of a world once it is over, from what their applications were told, never
+from a log.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ NEVER_NS = 1 << 62
 
 
 class Verdict(Enum):
-    """Whether a record counts for readers of what is committed."""
+    """Whether a record counts for readers with isolation.level=read_committed."""
 
     COUNTS = "counts"
     ABORTED = "is of an aborted transaction"
@@ -35,17 +37,20 @@ class Fact(NamedTuple):
 
 
 class Facts:
-    """All that is known. `trimmed`: place → the greatest offset that somebody asked to delete records before."""
+    """All facts of a world.
+
+    `trimmed`: place → the greatest offset before which somebody asked to delete records.
+    """
 
     def __init__(self, senders: Sequence[KeyedSender], trimmed: Mapping[Place, int]) -> None:
         self.trimmed = trimmed
         self.by_place: dict[Place, dict[int, Fact]] = defaultdict(dict)
         self._doubtful: dict[str, dict[bytes, tuple[Wrote, Verdict]]] = defaultdict(dict)
-        """Topic → value → a record that nobody was told the offset of: it may be there or not."""
+        """Topic → value → a record whose offset nobody was told: it may be in the log or not."""
         self._doubtful_keys: set[tuple[str, bytes]] = set()
-        """(topic, key) of those that may count."""
+        """(topic, key) of records without a known offset that may count."""
         self._doubtful_tombstones: set[tuple[str, bytes, bool]] = set()
-        """(topic, key, it may count)."""
+        """(topic, key, it may count) of tombstones without a known offset."""
         self.twice: list[str] = []
         for sender in senders:
             self._take(sender)
@@ -56,11 +61,13 @@ class Facts:
                     self._last[place, fact.wrote.key] = max(fact.offset, self._last.get((place, fact.wrote.key), -1))
 
     def at(self, place: Place, offset: int) -> Fact | None:
-        """What was acknowledged there."""
+        """The record that was acknowledged at this offset; None if there is none."""
         return self.by_place[place].get(offset)
 
     def stays(self, place: Place, fact: Fact) -> bool:
-        """True if nothing takes it out of the log: whoever reads past it is given it."""
+        """True if nothing removes the record from the log: a reader that passes its offset is given
+        it.
+        """
         if fact.verdict is not Verdict.COUNTS or fact.offset < self.trimmed.get(place, 0):
             return False
         if place[0] != COMPACTED:
@@ -69,7 +76,9 @@ class Facts:
         return fact.wrote.value is not None and self._last[place, key] == fact.offset and (place[0], key) not in self._doubtful_keys
 
     def may_be(self, topic: str, read: Read, committed: bool) -> bool:
-        """True if `read` is a record of which nobody was told; `committed`: one that counts."""
+        """True if `read` can be a record of whose offset nobody was told; `committed`: one that
+        counts.
+        """
         if read.value is None:
             return any((topic, read.key, counts) in self._doubtful_tombstones for counts in ((True,) if committed else (True, False)))
         wrote, verdict = self._doubtful[topic].get(read.value, (None, Verdict.ABORTED))
@@ -94,7 +103,7 @@ class Facts:
 
 
 def _verdicts(sender: KeyedSender) -> dict[int, Verdict]:
-    """Serial → verdict, for records of transactions."""
+    """Serial → verdict, for records in transactions."""
     verdicts: dict[int, Verdict] = {}
     if isinstance(sender, TransactionalSender):
         for transaction in sender.transactions:

@@ -1,4 +1,4 @@
-"""Fault plans: what goes wrong in a world, when and for how long, drawn from its seed and printable."""
+"""Fault plans: a world's faults, when and for how long, drawn from its seed and printable."""
 
 from __future__ import annotations
 
@@ -11,21 +11,24 @@ from typing import Any
 from fairlead_kafka.base.codes import ErrorCode
 
 CLEAN_SHARE = 0.05
-"""Of all seeds, those in which nothing goes wrong: what fails there is no matter of faults."""
+"""Share of seeds without any fault: a failure there is not caused by faults."""
 
 
 EARLY_MS = 60.0
-"""A fifth of all faults come this early: beginnings are delicate."""
+"""A fifth of all faults begin within this time, ms: the start of a world is delicate."""
 KINDS_MAX = 5
-"""Kinds of faults in one world: few at a time, so that each comes often enough to combine with itself."""
+"""Kinds of faults in one world: few, so that each comes often enough to overlap with itself."""
 
 MOMENTARY = ("reset", "move", "forget", "grow", "prefer", "reassign", "hiccup", "long ids")
-"""Kinds without an end, or with one of their own."""
+"""Kinds that have no end, or end by themselves."""
 
 
 @dataclass(frozen=True)
 class Fault:
-    """One thing that goes wrong. `kind` and `what` are for whoever carries it out; times in ms since the world began."""
+    """One fault.
+
+    `kind` and `what` are for the code that injects it; times in ms since the world began.
+    """
 
     at_ms: float
     kind: str
@@ -43,7 +46,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Place:
-    """What there is to break: how many of each."""
+    """Targets of faults: the number of clients and brokers, and partitions (topic, index)."""
 
     clients: int
     brokers: int
@@ -61,9 +64,9 @@ RETRIABLE = (
     (ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, True),
     (ErrorCode.KAFKA_STORAGE_ERROR, False),
 )
-"""Answers to a batch that a producer repeats, and whether it was written all the same."""
+"""Error codes on which a producer retries a batch, and whether it was written all the same."""
 FATAL = ((ErrorCode.INVALID_RECORD, False), (ErrorCode.TOPIC_AUTHORIZATION_FAILED, False), (ErrorCode.RECORD_LIST_TOO_LARGE, False))
-"""Answers that fail a batch for good."""
+"""Error codes that fail a batch for good, and whether it was written."""
 
 
 class Drawing:
@@ -75,11 +78,14 @@ class Drawing:
         self._until_ms = until_ms
 
     def plan(self, kinds: Sequence[str], most: int) -> list[Fault]:
-        """Up to `most` faults, in order of time; all of them have ended by `until_ms`. A kind that is named twice comes twice as often."""
+        """Up to `most` faults, in order of time; all of them have ended by `until_ms`.
+
+        A kind that is named twice comes twice as often.
+        """
         rng = self._rng
         if rng.random() < CLEAN_SHARE:
             return []
-        chosen = [rng.choice(list(kinds)) for _ in range(1 + rng.randrange(KINDS_MAX))]  # a world has its own diseases
+        chosen = [rng.choice(list(kinds)) for _ in range(1 + rng.randrange(KINDS_MAX))]  # few kinds
         faults = [self._draw(rng.choice(chosen)) for _ in range(2 + rng.randrange(most - 1))]
         return sorted(faults, key=lambda fault: fault.at_ms)
 
@@ -97,7 +103,7 @@ class Drawing:
     def _broker(self) -> int:
         return self._rng.randrange(self._place.brokers)
 
-    # What each kind needs to know
+    # The parameters of each kind
 
     def _cut(self) -> dict[str, Any]:
         way = self._rng.choice(["both", "to broker", "to client"])

@@ -1,4 +1,7 @@
-"""Carries a fault plan out: what all worlds have in common, which is the network between applications and brokers."""
+"""Injects the faults of a plan.
+
+All worlds share those of the network between applications and brokers.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +16,15 @@ from fairlead_kafka.simulation.script import Script
 from fairlead_kafka.simulation.workload import Sender
 
 End = Callable[[], None]
-"""Ends a fault that lasts."""
+"""A function that ends a fault."""
 
 
 class Faults:
-    """The ill will of a world. A kind of fault "small batches" is begun by the method `_small_batches`, which gives what ends it."""
+    """Injects the faults of a world.
+
+    A fault of the kind "small batches" is begun by the method `_small_batches`, which returns the
+    function that ends it.
+    """
 
     def __init__(self, host: VirtualHost, script: Script, senders: Sequence[Sender], calm: Conditions, rng: Random) -> None:
         self._host = host
@@ -27,12 +34,12 @@ class Faults:
         self._rng = rng
 
     def broker_handles(self) -> Sequence[Handle]:
-        """The brokers, as they are now."""
+        """Handles of the brokers, as they are now."""
         raise AssertionError("each world has its own brokers")
 
     @property
     def applications(self) -> list[Application]:
-        """As they are now: some are replaced when they die."""
+        """The applications as they are now: some are replaced when they die."""
         return [sender.application for sender in self._senders if sender.application is not None]
 
     def plan(self, faults: Sequence[Fault], begun_ns: int) -> None:
@@ -41,7 +48,7 @@ class Faults:
             self._script.at(begun_ns + ms_to_ns(fault.at_ms), self._begin, fault)
 
     def heal(self) -> None:
-        """Everything is well again."""
+        """End all faults of the network."""
         for application in self.applications:
             for broker in self.broker_handles():
                 link = self._host.link(application.handle, broker)
@@ -56,7 +63,7 @@ class Faults:
     def _link(self, fault: Fault) -> VirtualLink:
         return self._host.link(self.applications[fault["client"]].handle, self.broker_handles()[fault["broker"]])
 
-    # The kinds: each begins a fault and gives what ends it
+    # The kinds: each begins a fault and returns the function that ends it
 
     def _cut(self, fault: Fault) -> End:
         toward = {

@@ -1,4 +1,5 @@
-"""Producers that were taken for dead and speak once more, after another one has taken their transactional id: nobody may listen.
+"""Fenced producers that send a request after another one took their transactional id; none may be
+served.
 
 A process that hangs for a while, or a request that the network kept for too long, looks like this to the brokers. Each former life asks
 every broker for a commit; the transaction that it would end is its successor's.
@@ -12,28 +13,37 @@ from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.producer.identity import Identity
 from fairlead_kafka.runtime import VirtualHost
 from fairlead_kafka.simulation.committer import Asker
-from fairlead_kafka.wire import ApiKey, Message
+from fairlead_kafka.wire import ApiKey
+from fairlead_kafka.wire.messages import EndTxnRequest, EndTxnResponse
 
 END_VERSION = 3
 
 
 class FormerLives:
-    """Speaks for them. `violated` hears of each that a broker listened to."""
+    """Sends the requests of former producers.
+
+    `violated` is called for each that a broker served.
+    """
 
     def __init__(self, host: VirtualHost, addresses: Sequence[str], violated: Callable[[str], None]) -> None:
         self._addresses = addresses
         self._violated = violated
         self._asker = Asker(host)
         self.refused = 0
-        """Commits that a broker would not have because of who asked."""
+        """Commits that a broker refused because the producer was fenced."""
 
     def commit(self, transactional_id: str, former: Identity) -> None:
         """End the open transaction of `transactional_id`, as `former` would."""
-        request = Message(transactional_id=transactional_id, producer_id=former.producer_id, producer_epoch=former.epoch, committed=True)
+        request = EndTxnRequest(
+            transactional_id=transactional_id,
+            producer_id=former.producer_id,
+            producer_epoch=former.epoch,
+            committed=True,
+        )
         for address in self._addresses:
             self._asker.ask(address, ApiKey.END_TXN, END_VERSION, request, lambda answer: self._told(transactional_id, former, answer))
 
-    def _told(self, transactional_id: str, former: Identity, answer: Message | None) -> None:
+    def _told(self, transactional_id: str, former: Identity, answer: EndTxnResponse | None) -> None:
         if answer is None:
             return
         self.refused += answer.error_code == ErrorCode.PRODUCER_FENCED

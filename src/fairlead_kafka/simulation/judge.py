@@ -1,4 +1,4 @@
-"""The judge: what the log holds against what applications were told."""
+"""The judge: compares the log with what applications were told."""
 
 from __future__ import annotations
 
@@ -13,20 +13,22 @@ from fairlead_kafka.simulation.workload import Sender, Told
 
 Place = tuple[str, int]
 Contents = dict[Place, list[bytes | None]]
-"""(topic, partition) → the values by offset; None at offsets that hold no record of a user."""
+"""(topic, partition) → the values by offset; None at offsets without a user's record."""
 SLACK_MS = 5.0
-"""How much later than delivery.timeout.ms a record may be settled: the machine looks into its intake once a millisecond."""
+"""Ms by which a record may be completed later than delivery.timeout.ms: the machine looks into its
+intake once a millisecond.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """What a producer's configuration promises."""
+    """Guarantees of a producer's configuration; times in ms."""
 
     settles_within_ms: float
     durable: bool
-    """acks=all: what is acknowledged is in the log."""
+    """acks=all: an acknowledged record is in the log."""
     once: bool
-    """Idempotence: nothing is there twice, and order holds through every retry."""
+    """Idempotence: no record is there twice, and order holds through every retry."""
     ordered: bool
     """One request in flight: acknowledged offsets rise."""
     one_order: bool
@@ -51,7 +53,9 @@ def identify(value: bytes) -> tuple[int, int]:
 
 
 def judge(sender: Sender, promise: Promise, contents: Contents, durable: Sequence[str]) -> list[str]:
-    """Everything that is wrong with what one producer sent; `durable`: the topics that nothing acknowledged may be lost from."""
+    """Every error in what one producer sent; `durable`: the topics that may lose no acknowledged
+    record.
+    """
     found: list[str] = []
     found += unsettled_or_late(sender, promise)
     if promise.durable:
@@ -82,7 +86,7 @@ def _own(number: int, contents: Contents) -> Iterable[tuple[Place, int, int]]:
 
 
 def unsettled_or_late(sender: Sender, promise: Promise) -> list[str]:
-    """Records of which nobody was told what became of them, or not in time."""
+    """Records that were not completed, or not in time."""
     found = []
     for serial, told in enumerate(sender.told):
         if told.settled_ns < 0:

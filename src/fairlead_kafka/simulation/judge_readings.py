@@ -1,4 +1,6 @@
-"""What readers were told, against what is known: nothing that stays is left out, nothing comes that was not written or was aborted."""
+"""Judges what readers were given against the facts: no lasting record is missing, none is there
+that was not written or was aborted.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ Item = tuple[int, int]
 
 
 def judge_look(look: Look, facts: Facts) -> list[str]:
-    """Everything that is wrong with what a look was told, whenever it was had and however it ended."""
+    """Every error in what a look was told, whenever it took place and however it ended."""
     found = [*_unsound(look, facts), *_missing(look, facts), *_beyond(look, facts)]
     for time_ms, answer in look.found.items():
         found += _newest(look, facts, answer) if time_ms == MAX_TIMESTAMP else _by_time(look, facts, time_ms, answer)
@@ -24,7 +26,7 @@ def judge_look(look: Look, facts: Facts) -> list[str]:
 
 
 def _unsound(look: Look, facts: Facts) -> Iterable[str]:
-    """Records that cannot be."""
+    """Records that the reader was given and should not have been."""
     place, before = look.place, max(look.seek, look.start) - 1
     for read in look.records:
         if read.offset <= before:
@@ -41,7 +43,7 @@ def _unsound(look: Look, facts: Facts) -> Iterable[str]:
 
 
 def _missing(look: Look, facts: Facts) -> Iterable[str]:
-    """What it should have been given on its way."""
+    """Records that the reader should have been given on its way, and was not."""
     if look.position < 0:
         return
     given = {read.offset for read in look.records}
@@ -54,13 +56,14 @@ def _missing(look: Look, facts: Facts) -> Iterable[str]:
 def _is_due(look: Look, facts: Facts, fact: Fact) -> bool:
     if facts.stays(look.place, fact):
         return True
-    # Nothing takes an aborted transaction out of a log that is not compacted; who reads what is not committed is given it.
+    # Nothing removes an aborted transaction from a log that is not compacted, so a read_uncommitted
+    # reader is given it.
     plain = look.place[0] != COMPACTED and not look.committed
     return plain and fact.offset >= facts.trimmed.get(look.place, 0)
 
 
 def _beyond(look: Look, facts: Facts) -> Iterable[str]:
-    """An end that leaves out what was acknowledged before it was asked for."""
+    """Log ends that leave out a record which was acknowledged before the end was asked for."""
     if look.committed or look.end < 0:
         return
     for fact in facts.by_place[look.place].values():
@@ -69,7 +72,7 @@ def _beyond(look: Look, facts: Facts) -> Iterable[str]:
 
 
 def _sure(look: Look, facts: Facts) -> list[Fact]:
-    """What was there, certainly, when offsets were asked for."""
+    """Facts that were certainly in the log when offsets were asked for."""
     return [fact for fact in facts.by_place[look.place].values() if _was_there(look, facts, fact)]
 
 
@@ -106,7 +109,9 @@ def _has_time(look: Look, facts: Facts, answer: OffsetAndTimestamp) -> Iterable[
 
 
 def judge_still(looks: Sequence[Look], rotten: Sequence[Rotten]) -> list[str]:
-    """Looks at a partition that changes no more: all of it is read but for `rotten` batches, and answers by time are what was read."""
+    """Errors in looks at a partition that changes no more: all of it but `rotten` batches is read,
+    and offsets by time agree with what was read.
+    """
     stuck = [look for look in looks if not look.whole and not any(one.base_offset <= look.position <= one.last_offset for one in rotten)]
     found = [f"{look}, when all was well: {look.error}" for look in stuck]
     if found or rotten:

@@ -1,4 +1,6 @@
-"""The judge of transactions: what a reader with `isolation.level=read_committed` sees against what applications were told."""
+"""The judge of transactions: compares what a read_committed reader sees with what applications were
+told.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ Offsets = dict[str, dict[Place, int]]
 
 
 def committed_records(log: ModelLog, contents: Contents) -> tuple[set[tuple[int, int]], list[str]]:
-    """(producer, serial) of every record that a read_committed reader sees, and what is wrong with the log itself."""
+    """(producer, serial) of every record that a read_committed reader sees, and errors in the log
+    itself.
+    """
     seen: set[tuple[int, int]] = set()
     wrong: list[str] = []
     for topic, index, partition in log.each():
@@ -41,7 +45,10 @@ def _read(partition: ModelPartition, values: Sequence[bytes | None], seen: set[t
 def judge_transactions(
     sender: TransactionalSender, seen: set[tuple[int, int]], offsets: Offsets | None, durable: Sequence[str]
 ) -> list[str]:
-    """Everything that is wrong with the transactions of one application; `durable` as for `judge`, `offsets` None: not judged."""
+    """Every error in the transactions of one application; `durable` as for `judge`.
+
+    `offsets` None: offsets are not judged.
+    """
     found: list[str] = []
     for transaction in sender.transactions:
         found += _judge_one(sender, transaction, seen, durable)

@@ -1,4 +1,6 @@
-"""Applications of world `readers`: every record has a key and a timestamp of a clock that is not everybody's, and some are tombstones."""
+"""Applications of world `readers`: every record has a key and a timestamp of a clock that may be
+wrong; some are tombstones.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +15,13 @@ KEYS = tuple(b"key %d" % number for number in range(4))
 TOMBSTONE_SHARE = 0.15
 SKEWS_MS = (0, 0, -600_000, -2_000, 2_000, 600_000)
 JITTER_MS = 40
-"""Of the records of one submission: their times are in no order."""
+"""Greatest distance of a record's timestamp from its clock, ms: timestamps in a submission have no
+order.
+"""
 
 
 class Wrote(NamedTuple):
-    """What one record says."""
+    """Key, value and timestamp (ms) of one record."""
 
     key: bytes
     value: bytes | None
@@ -25,13 +29,13 @@ class Wrote(NamedTuple):
 
 
 class KeyedSender(Sender):
-    """Writes down what it wrote, by serial."""
+    """A sender that keeps what it wrote, by serial."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self.wrote: dict[int, Wrote] = {}
         self.skew_ms = 0
-        """How much its clock is ahead."""
+        """How far its clock is ahead, ms."""
 
     def rows(self, sending: Sending, serials: range) -> Rows:
         """See `Sender`."""
@@ -47,4 +51,4 @@ class KeyedSender(Sender):
 
 
 class KeyedTransactionalSender(KeyedSender, TransactionalSender):
-    """Likewise, in transactions."""
+    """A `KeyedSender` that sends in transactions."""

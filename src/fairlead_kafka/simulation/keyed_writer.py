@@ -1,4 +1,5 @@
-"""Who writes to a compacted topic, one record after the other, and knows of each key which value was acknowledged last.
+"""Writes to a compacted topic, one record after the other, and keeps the last acknowledged value of
+each key.
 
 Compaction may take any record but the newest of its key, and of a key that was deleted the tombstone too, after a while. Replicas compact
 each in its own time, so that they hold other batches; what their records come to, key by key, has to be the same on all of them.
@@ -18,7 +19,8 @@ from fairlead_kafka.simulation.committer import PATIENCE_MS, Asker
 from fairlead_kafka.simulation.real_cluster import RealCluster
 from fairlead_kafka.simulation.replica_logs import READ_MAX_BYTES, held
 from fairlead_kafka.simulation.script import Script
-from fairlead_kafka.wire import ApiKey, Message
+from fairlead_kafka.wire import ApiKey
+from fairlead_kafka.wire.messages import ProduceRequest, ProduceResponse
 
 TOPIC = "states"
 CONFIGS = {
@@ -41,7 +43,9 @@ State = dict[bytes, bytes | None]
 
 
 class KeyedWriter:
-    """Writes 1, 2, 3 ... under one key or another, asking every broker each time: the leader is the one that takes it."""
+    """Writes 1, 2, 3 ... under one key or another. It asks every broker each time: the leader is
+    the one that takes it.
+    """
 
     def __init__(self, host: VirtualHost, script: Script, addresses: Sequence[str], rng: Random) -> None:
         self._host = host
@@ -52,12 +56,12 @@ class KeyedWriter:
         self._finished = False
         self._serial = 0
         self.acknowledged: State = {}
-        """Key → the value that was acknowledged last; None: it was deleted."""
+        """Key → the value that was acknowledged last; None: a tombstone."""
         self._uncertain: dict[bytes, set[bytes | None]] = {key: set() for key in KEYS}
-        """Values that may have been taken, then or later."""
+        """Values that may have been written, then or later."""
 
     def begin(self) -> None:
-        """Write one, and another a little later."""
+        """Write one record, and the next a little later."""
         if self._finished:
             return
         self._serial += 1
@@ -66,12 +70,16 @@ class KeyedWriter:
         codes: list[int | None] = []
         for address in self._addresses:
             self._asker.ask(
-                address, ApiKey.PRODUCE, PRODUCE_VERSION, self._record(key, value), lambda answer: self._told(key, value, codes, answer)
+                address,
+                ApiKey.PRODUCE,
+                PRODUCE_VERSION,
+                self._record(key, value),
+                lambda answer: self._told(key, value, codes, answer),
             )
         self._script.after(PAUSE_MS * (0.5 + self._rng.random()), self._go_on, key, value, codes, self._host.now_ns())
 
     def finish(self) -> None:
-        """Write nothing more."""
+        """Write no more."""
         self._finished = True
 
     def _go_on(self, key: bytes, value: bytes | None, codes: list[int | None], begun_ns: int) -> None:
@@ -83,21 +91,22 @@ class KeyedWriter:
             self._uncertain[key].add(value)
         self.begin()
 
-    def _told(self, key: bytes, value: bytes | None, codes: list[int | None], answer: Message | None) -> None:
+    def _told(self, key: bytes, value: bytes | None, codes: list[int | None], answer: ProduceResponse | None) -> None:
         codes.append(None if answer is None else answer.responses[0].partition_responses[0].error_code)
         if codes[-1] == ErrorCode.NONE:
             if value in self._uncertain[key]:
-                return  # it came late, behind others perhaps, and stays uncertain
+                return  # the answer came late, perhaps after others, and the value stays uncertain
             self.acknowledged[key] = value
 
-    def _record(self, key: bytes, value: bytes | None) -> Message:
+    def _record(self, key: bytes, value: bytes | None) -> ProduceRequest:
         columns = columns_from_lists([key], [value])
         batch = encode([Slice(columns, 0, 1, None)], create_time_ms=1_700_000_000_000 + self._serial).buffer
-        rows = [Message(name=TOPIC, partition_data=[Message(index=0, records=batch)])]
-        return Message(transactional_id=None, acks=-1, timeout_ms=TIMEOUT_MS, topic_data=rows)
+        row = ProduceRequest.PartitionProduceData(index=0, records=batch)
+        topics = [ProduceRequest.TopicProduceData(name=TOPIC, partition_data=[row])]
+        return ProduceRequest(transactional_id=None, acks=-1, timeout_ms=TIMEOUT_MS, topic_data=topics)
 
     def judge(self, cluster: RealCluster) -> list[str]:
-        """What is wrong with the replicas in the end, once they have compacted what they liked."""
+        """Errors in the replicas at the end, after compaction, as texts."""
         image = cluster.controller.image.topics[TOPIC]
         states: dict[int, State] = {}
         for node_id in image.partitions[0].replicas:
@@ -118,7 +127,10 @@ class KeyedWriter:
 
 
 def state_of(batches: Iterable[Buffer]) -> State:
-    """What the records of a log come to: of each key the newest value."""
+    """Key → its newest value in the batches of a log; None: a tombstone.
+
+    UsageError for records without keys.
+    """
     state: State = {}
     for data in batches:
         if data:
@@ -132,7 +144,7 @@ def state_of(batches: Iterable[Buffer]) -> State:
 
 
 def _present(state: Mapping[bytes, bytes | None]) -> State:
-    """Without what was deleted: one replica may have its tombstone still."""
+    """The state without deleted keys: one replica may still have the tombstone."""
     return {key: value for key, value in state.items() if value is not None}
 
 

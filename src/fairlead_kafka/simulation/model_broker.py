@@ -1,4 +1,6 @@
-"""A broker that is cheap: it serves what producers ask, over the log that all brokers of its cluster share, and can be slow or wrong."""
+"""A cheap model of a broker: serves a producer's requests over the log that all brokers of its
+cluster share, and can be slow or wrong.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +15,23 @@ from typing import TYPE_CHECKING, Any
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import DecodeError
 from fairlead_kafka.base.hooks import hook
+from fairlead_kafka.core.connection import R
 from fairlead_kafka.core.effects import Close, Effect, Listen, StopListening, Write
 from fairlead_kafka.core.events import Accepted, Disconnected, Event, Received, Submitted
 from fairlead_kafka.records import scan, verify
 from fairlead_kafka.simulation.model_apis import PORT
 from fairlead_kafka.simulation.model_log import NOWHERE, ModelPartition
-from fairlead_kafka.wire import ApiKey, FrameReader, Message, Request, decode_request, encode_response, peek_request
+from fairlead_kafka.wire import (
+    ApiKey,
+    ApiMessage,
+    Buffer,
+    FrameReader,
+    Request,
+    decode_request,
+    encode_response,
+    peek_request,
+)
+from fairlead_kafka.wire.messages import ProduceRequest, ProduceResponse
 
 if TYPE_CHECKING:
     from fairlead_kafka.simulation.produce_cluster import ProduceCluster
@@ -26,11 +39,12 @@ if TYPE_CHECKING:
 SERIAL, LATENCY = "serial", "latency"
 FAULTS = (SERIAL, LATENCY)
 _LISTENER = 1
+_PartitionResponse = ProduceResponse.PartitionProduceResponse
 
 
 @dataclass(slots=True, frozen=True)
 class Refusal:
-    """What a script wants a batch to be answered: an error code, with the batch `written` all the same or not."""
+    """A script's answer to a batch: an error code; `written`: it is written all the same."""
 
     error_code: int
     written: bool = False
@@ -38,7 +52,7 @@ class Refusal:
 
 @dataclass(slots=True, eq=False)
 class _Outcome:
-    """What became of one partition's part of a request, until its answer leaves."""
+    """Result for one partition in a Produce request, kept until the answer leaves."""
 
     index: int
     error_code: int
@@ -58,11 +72,11 @@ class _Connection:
         self.accepted_ns = accepted_ns
         self.reader = FrameReader()
         self.waiting: deque[memoryview] = deque()
-        """Requests behind the one that is being served."""
+        """Requests that wait behind the one that is being served."""
         self.busy = False
         self.open = True
         self.release_ns = 0
-        """When the last answer leaves: later ones leave no earlier."""
+        """Time when the last answer leaves; later answers do not leave before it."""
 
 
 class ModelBroker:
@@ -74,13 +88,15 @@ class ModelBroker:
         self.name = f"{cluster.name}-{node_id}"
         self.running = True
         self.frozen = False
-        """As after SIGSTOP: nothing is served, nothing is closed, the network goes on taking what comes."""
+        """True as after SIGSTOP: nothing is served or closed, and the network still takes bytes."""
         self.request_ns = self.batch_ns = 0
-        """What a Produce request takes to serve, and each batch in it more; one request of a connection after another."""
+        """Service time of a Produce request, and of each batch in it, ns; a connection is served
+        one request after another.
+        """
         self.stall_share, self.stall_ns, self.stall_rng = 0.0, 0, Random()
-        """So many of them take so much longer, by this generator."""
+        """Share of Produce requests that take `stall_ns` longer, drawn from `stall_rng`."""
         self.delay_ns = 0
-        """How much later its answers come, as `fault` has it."""
+        """Delay of answers, ns, applied as `fault` says."""
         self.fault = SERIAL
         self.requests = 0
         """Produce requests served."""
@@ -102,7 +118,7 @@ class ModelBroker:
             self._events.append(event)
 
     def deadline_ns(self) -> int | None:
-        """When the next answer leaves or the next request is served."""
+        """Time when the next answer leaves or the next request is served, ns; None: none is due."""
         return self._later[0][0] if self._later and not self.frozen else None
 
     def step(self, now_ns: int, wall_ms: int) -> Sequence[Effect]:
@@ -132,7 +148,10 @@ class ModelBroker:
     # Operations, by `Submitted`
 
     def kill(self) -> None:
-        """Die: connections close, what was not served yet never is; the log is the cluster's, and stays."""
+        """Kill the broker: connections close, and waiting requests are never served.
+
+        The log is the cluster's, and stays.
+        """
         if not self.running:
             return
         self.running = self.frozen = False
@@ -144,7 +163,7 @@ class ModelBroker:
         self._later.clear()
 
     def start(self) -> None:
-        """Live again."""
+        """Start again."""
         if not self.running:
             self.running = True
             self._effects.append(Listen(_LISTENER, self.name, PORT))
@@ -185,21 +204,23 @@ class ModelBroker:
 
     def _serve(self, connection: _Connection, frame: memoryview) -> None:
         header = peek_request(frame)
-        request = decode_request(frame, header)
         if header.api_key != ApiKey.PRODUCE:
-            message = self.cluster.apis.answer(self, request, connection.accepted_ns)
+            asked = decode_request(frame, header)
+            message = self.cluster.apis.answer(self, asked, connection.accepted_ns)
             if message is None:
                 self._close(connection)
             else:
-                self._reply(connection, request, message, self._now_ns)
-        elif service_ns := self._service_ns(request.message):
+                self._reply(connection, asked, message, self._now_ns)
+            return
+        request = decode_request(frame, header, ProduceRequest)
+        if service_ns := self._service_ns(request.message):
             connection.busy = True
             self._call_at(self._now_ns + service_ns, self._served, connection, request)
         else:
             self._produce(connection, request)
 
-    def _service_ns(self, message: Message) -> int:
-        """How long this Produce request is served, while those behind it on its connection wait."""
+    def _service_ns(self, message: ProduceRequest) -> int:
+        """Service time of this Produce request, ns, while later ones on its connection wait."""
         service_ns = self.request_ns + (self.delay_ns if self.fault == SERIAL else 0)
         if self.batch_ns:
             service_ns += self.batch_ns * sum(len(topic.partition_data) for topic in message.topic_data)
@@ -207,14 +228,16 @@ class ModelBroker:
             service_ns += self.stall_ns
         return service_ns
 
-    def _served(self, connection: _Connection, request: Request) -> None:
-        """A request's service time has passed: do what it asks, and turn to the next one of its connection."""
+    def _served(self, connection: _Connection, request: Request[ProduceRequest]) -> None:
+        """Carry out a request whose service time has passed, and turn to the next one of its
+        connection.
+        """
         self._produce(connection, request)
         connection.busy = False
         while connection.waiting and not connection.busy and connection.open:
             self._serve(connection, connection.waiting.popleft())
 
-    def _reply(self, connection: _Connection, request: Request, message: Message, ready_ns: int) -> None:
+    def _reply(self, connection: _Connection, request: Request[R], message: ApiMessage, ready_ns: int) -> None:
         buffers = encode_response(request.api_key, request.version, request.correlation_id, message)
         if ready_ns <= self._now_ns and connection.release_ns <= self._now_ns:
             self._release(connection, buffers)
@@ -222,13 +245,13 @@ class ModelBroker:
             connection.release_ns = max(connection.release_ns, ready_ns)
             self._call_at(connection.release_ns, self._release, connection, buffers)
 
-    def _release(self, connection: _Connection, buffers: Any) -> None:
+    def _release(self, connection: _Connection, buffers: list[Buffer]) -> None:
         if connection.open:
             self._effects.append(Write(connection.number, buffers))
 
     # Produce
 
-    def _produce(self, connection: _Connection, request: Request) -> None:
+    def _produce(self, connection: _Connection, request: Request[ProduceRequest]) -> None:
         self.requests += 1
         message = request.message
         outcomes = []
@@ -251,12 +274,14 @@ class ModelBroker:
             self._acknowledge(connection, request, outcomes)
 
     @hook("model broker: a batch is appended")
-    def _append(self, topic: str, index: int, partition: ModelPartition | None, records: Any) -> _Outcome:
+    def _append(self, topic: str, index: int, partition: ModelPartition | None, records: Buffer | None) -> _Outcome:
         cluster = self.cluster
         if partition is None:
             return _Outcome(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         if partition.leader != self.node_id:
             return _Outcome(index, ErrorCode.NOT_LEADER_OR_FOLLOWER, partition=partition, leader_epoch=partition.leader_epoch)
+        if records is None:
+            return _Outcome(index, ErrorCode.INVALID_RECORD)
         try:
             headers = scan(records)
             if len(headers) != 1 or headers[0].stop != len(records) or headers[0].count != headers[0].last_offset_delta + 1:
@@ -281,29 +306,42 @@ class ModelBroker:
             return _Outcome(index, refusal.error_code)
         return _Outcome(index, code, base_offset, base_offset + header.count, partition, partition.leader_epoch)
 
-    def _acknowledge(self, connection: _Connection, request: Request, outcomes: list[tuple[Message, list[_Outcome]]]) -> None:
-        """The answer leaves. What was written counts only if no other broker has become leader meanwhile, and is never taken back then."""
+    def _acknowledge(
+        self,
+        connection: _Connection,
+        request: Request[ProduceRequest],
+        outcomes: list[tuple[ProduceRequest.TopicProduceData, list[_Outcome]]],
+    ) -> None:
+        """Send the answer.
+
+        A write counts only if no other broker has become leader meanwhile; then it is never taken
+        back.
+        """
         if not connection.open:
             return
         responses = [
-            Message(name=topic.name, topic_id=topic.topic_id, partition_responses=[self._entry(outcome, request) for outcome in own])
+            ProduceResponse.TopicProduceResponse(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partition_responses=[self._entry(outcome, request) for outcome in own],
+            )
             for topic, own in outcomes
         ]
-        message = Message(throttle_time_ms=0, responses=responses, node_endpoints=[])
+        message = ProduceResponse(throttle_time_ms=0, responses=responses, node_endpoints=[])
         buffers = encode_response(ApiKey.PRODUCE, request.version, request.correlation_id, message)
         self._effects.append(Write(connection.number, buffers))
 
-    def _entry(self, outcome: _Outcome, request: Request) -> Message:
+    def _entry(self, outcome: _Outcome, request: Request[ProduceRequest]) -> _PartitionResponse:
         code, base_offset, partition = outcome.error_code, outcome.base_offset, outcome.partition
-        fields: dict[str, Any] = {}
+        hint = None
         if partition is not None:
             if not code and partition.leader_epoch != outcome.leader_epoch and request.message.acks == -1:
                 code, base_offset = ErrorCode.NOT_LEADER_OR_FOLLOWER, NOWHERE
             if code == ErrorCode.NOT_LEADER_OR_FOLLOWER and request.version >= 10:
-                fields["current_leader"] = Message(leader_id=partition.leader, leader_epoch=partition.leader_epoch)
+                hint = ProduceResponse.LeaderIdAndEpoch(leader_id=partition.leader, leader_epoch=partition.leader_epoch)
             if not code:
                 partition.high_watermark = max(partition.high_watermark, outcome.end_offset)
-        return Message(
+        entry = _PartitionResponse(
             index=outcome.index,
             error_code=code,
             base_offset=base_offset,
@@ -311,5 +349,7 @@ class ModelBroker:
             log_start_offset=0 if partition is not None else -1,
             record_errors=[],
             error_message=None,
-            **fields,
         )
+        if hint is not None:
+            entry.current_leader = hint
+        return entry

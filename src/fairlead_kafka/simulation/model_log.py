@@ -1,4 +1,5 @@
-"""The log that model brokers share: what was written where, by whom, and what a broker would remember of each producer.
+"""The log that model brokers share: records by partition, and the state that a broker keeps of each
+producer.
 
 The rules are Kafka's (KIP-98, `ProducerStateManager`, `ProducerAppendInfo`), written a second time and on purpose in another way than in
 `broker.log.producers`: a misreading there should not hide here. Batches are kept as they came, and never decoded.
@@ -20,18 +21,21 @@ from fairlead_kafka.records.layout import CONTROL_MASK, TRANSACTIONAL_MASK
 NOWHERE = -1
 _MARKER = TRANSACTIONAL_MASK | CONTROL_MASK
 _MARKER_BYTES = 78
-"""A marker's batch: its header and one record (KIP-98)."""
+"""Size of a marker's batch: its header and one record (KIP-98)."""
 
 
 @dataclass(slots=True)
 class StoredBatch:
-    """One batch in a partition. `data` is None where only sizes are kept; `header.base_offset` means nothing, `base_offset` does."""
+    """One batch in a partition, at `base_offset`; `header.base_offset` means nothing.
+
+    `data` is None where only sizes are kept.
+    """
 
     base_offset: int
     header: BatchHeader
     data: bytes | None
     committed: bool | None = None
-    """Of a transaction's marker: how it ended. None: a producer's batch."""
+    """For a transaction marker, True: commit, False: abort. None for a producer's batch."""
 
     @property
     def end_offset(self) -> int:
@@ -40,7 +44,7 @@ class StoredBatch:
 
 
 class ProducerWindow:
-    """What a partition remembers of one producer id."""
+    """State that a partition keeps of one producer id."""
 
     __slots__ = ("batches", "epoch")
 
@@ -50,24 +54,24 @@ class ProducerWindow:
         """First and last sequence and base offset of the newest batches, oldest first."""
 
     def note(self, first: int, last: int, base_offset: int) -> None:
-        """One more batch was written."""
+        """Note one more written batch."""
         self.batches.append((first, last, base_offset))
         if len(self.batches) > BROKER_BATCH_WINDOW:
             del self.batches[0]
 
 
-@dataclass(eq=False)  # not slots=True, which would make another class than the one that its hook knows
+@dataclass(eq=False)  # not slots=True: that would make a class which its hook does not know
 class ModelPartition:
-    """One partition of the cluster: whoever leads it, it is the same log."""
+    """One partition of the cluster; its log stays the same when its leader changes."""
 
     leader: int
     leader_epoch: int = 0
     previous_leader: int = NOWHERE
     moved_ns: int = 0
-    """When the leader changed last: others may hear of it later."""
+    """Time of the last leader change; other brokers may hear of it later."""
     end_offset: int = 0
     high_watermark: int = 0
-    """What was acknowledged to somebody: no change of leaders takes it back."""
+    """Offset after the last acknowledged record: no leader change takes records before it back."""
     size_bytes: int = 0
     """Bytes of all batches ever written, headers included."""
     batches: list[StoredBatch] = field(default_factory=list)
@@ -101,7 +105,7 @@ class ModelPartition:
         return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, NOWHERE
 
     def append(self, header: BatchHeader, data: bytes | None) -> int:
-        """Write a batch; its base offset."""
+        """Write a batch. Returns its base offset."""
         base_offset = self.end_offset
         self.batches.append(StoredBatch(base_offset, header, data))
         self.end_offset = base_offset + header.count
@@ -111,7 +115,10 @@ class ModelPartition:
         return base_offset
 
     def mark(self, producer_id: int, epoch: int, committed: bool) -> None:
-        """A transaction ended: write its marker, which no change of leaders takes back. Older epochs are refused from now on."""
+        """Write the marker of a transaction that ended; no leader change takes it back.
+
+        Older epochs are refused from now on.
+        """
         header = BatchHeader(0, _MARKER_BYTES, 0, self.leader_epoch, 0, _MARKER, 0, 0, 0, producer_id, epoch, NO_SEQUENCE, 1)
         self.batches.append(StoredBatch(self.end_offset, header, None, committed))
         self.end_offset += 1
@@ -126,7 +133,9 @@ class ModelPartition:
             window.note(header.base_sequence, header.last_sequence, base_offset)
 
     def truncate(self) -> int:
-        """Take back what was never acknowledged, as a new leader that had not replicated it would; how many records that is."""
+        """Take back records that were never acknowledged, as a new leader that had not replicated
+        them would. Returns how many.
+        """
         before = self.end_offset
         while self.batches and self.batches[-1].end_offset > self.high_watermark:
             batch = self.batches.pop()
@@ -140,7 +149,7 @@ class ModelPartition:
         return before - self.end_offset
 
     def lead(self, node_id: int, now_ns: int) -> None:
-        """Another leader (or NOWHERE) in a newer epoch."""
+        """Make `node_id` (or NOWHERE: nobody) the leader, in a newer epoch."""
         self.previous_leader, self.leader = self.leader, node_id
         self.leader_epoch += 1
         self.moved_ns = now_ns
@@ -169,7 +178,7 @@ class ModelLog:
         return topic
 
     def find(self, name: str, topic_id: uuid.UUID) -> ModelTopic | None:
-        """The topic that a request means: by name, or by id where it gives no name."""
+        """The topic of a request: by name, or by id if it has no name."""
         return self.topics.get(name) if name else self._by_id.get(topic_id)
 
     def partition(self, name: str, index: int) -> ModelPartition | None:

@@ -1,8 +1,9 @@
 """The transaction coordinator of model brokers: KIP-98 with KIP-360's epochs and KIP-890's check of every batch, kept in one place.
 
-One thing is better here than in Kafka's first protocol of transactions: a request that was held up in the network on a connection that its
-producer has given up cannot act on a later transaction, since the coordinator hears no connection that is older than one it has heard.
-(In Kafka, KIP-890's second protocol closes that gap, with an epoch for each transaction.)
+One thing is better here than in Kafka's first protocol of transactions: a request that was held up
+in the network on a connection that its producer has given up cannot act on a later transaction,
+since the coordinator serves no connection that is older than one it has served. (In Kafka,
+KIP-890's second protocol closes that gap, with an epoch for each transaction.)
 """
 
 from __future__ import annotations
@@ -13,21 +14,31 @@ from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 from fairlead_kafka.base.codes import ErrorCode
+from fairlead_kafka.core.connection import R
 from fairlead_kafka.records import BatchHeader
 from fairlead_kafka.simulation.model_log import NOWHERE
 from fairlead_kafka.wire import ApiKey, Request
+from fairlead_kafka.wire.messages import (
+    AddOffsetsToTxnRequest,
+    AddPartitionsToTxnRequest,
+    EndTxnRequest,
+    InitProducerIdRequest,
+    TxnOffsetCommitRequest,
+)
 
 if TYPE_CHECKING:
     from fairlead_kafka.simulation.produce_cluster import ProduceCluster
 
 EPOCH_LAST = 2**15 - 2
-"""After it a transactional id gets another producer id, as in Kafka."""
+"""The last epoch of a producer id; after it a transactional id gets another producer id, as in
+Kafka.
+"""
 _FENCED_SINCE = {ApiKey.INIT_PRODUCER_ID: 4, ApiKey.ADD_PARTITIONS_TO_TXN: 2, ApiKey.ADD_OFFSETS_TO_TXN: 2, ApiKey.END_TXN: 2}
 """The versions from which on a stale epoch is called PRODUCER_FENCED (KIP-588)."""
 
 
 class TransactionState(Enum):
-    """Where a transactional id stands."""
+    """State of a transactional id."""
 
     EMPTY = "no transaction"
     ONGOING = "a transaction is open"
@@ -36,25 +47,25 @@ class TransactionState(Enum):
 
 
 class ModelTransaction:
-    """What is known of one transactional id."""
+    """State that the coordinator keeps of one transactional id."""
 
     def __init__(self, transactional_id: str, producer_id: int) -> None:
         self.transactional_id = transactional_id
         self.producer_id = producer_id
         self.epoch = -1
         self.before: tuple[int, int] | None = None
-        """Producer id and epoch that the present ones were given for: the request may come again."""
+        """Producer id and epoch that the present ones replaced: their request may come again."""
         self.state = TransactionState.EMPTY
         self.committed = False
-        """How the transaction ends, or the last one has ended."""
+        """True if the current or last transaction ends by a commit."""
         self.partitions: dict[tuple[str, int], None] = {}
         self.offsets: dict[str, dict[tuple[str, int], int]] = {}
-        """Group → what becomes its offsets if this is committed."""
+        """Group → offsets that become its committed offsets if the transaction commits."""
         self.timeout_ms = 0
         self.serial = 0
-        """Of the transaction: what was planned for an earlier one is void."""
+        """Number of the transaction; a timeout that was planned for an earlier one is ignored."""
         self.heard_ns = 0
-        """When the newest connection that was heard was accepted."""
+        """Time when the newest connection that was served was accepted."""
 
 
 class ModelTransactions:
@@ -77,7 +88,9 @@ class ModelTransactions:
         return next((node_id for node_id in nearest if machines[node_id].running), NOWHERE)
 
     def hears(self, key: str, accepted_ns: int) -> bool:
-        """False for a connection that is older than the newest one that was heard about this transactional id."""
+        """False for a connection that is older than the newest one served for this transactional
+        id.
+        """
         transaction = self._by_id.get(key)
         if transaction is None:
             return True
@@ -86,12 +99,13 @@ class ModelTransactions:
         transaction.heard_ns = accepted_ns
         return True
 
-    # Requests; each gives an error code
+    # Requests; each returns an error code
 
-    def initialize(self, request: Request, accepted_ns: int) -> tuple[int, int, int]:
+    def initialize(self, request: Request[InitProducerIdRequest], accepted_ns: int) -> tuple[int, int, int]:
         """InitProducerId with a transactional id: error code, producer id, epoch."""
         message = request.message
-        key: str = message.transactional_id
+        key = message.transactional_id
+        assert key is not None
         transaction = self._by_id.get(key)
         if transaction is None:
             transaction = self._by_id[key] = ModelTransaction(key, self._new_producer_id())
@@ -113,7 +127,7 @@ class ModelTransactions:
         transaction.before = before if asked[0] >= 0 else None
         return 0, transaction.producer_id, transaction.epoch
 
-    def add_partitions(self, request: Request, partitions: list[tuple[str, int]]) -> int:
+    def add_partitions(self, request: Request[AddPartitionsToTxnRequest], partitions: list[tuple[str, int]]) -> int:
         """AddPartitionsToTxn."""
         message = request.message
         transaction = self._by_id.get(message.v3_and_below_transactional_id)
@@ -123,7 +137,7 @@ class ModelTransactions:
             transaction.partitions.update(dict.fromkeys(partitions))
         return code
 
-    def add_offsets(self, request: Request) -> int:
+    def add_offsets(self, request: Request[AddOffsetsToTxnRequest]) -> int:
         """AddOffsetsToTxn."""
         message = request.message
         transaction = self._by_id.get(message.transactional_id)
@@ -133,7 +147,7 @@ class ModelTransactions:
             transaction.offsets.setdefault(message.group_id, {})
         return code
 
-    def commit_offsets(self, request: Request) -> int:
+    def commit_offsets(self, request: Request[TxnOffsetCommitRequest]) -> int:
         """TxnOffsetCommit."""
         message = request.message
         transaction = self._by_id.get(message.transactional_id)
@@ -148,7 +162,7 @@ class ModelTransactions:
                 transaction.offsets[message.group_id][topic.name, partition.partition_index] = partition.committed_offset
         return ErrorCode.NONE
 
-    def end(self, request: Request) -> int:
+    def end(self, request: Request[EndTxnRequest]) -> int:
         """EndTxn."""
         message = request.message
         transaction = self._by_id.get(message.transactional_id)
@@ -165,7 +179,9 @@ class ModelTransactions:
         return ErrorCode.NONE if repeated else ErrorCode.INVALID_TXN_STATE
 
     def admit(self, topic: str, index: int, header: BatchHeader) -> int:
-        """May a transactional batch be written? Only as part of an open transaction that knows of the partition (KIP-890)."""
+        """Error code for a transactional batch; 0 only as part of an open transaction that includes
+        the partition (KIP-890).
+        """
         transaction = next((each for each in self._by_id.values() if each.producer_id == header.producer_id), None)
         if transaction is None or header.producer_epoch < transaction.epoch:
             return ErrorCode.INVALID_PRODUCER_EPOCH
@@ -174,7 +190,7 @@ class ModelTransactions:
 
     # Inside
 
-    def _check(self, transaction: ModelTransaction | None, producer_id: int, epoch: int, request: Request) -> int:
+    def _check(self, transaction: ModelTransaction | None, producer_id: int, epoch: int, request: Request[R]) -> int:
         if transaction is None or producer_id != transaction.producer_id:
             return ErrorCode.INVALID_PRODUCER_ID_MAPPING
         if epoch != transaction.epoch:
@@ -192,7 +208,9 @@ class ModelTransactions:
             self._fence(transaction)
 
     def _fence(self, transaction: ModelTransaction) -> None:
-        """Abort from this side: under the next epoch, so that the producer's batches are refused from now on."""
+        """Abort on the coordinator's side, in the next epoch, so that the producer's batches are
+        refused from now on.
+        """
         transaction.epoch += 1
         transaction.before = None
         self._begin_end(transaction, committed=False)
@@ -207,7 +225,7 @@ class ModelTransactions:
         self._cluster.script.after(self._cluster.markers_ms(), self._finish, transaction)
 
     def _finish(self, transaction: ModelTransaction) -> None:
-        """The markers are written, and the offsets taken over."""
+        """Write the markers, and take over the offsets if it commits."""
         for topic, index in transaction.partitions:
             partition = self._cluster.log.partition(topic, index)
             if partition is not None:
@@ -219,6 +237,6 @@ class ModelTransactions:
         transaction.state = TransactionState.COMPLETE
 
 
-def _fenced(request: Request) -> int:
+def _fenced(request: Request[R]) -> int:
     since: Any = _FENCED_SINCE.get(ApiKey(request.api_key))
     return ErrorCode.PRODUCER_FENCED if since is not None and request.version >= since else ErrorCode.INVALID_PRODUCER_EPOCH

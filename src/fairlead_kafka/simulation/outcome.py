@@ -1,4 +1,4 @@
-"""What came of running one seed of a world."""
+"""The result of running one seed of a world."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from dataclasses import dataclass, field
 from zlib import crc32
 
 RAISED = "raised"
-"""How a violation begins that is an exception."""
+"""Prefix of a violation that is an exception."""
 VIOLATIONS_MAX = 20
-"""Of one seed; more tell nothing new."""
+"""Violations kept of one seed; more tell nothing new."""
 
 
 @dataclass
 class Outcome:
-    """One seed's story in short."""
+    """Summary of one seed."""
 
     world: str
     seed: int
     plan: str = ""
-    """What was set up and what went wrong, to print."""
+    """Setup and fault plan, to print."""
     faults: int = 0
     steps: int = 0
     records: int = 0
     acknowledged: int = 0
     digest: int = 0
-    """A checksum of all that happened: two runs of a seed have the same."""
+    """A checksum of the run: two runs of a seed have the same."""
     violations: list[str] = field(default_factory=list)
 
     def violated(self, what: str) -> None:
@@ -36,12 +36,12 @@ class Outcome:
             self.violations.append(what)
 
     def note(self, text: str) -> None:
-        """Take `text` into the digest."""
+        """Add `text` to the digest."""
         self.digest = crc32(text.encode(), self.digest)
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """What is raised inside is a violation, with its traceback."""
+        """Record an exception that is raised inside as a violation, with its traceback."""
         try:
             yield
         except Exception as error:

@@ -1,4 +1,4 @@
-"""`ProduceCluster`: model brokers on a virtual host, their common log, and the switches for what goes wrong."""
+"""`ProduceCluster`: model brokers on a virtual host, their common log, and switches for faults."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ class ProduceCluster:
         self.first_epoch = 0
         """The epoch that new producer ids begin with."""
         self.metadata_lag_ns = 0
-        """How long brokers that are not concerned name the previous leader of a partition that moved."""
+        """Ns after a leader change in which other brokers still name the previous leader."""
         self.on_produce: OnProduce | None = None
         self.on_request: OnRequest | None = None
         self.script = Script(host)
-        """What the cluster itself does in time: transactions that time out, markers."""
+        """Events of the cluster itself: transaction timeouts, markers."""
         self._rng = rng
         self._replication_ns = 0
         self._markers_ms = 0.0
@@ -66,7 +66,7 @@ class ProduceCluster:
 
     @property
     def bootstrap_servers(self) -> str:
-        """All brokers, for `bootstrap.servers`."""
+        """Addresses of all brokers, for `bootstrap.servers`."""
         return ",".join(f"{machine.name}:{PORT}" for machine in self.machines)
 
     @property
@@ -81,30 +81,40 @@ class ProduceCluster:
         return self._handles[node_id]
 
     def create_topic(self, name: str, partitions: int, leaders: Sequence[int] | None = None) -> None:
-        """A topic; `leaders` has a node id for each partition, None deals them out in turn."""
+        """Create a topic; `leaders` has a node id for each partition, None assigns them in turn.
+
+        UsageError if they do not fit or the name exists.
+        """
         given = [index % len(self.machines) for index in range(partitions)] if leaders is None else list(leaders)
         if len(given) != partitions or name in self.log.topics:
             raise UsageError(f"topic {name!r}: needs a new name, and {partitions} leaders for its partitions, got {len(given)}")
         self.log.create(name, given)
 
     def grow(self, topic: str, partitions: int) -> None:
-        """More partitions, led in turn."""
+        """Add partitions up to `partitions`, with leaders in turn."""
         own = self.log.topics[topic].partitions
         own += [ModelPartition(index % len(self.machines)) for index in range(len(own), partitions)]
 
     def bytes_by_partition(self, topic: str) -> list[int]:
-        """Bytes written to each partition, headers of batches included."""
+        """Bytes written to each partition, batch headers included."""
         return [partition.size_bytes for partition in self.log.topics[topic].partitions]
 
     def move(self, topic: str, partition: int, node_id: int, *, truncate: bool = False) -> int:
-        """Another leader, at once. `truncate`: it had not replicated what nobody was told of yet; gives the records that this cost."""
+        """Make another broker the leader, at once.
+
+        Returns the number of records lost.
+
+        `truncate`: the new leader had not replicated the records that were not acknowledged yet.
+        """
         entry = self.log.topics[topic].partitions[partition]
         lost = entry.truncate() if truncate else 0
         entry.lead(node_id, self.host.now_ns())
         return lost
 
     def elect(self) -> None:
-        """Give every partition whose leader is dead to a broker that lives, the next by number; none lives: to nobody."""
+        """Give every partition whose leader is dead to the next living broker by number; to nobody
+        if none lives.
+        """
         count = len(self.machines)
         for topic, index, partition in self.log.each():
             if partition.leader == NOWHERE or not self.machines[partition.leader].running:
@@ -114,7 +124,11 @@ class ProduceCluster:
                     self.move(topic, index, leader)
 
     def replicate_within(self, most_ms: float) -> None:
-        """From now on answers to acks=all wait for other brokers, up to `most_ms`; 0: they do not."""
+        """Make answers to acks=all wait for other brokers from now on, up to `most_ms`; 0: they do
+        not.
+
+        UsageError for a cluster without an rng.
+        """
         if most_ms and self._rng is None:
             raise UsageError("how long replication takes is left to chance: make the cluster with ProduceCluster(rng=...)")
         self._replication_ns = ms_to_ns(most_ms)
@@ -122,26 +136,29 @@ class ProduceCluster:
     # For the brokers
 
     def replication_ns(self) -> int:
-        """How long the answer to one request waits for other brokers."""
+        """Time that the answer to one request waits for other brokers, ns."""
         if not self._replication_ns or self._rng is None:
             return 0
         return int(self._rng.random() * self._replication_ns)
 
     def mark_within(self, most_ms: float) -> None:
-        """From now on the markers of a transaction that ends are written within `most_ms`; 0: at once."""
+        """Have the markers of a transaction that ends written within `most_ms`; 0: at once."""
         self._markers_ms = most_ms
 
     def markers_ms(self) -> float:
-        """How long it takes until the markers of one transaction are written."""
+        """Time until the markers of one transaction are written, ms."""
         return self._markers_ms if self._rng is None else self._markers_ms * self._rng.random()
 
     def trouble(self, node_id: int, api_key: ApiKey) -> int:
-        """The error code that a script wants, or 0."""
+        """The error code that a script wants for this request, or 0."""
         return 0 if self.on_request is None else self.on_request(node_id, api_key)
 
 
 class BrokerHandle:
-    """One broker of a `ProduceCluster`, and what can be done to it. All of it happens when time next goes on."""
+    """One broker of a `ProduceCluster`, and the faults that can be set on it.
+
+    They take effect when time next goes on.
+    """
 
     def __init__(self, cluster: ProduceCluster, machine: ModelBroker, handle: Handle) -> None:
         self.machine = machine
@@ -150,7 +167,7 @@ class BrokerHandle:
 
     @property
     def node_id(self) -> int:
-        """Its number."""
+        """The broker's id."""
         return self.machine.node_id
 
     @property
@@ -159,21 +176,25 @@ class BrokerHandle:
         return self.machine.running
 
     def takes(self, request_ms: float, batch_ms: float = 0.0) -> None:
-        """From now on it needs `request_ms` to serve a Produce request, and `batch_ms` for each batch in it; 0, as at first: no time.
+        """Set the service time: `request_ms` for a Produce request and `batch_ms` for each batch in
+        it; 0, as at first: none.
 
         A connection is served one request after another, as by Kafka.
         """
         self.machine.request_ns, self.machine.batch_ns = ms_to_ns(request_ms), ms_to_ns(batch_ms)
 
     def stalls(self, share: float, duration_ms: float, rng: Random) -> None:
-        """From now on this share of all Produce requests takes `duration_ms` more to serve, drawn from `rng`; share 0: none."""
+        """Make this share of all Produce requests take `duration_ms` longer, drawn from `rng`;
+        share 0: none.
+        """
         self.machine.stall_share, self.machine.stall_ns, self.machine.stall_rng = share, ms_to_ns(duration_ms), rng
 
     def slow(self, service_time_ms: float = 0.0, fault: str = SERIAL) -> None:
-        """From now on each Produce request takes `service_time_ms` more; 0: it is healed.
+        """Make each Produce request take `service_time_ms` longer; 0 heals it.
 
-        `fault` "serial": a connection is served one request after another, as with KIP-794's sleep in the broker; "latency": every answer
-        comes so much later, all of them at once. ConfigError for another fault or a negative time.
+        `fault` "serial": a connection is served one request after another, as with KIP-794's sleep
+        in the broker; "latency": every answer comes that much later, all of them concurrently.
+        ConfigError for another fault or a negative time.
         """
         if fault not in FAULTS or service_time_ms < 0:
             raise ConfigError(
@@ -182,22 +203,28 @@ class BrokerHandle:
         self.machine.delay_ns, self.machine.fault = ms_to_ns(service_time_ms), fault
 
     def kill(self, *, elect: bool = True) -> None:
-        """Its process dies, connections close. `elect`: the others lead its partitions at once; otherwise nobody does until `elect()`."""
+        """Kill the broker's process; connections close.
+
+        `elect`: other brokers lead its partitions at once; otherwise nobody does until `elect()`.
+        """
         self._submit(ModelBroker.kill)
         if elect:
             self._submit(lambda _: self._cluster.elect())
 
     def start(self) -> None:
-        """It lives again, and takes part in what is elected from now on; partitions that nobody leads are given out at once."""
+        """Start the broker again.
+
+        It takes part in later elections, and partitions without a leader get one at once.
+        """
         self._submit(ModelBroker.start)
         self._submit(lambda _: self._cluster.elect())
 
     def freeze(self) -> None:
-        """As by SIGSTOP: it serves nothing, and nothing closes."""
+        """Freeze the broker, as SIGSTOP does: it serves nothing, and nothing closes."""
         self._submit(lambda machine: setattr(machine, "frozen", machine.running))
 
     def thaw(self) -> None:
-        """Serve on, first what has come meanwhile."""
+        """Let a frozen broker go on, with what has come meanwhile first."""
         self._submit(lambda machine: setattr(machine, "frozen", False))
 
     def _submit(self, operation: Callable[[ModelBroker], None]) -> None:

@@ -1,4 +1,4 @@
-"""What goes wrong around model brokers, carried out on a `ProduceCluster`."""
+"""Faults around model brokers, injected on a `ProduceCluster`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KINDS = (
     "cut", "cut", "markers", "reset", "reset", "weather", "weather", "slow", "freeze", "kill", "kill", "move", "move", "replication",
     "replication", "refusals", "refusals", "refusals", "troubles", "small batches", "metadata lag", "forget", "grow",
 )  # fmt: skip
-"""What can go wrong around producers, the commonest ailments twice."""
+"""Kinds of faults around producers, the commonest ones twice."""
 PARTITIONS_MAX = 8
 _COORDINATORS_TROUBLES = (
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -32,7 +32,7 @@ _COORDINATORS_TROUBLES = (
 
 
 class ProducerFaults(Faults):
-    """The ill will of world `producer`."""
+    """Injects the faults of world `producer`."""
 
     def __init__(
         self,
@@ -50,16 +50,16 @@ class ProducerFaults(Faults):
         self._troubled_share = 0.0
         self._max_message_bytes = cluster.max_message_bytes
         self._copies_linger = False
-        """Something may have kept a copy of a batch under way, beyond the moment when its producer was done with it."""
+        """True if a copy of a batch may be under way after its producer was done with it."""
         cluster.on_produce = self._on_produce
         cluster.on_request = self._on_request
 
     def broker_handles(self) -> Sequence[Handle]:
-        """The brokers, which are the same machines all along."""
+        """Handles of the brokers, which are the same machines throughout."""
         return [broker.handle for broker in self._cluster.brokers]
 
     def heal(self) -> None:
-        """Everything is well again."""
+        """End all faults."""
         super().heal()
         cluster = self._cluster
         for broker in cluster.brokers:
@@ -121,7 +121,10 @@ class ProducerFaults(Faults):
         return lambda: setattr(self._cluster, "metadata_lag_ns", 0)
 
     def _forget(self, fault: Fault) -> None:
-        """Producer state expires, as by `producer.id.expiration.ms`: only where nothing is under way, for it takes a day of that."""
+        """Expire producer state, as `producer.id.expiration.ms` does.
+
+        Only while no batch is in flight: it takes a day without one.
+        """
         if not self._copies_linger and not any(
             application.machine.records_open or application.inbox.items for application in self.applications
         ):
@@ -133,7 +136,7 @@ class ProducerFaults(Faults):
         if len(own) < PARTITIONS_MAX:
             self._cluster.grow(fault["topic"], len(own) + 1)
 
-    # What brokers ask
+    # Called by the brokers
 
     def _on_produce(self, node_id: int, topic: str, partition: int, header: BatchHeader) -> Refusal | None:
         if not self._refused_share or self._rng.random() >= self._refused_share:

@@ -1,4 +1,5 @@
-"""Who reads: real consumer machines that look at one partition at a time, from an offset to its end, and ask for offsets by time.
+"""Readers: real consumer machines that look at one partition at a time, from an offset to its end,
+and ask for offsets by time.
 
 A look asks for the end and the start of the log, for the first record at or after each of some times, for the newest record, and then reads
 from an offset to the end that was told. What it was told is written down, and judged once the world is over (`judge_readings`): only then
@@ -37,33 +38,33 @@ class Read(NamedTuple):
 
 @dataclass
 class Look:
-    """What one look at a partition is to ask, and what it was told."""
+    """One look at a partition: what it is to ask, and what it was told."""
 
     place: Place
     committed: bool
-    """It reads with isolation.level=read_committed."""
+    """True if it reads with isolation.level=read_committed."""
     begun_ns: int
     seek: int = 0
     times_ms: Sequence[int] | None = ()
-    """None: nothing is asked by time, nor for the newest."""
+    """Timestamps to look up, ms; None: no lookup by time, nor of the newest record."""
     end: int = -1
-    """What ListOffsets named as the latest offset before anything was read."""
+    """The latest offset by ListOffsets, before anything was read; -1: not told yet."""
     start: int = -1
-    """Likewise the earliest."""
+    """The earliest offset by ListOffsets, before anything was read; -1: not told yet."""
     found: dict[int, OffsetAndTimestamp | None] = field(default_factory=dict)
-    """Time, or MAX_TIMESTAMP → what ListOffsets said."""
+    """Time (ms) or MAX_TIMESTAMP → the answer of ListOffsets."""
     records: list[Read] = field(default_factory=list)
     markers: list[tuple[int, int]] = field(default_factory=list)
-    """(offset, timestamp) of the markers of transactions that were passed."""
+    """(offset, timestamp) of the transaction markers that were passed."""
     position: int = -1
-    """Up to where it read; -1: it did not begin to."""
+    """The offset up to which it read; -1: it did not begin to."""
     error: FairleadError | None = None
-    """Why it came to no end."""
+    """The error that ended the look; None if it reached its end."""
     stopped_ns: int = -1
 
     @property
     def whole(self) -> bool:
-        """It read up to the end that it was told."""
+        """True if it read up to the end that it was told."""
         return self.error is None and self.position >= self.end >= 0
 
     def __str__(self) -> str:
@@ -75,7 +76,7 @@ Steps = Generator[Callable[[Completion], object], tuple[Any, "Exception | None"]
 
 
 class Reader:
-    """One consumer. `look` begins a look; `look.stopped_ns` says that it is over."""
+    """One consumer. `look` begins a look, which is over once its `stopped_ns` is set."""
 
     def __init__(self, host: VirtualHost, bootstrap_servers: str, committed: bool, rng: Random) -> None:
         config = {
@@ -99,11 +100,11 @@ class Reader:
 
     @property
     def idle(self) -> bool:
-        """No look is under way."""
+        """True if no look is under way."""
         return not self.looks or self.looks[-1].stopped_ns >= 0
 
     def look(self, place: Place, seek: int, times_ms: Sequence[int] | None, patience_ms: float) -> Look:
-        """Begin a look at a partition, which gives up after `patience_ms`. Only when `idle`."""
+        """Begin a look at a partition; it gives up after `patience_ms`. Only when `idle`."""
         look = Look(place, self.committed, self._host.now_ns(), seek, times_ms)
         self.looks.append(look)
         self._go_on(self._looking(look, self._host.now_ns() + ms_to_ns(patience_ms)), None, None)

@@ -1,4 +1,4 @@
-"""What goes wrong in world `readers`: what does in world `cluster`, and what befalls disks and connections beyond that."""
+"""Faults of world `readers`: those of world `cluster`, and more of disks and connections."""
 
 from __future__ import annotations
 
@@ -21,19 +21,24 @@ from fairlead_kafka.simulation.script import Script
 from fairlead_kafka.simulation.workload import Sender
 
 ANYWHERE = ("reset", "kill", "torn", "disk", "full", "clock", "hiccup", "hiccup", "hiccup", "pages", "rot", "crowd", "deaf", "long ids")
-"""What may happen to a broker that has no others."""
+"""Kinds of faults for a cluster of one broker. A kind that is named twice comes twice as often."""
 TOGETHER = (*ANYWHERE, "stop", "kill", "power", "between", "isolate", "prefer", "prefer", "blackout")
-"""And to several."""
+"""Kinds of faults for a cluster of several brokers."""
 PERIOD_MS = 50.0
-"""How often it is looked how much waits for those that do not read."""
+"""Milliseconds between checks of how many bytes wait for clients that do not read."""
 ANSWER_MAX_BYTES = 1 << 19
-"""More than all that the partitions of a world hold."""
+"""Bytes of an answer at most: more than all that the partitions of a world hold."""
 UNREAD_MAX_BYTES = OUTBOUND_MAX_BYTES + SOCKET_BUFFER_BYTES + ANSWER_MAX_BYTES
-"""So much may wait for one of them: an answer is begun while no more than the bound is on its way."""
+"""Bytes that may wait for one such client: an answer is begun while no more than OUTBOUND_MAX_BYTES
+are on their way.
+"""
 
 
 class ReadersFaults(ClusterFaults):
-    """The ill will of world `readers`. `places`: partitions that rot, and that are asked for."""
+    """Injects the faults of world `readers`.
+
+    `places`: partitions whose batches rot, and that `Deaf` clients fetch.
+    """
 
     def __init__(
         self,
@@ -54,19 +59,19 @@ class ReadersFaults(ClusterFaults):
         self.rot = Rot(host, cluster, tuple({topic: None for topic, _ in places}), rng)
 
     def _hiccup(self, fault: Fault) -> None:
-        """One broker's writes fail, midway, and soon succeed again."""
+        """Make one broker's writes fail midway, and soon succeed again."""
         faults, folder = self._host.disk.faults, self._broker(fault).folder
         faults.fail(folder, {"full": ENOSPC, "broken": EIO}[fault["how"]])
         self._script.after(fault["ms"], faults.heal, folder)
 
     def _pages(self, fault: Fault) -> End:
-        """A power cut after which some pages are there and earlier ones are not."""
+        """Cut the power so that some pages are on disk and earlier ones are not."""
         broker = self._broker(fault)
         broker.kill(power=self.may_lose_power(broker), pages=True)
         return broker.start
 
     def _rot(self, fault: Fault) -> End:
-        """A byte of an old batch is another one when the broker starts again."""
+        """Change one byte of an old batch before the broker starts again."""
         broker = self._broker(fault)
         broker.kill()
 
@@ -78,11 +83,11 @@ class ReadersFaults(ClusterFaults):
         return end
 
     def _crowd(self, fault: Fault) -> End:
-        """Connections come that nobody uses."""
+        """Open connections that nobody uses."""
         return Crowd(self._host, self._broker(fault).address, fault["connections"]).disperse
 
     def _deaf(self, fault: Fault) -> End:
-        """Somebody asks and does not read."""
+        """Send requests from a client that does not read the answers."""
         broker = self._broker(fault)
         deaf = Deaf(self._host, broker.address, self.places, fault["requests"])
         self._listen(deaf)
@@ -96,5 +101,5 @@ class ReadersFaults(ClusterFaults):
             self._script.after(PERIOD_MS, self._listen, deaf)
 
     def _long_ids(self, fault: Fault) -> None:
-        """Somebody has names of such a length for everything."""
+        """Use names of such a length for everything."""
         self._long_named.begin(fault["length"])

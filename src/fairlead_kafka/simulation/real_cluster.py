@@ -22,13 +22,13 @@ CONTROLLER = "controller"
 CONTROLLER_PORT = 9093
 TOKEN = "of this world"
 WRITTEN_BACK_SHARE = 0.7
-"""Of the pages that a power cut leaves of what was not synced, where it leaves them in no order."""
+"""Share of pages on disk, in the unsynced part that a power cut leaves, if it keeps no order."""
 HERE = -1
-"""In place of a broker: the controller."""
+"""Stands for the controller in place of a broker's id."""
 
 
 class SkewedBroker(Broker):
-    """A broker whose time of day is not everybody's."""
+    """A broker whose time of day may be wrong."""
 
     skew_ms = 0
 
@@ -38,22 +38,22 @@ class SkewedBroker(Broker):
 
 
 class RealBroker:
-    """One broker through all its lives."""
+    """One broker through all its starts."""
 
     def __init__(self, cluster: RealCluster, node_id: int, rng: Random) -> None:
         self.node_id = node_id
         self.folder = f"/broker-{node_id}"
         self.running = False
         self.skew_ms = 0
-        """How much its time of day is ahead."""
+        """How far its time of day is ahead, ms."""
         self._cluster = cluster
         self._host = cluster.host
         self._rng = rng
         self._faults = Faults()
         self._ending = self._again = False
-        """Asked to end and not ended yet; and to live again then."""
+        """`_ending`: asked to end and not ended yet. `_again`: to be started again then."""
         self._effects_to_live = 0
-        """After so many file effects more the power goes; 0: it does not."""
+        """File effects until the power goes; 0: it does not."""
         self._outlived = 0
         self.machine: SkewedBroker
         self.handle: Handle
@@ -61,11 +61,14 @@ class RealBroker:
 
     @property
     def address(self) -> str:
-        """host:port."""
+        """The broker's address, host:port."""
         return f"broker-{self.node_id}:{PORT}"
 
     def start(self) -> None:
-        """Live (again), over what the disk has; once it has ended, if it is still about to. Nothing if it lives."""
+        """Start the broker (again) from its disk; once it has ended, if it is still ending.
+
+        Does nothing if it runs.
+        """
         if self.running:
             return
         if self._ending:
@@ -79,15 +82,17 @@ class RealBroker:
         self._host.submit(self.handle, StartBroker(Completion(self._started)))
 
     def kill(self, *, power: bool = False, pages: bool = False) -> None:
-        """As `kill -9`: what was handed to the disk is there. With `power`, all that was not synced is gone, but for a part of it.
+        """End it as `kill -9` does: what was written to the disk is there.
 
-        With `pages` too, what is left of that lacks some pages before its end.
+        With `power`, unsynced data is lost, but for a part of it.
+
+        With `pages` too, the part that is left lacks some pages before its end.
         """
         if self.running or self._ending:
             self._end(KillBroker, (lambda: self._lose_unsynced(pages)) if power else lambda: None)
 
     def stop(self) -> None:
-        """In good order: what it leads is handed over first."""
+        """Stop in good order: leadership moves to other brokers first."""
         if self.running:
             self._end(StopBroker, lambda: None)
 
@@ -110,11 +115,13 @@ class RealBroker:
             self.start()
 
     def lose_power_after(self, effects: int) -> None:
-        """Have the power go right after so many file effects more: between a write and its sync, or during a sync."""
+        """Cut the power right after `effects` more file effects: between a write and its sync, or
+        during a sync.
+        """
         self._effects_to_live = effects
 
     def file_effect(self, effect: FileEffect) -> None:
-        """One more was carried out; what follows on it in the same step never happens if the power goes now."""
+        """Count one file effect. If the power goes now, the rest of the same step never happens."""
         if not self._effects_to_live:
             return
         self._effects_to_live -= 1
@@ -126,11 +133,11 @@ class RealBroker:
             self._gone()
 
     def slow(self, produce_service_time_ms: float = 0.0, latency_ms: float = 0.0) -> None:
-        """As `testing.BrokerHandle.slow`."""
+        """Slow the broker down, as `testing.BrokerHandle.slow` does."""
         self._faults = self.machine.faults = Faults(produce_service_time_ms, latency_ms)
 
     def set_clock(self, skew_ms: int) -> None:
-        """Its time of day is so much ahead from now on."""
+        """Set its time of day `skew_ms` ahead from now on."""
         self.skew_ms = self.machine.skew_ms = skew_ms
 
     def _lose_unsynced(self, pages: bool = False) -> None:
@@ -143,7 +150,7 @@ class RealBroker:
 
     @property
     def outlived(self) -> int:
-        """Exceptions that its lives outlived, though nobody was there whose fault they could be."""
+        """Exceptions that the broker survived, which no client can have caused."""
         return self._outlived + self.machine.errors
 
     def _make(self) -> None:
@@ -160,13 +167,13 @@ class RealBroker:
 
 
 class Clockwork:
-    """Has a controller that is nobody's machine do what is due."""
+    """Drives a controller that no machine hosts: does what is due."""
 
     def __init__(self, controller: Controller) -> None:
         self._controller = controller
 
     def receive(self, event: Event) -> None:
-        """Nothing is ever sent here."""
+        """Never called: nothing is sent to this machine."""
 
     def step(self, now_ns: int, wall_ms: int) -> Sequence[Effect]:
         """See `core.machine.Machine`."""
@@ -179,9 +186,10 @@ class Clockwork:
 
 
 class RealCluster:
-    """Brokers, their controller, and what lies between them.
+    """Brokers, their controller, and the network between them.
 
-    `distant`: brokers reach the controller over the network, as in process mode, and follow a copy of its image; else they call it.
+    `distant`: brokers reach the controller over the network, as in process mode, and follow a copy
+    of its image; else they call it.
     """
 
     def __init__(
@@ -189,10 +197,12 @@ class RealCluster:
     ) -> None:
         self.host = host
         self.may_lose_power: Callable[[RealBroker], bool] = lambda broker: True
-        """Asked when the power is about to go at a point of the disk's work."""
+        """Called before a planned power cut; False prevents it."""
         self.power_cuts = 0
         self._cuts: dict[tuple[int, int], int | None] = {}
-        """Pairs of brokers, the lower id first (the controller's is HERE), cut from each other: whom nothing reaches, None: neither."""
+        """Pairs of brokers that are cut off from each other, the lower id first (the controller's
+        is HERE) → the one that nothing reaches; None: neither.
+        """
         self._settings = BROKER_CONFIGS.parse("broker", dict(config))
         self.controller = Controller(self._settings, new_rng())
         self.server: Handle | None = self._serve() if distant else None
@@ -204,11 +214,11 @@ class RealCluster:
 
     @property
     def bootstrap_servers(self) -> str:
-        """All brokers."""
+        """Addresses of all brokers, for `bootstrap.servers`."""
         return ",".join(broker.address for broker in self.brokers)
 
     def view_of(self, node_id: int) -> ClusterView:
-        """How a broker sees the cluster, for one life."""
+        """A broker's view of the cluster, for one life."""
         return self.controller if self.server is None else RemoteController(self._settings, CONTROLLER, CONTROLLER_PORT, TOKEN)
 
     def _serve(self) -> Handle:
@@ -219,30 +229,32 @@ class RealCluster:
         return handle
 
     def start(self) -> None:
-        """Start all brokers, and wait for it."""
+        """Start all brokers, and wait until the controller knows them."""
         for broker in self.brokers:
             broker.start()
         self.host.run_until(lambda: len(self.controller.image.alive()) == len(self.brokers), START_MS)
 
     def cut(self, one: int, other: int, toward: int | None = None) -> None:
-        """Let nothing through between two brokers, or only nothing toward one of them, whatever lives they are in."""
+        """Let nothing through between two brokers, or only nothing toward one of them, also after
+        they start again.
+        """
         pair = (min(one, other), max(one, other))
         self._cuts[pair] = toward
         self._apply(pair)
 
     def heal(self, one: int, other: int) -> None:
-        """Let everything through again."""
+        """Let everything through between two brokers again."""
         pair = (min(one, other), max(one, other))
         self._cuts.pop(pair, None)
         self.link(*pair).heal()
 
     def heal_all(self) -> None:
-        """Nobody is cut from anybody."""
+        """Heal all cuts."""
         for pair in list(self._cuts):
             self.heal(*pair)
 
     def connected(self, broker: RealBroker) -> None:
-        """A broker has a new life: what it is cut from it stays cut from."""
+        """Apply the cuts of a broker to its new life."""
         for pair in self._cuts:
             if broker.node_id in pair:
                 self._apply(pair)
@@ -253,7 +265,9 @@ class RealCluster:
         link.cut(None if toward is None else self._handle(toward))
 
     def link(self, one: int, other: int) -> VirtualLink:
-        """What lies between two brokers in their present lives, or with HERE a broker and the controller."""
+        """The network link between two brokers in their present lives, or with HERE between a
+        broker and the controller.
+        """
         return self.host.link(self._handle(one), self._handle(other))
 
     def _handle(self, node_id: int) -> Handle:

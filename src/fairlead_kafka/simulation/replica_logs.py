@@ -1,4 +1,4 @@
-"""What the replicas of a partition hold: read back, and compared with each other."""
+"""Reads back what the replicas of a partition hold, and compares them with each other."""
 
 from __future__ import annotations
 
@@ -16,16 +16,20 @@ from fairlead_kafka.simulation.real_cluster import START_MS, RealBroker, RealClu
 
 READ_MAX_BYTES = 1 << 22
 COLUMNS = (BASE, LAST, SIZE, TIMESTAMP, PRODUCER, MARK)
-"""Of a row of a batch index, what all replicas have alike; where a batch lies is each broker's own affair."""
+"""Columns of a batch index that are equal on all replicas; a batch's place in files is each
+broker's own.
+"""
 
 
 def whole(partition: PartitionImage) -> bool:
-    """It is led, and every replica is in sync."""
+    """True if the partition has a leader, every replica is in sync, and no reassignment is under
+    way.
+    """
     return partition.leader >= 0 and set(partition.isr) == set(partition.replicas) and not partition.adding and not partition.removing
 
 
 def read_log(cluster: RealCluster, topics: Mapping[str, int]) -> ModelLog:
-    """Everything that consumers could read of `topics` (name → partitions), from the leaders."""
+    """All that consumers could read of `topics` (name → partitions), from the leaders."""
     log = ModelLog()
     for name in topics:
         images = cluster.controller.image.topics[name].partitions
@@ -38,7 +42,9 @@ def read_log(cluster: RealCluster, topics: Mapping[str, int]) -> ModelLog:
 
 
 def ends_apart(cluster: RealCluster, besides: Container[tuple[str, int]] = ()) -> list[str]:
-    """Partitions, internal ones too, whose replicas do not end at one offset, all of it below the high watermark of each."""
+    """Partitions, internal ones too, whose replicas do not end at one offset that is the high
+    watermark of each.
+    """
     found = []
     for topic, index, image in cluster.controller.image.partitions():
         if (topic.name, index) in besides:
@@ -52,7 +58,9 @@ def ends_apart(cluster: RealCluster, besides: Container[tuple[str, int]] = ()) -
 
 
 def converge(host: VirtualHost, cluster: RealCluster, limit_ms: float, besides: Container[tuple[str, int]] = ()) -> list[str]:
-    """Let time go on until every replica is in sync and has what the others have; what is not so after `limit_ms`.
+    """Let time go on until every replica is in sync and has what the others have.
+
+    Returns the differences that are left after `limit_ms`.
 
     Partitions in `besides` are left out.
     """
@@ -71,7 +79,8 @@ def _apart(cluster: RealCluster, besides: Container[tuple[str, int]]) -> list[st
 
 
 def differences(cluster: RealCluster, compacted: Container[str] = ()) -> list[str]:
-    """Where replicas of a partition, internal ones too, differ in any byte; they all end at the same offset.
+    """Differences in any byte between the replicas of a partition, internal ones too; they all end
+    at the same offset.
 
     Topics in `compacted` are left out: replicas compact each in its own time.
     """
@@ -90,7 +99,9 @@ def differences(cluster: RealCluster, compacted: Container[str] = ()) -> list[st
 
 
 def diverged(one: Partition, other: Partition) -> int | None:
-    """The offset of the first batch that two replicas have unlike below the lower of their high watermarks; None: they agree."""
+    """Offset of the first batch that differs between two replicas below the lower high watermark;
+    None: they agree.
+    """
     start, stop = max(one.log_start, other.log_start), min(one.high_watermark, other.high_watermark)
     if start >= stop:
         return None
@@ -112,7 +123,7 @@ def _known(broker: RealBroker, topic: TopicImage, index: int) -> Partition | Non
 
 
 def held(cluster: RealCluster, broker: RealBroker, partition: Partition | None) -> bytes:
-    """All batches of a replica, whoever leads."""
+    """All batches of a replica, whether it leads or not. UsageError if they cannot be read back."""
     if partition is None or not len(partition.index):
         return b""
     locations = partition.select(partition.log_start, partition.log_end, 1 << 40, at_least_one=True)
@@ -135,7 +146,10 @@ def _where(one: bytes, other: bytes) -> str:
 
 
 def _read_to_end(cluster: RealCluster, broker: RealBroker, topic: str, index: int) -> bytes:
-    """Everything below the high watermark; a broker that does not know yet that it leads is given a little time."""
+    """Everything below the high watermark.
+
+    A broker that does not know yet that it leads gets a little time.
+    """
     data, offset, patience_ms = b"", 0, START_MS
     while True:
         answers: list[tuple[int, list[bytes], int]] = []

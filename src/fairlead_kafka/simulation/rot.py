@@ -1,4 +1,6 @@
-"""Bytes that rot in the middle of old files, and who knows where: just these batches may be unreadable, on just these brokers."""
+"""Bytes that rot in the middle of old files, and which batches they make unreadable: only these, on
+these brokers.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +15,11 @@ from fairlead_kafka.runtime import VirtualHost
 from fairlead_kafka.simulation.real_cluster import RealBroker, RealCluster
 
 RECORDS_AT = 61
-"""Where the records of a batch begin; before that a wrong byte may make another batch of it."""
+"""Byte where a batch's records begin; a wrong byte before it may make another batch."""
 
 
 class Rotten(NamedTuple):
-    """A batch that cannot be read any more."""
+    """A batch that one broker cannot read any more."""
 
     node_id: int
     topic: str
@@ -27,7 +29,9 @@ class Rotten(NamedTuple):
 
 
 class Rot:
-    """Damages batches of `topics`, that a checkpoint has seen synced: a start reads nothing before it."""
+    """Damages batches of `topics` that a checkpoint has recorded as synced: a start reads nothing
+    before it.
+    """
 
     def __init__(self, host: VirtualHost, cluster: RealCluster, topics: tuple[str, ...], rng: Random) -> None:
         self._host = host
@@ -37,7 +41,9 @@ class Rot:
         self.found: list[Rotten] = []
 
     def begin(self, broker: RealBroker) -> Rotten | None:
-        """Turn one bit of one batch on the disk of a broker that is down; None if nothing of it is old enough."""
+        """Flip one bit of one batch on the disk of a broker that is down; None if no batch is old
+        enough.
+        """
         candidates = list(self._old(broker))
         if not candidates:
             return None
@@ -52,7 +58,9 @@ class Rot:
         return sorted({one for one in self.found if (one.topic, one.partition) == place}, key=lambda one: one.base_offset)
 
     def places(self) -> set[tuple[str, int]]:
-        """Partitions of which some broker cannot read all: who lacks it there cannot get it."""
+        """Partitions that some broker cannot read in full: a replica that lacks the rest cannot get
+        it there.
+        """
         return {(one.topic, one.partition) for one in self.found}
 
     def _old(self, broker: RealBroker) -> Iterator[tuple[Rotten, Location]]:

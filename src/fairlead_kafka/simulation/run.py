@@ -1,4 +1,4 @@
-"""`simulate`: seeds of a world, on as many cores as wanted, and its canaries; and the report of it all."""
+"""`simulate`: runs seeds of a world and its canaries on several processes, and reports."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ WORLDS: dict[str, RunSeed] = {
 CANARY_SEEDS = 60
 """A planted bug has to be noticed within this many seeds."""
 SEEDS_AT_ONCE = 8
-"""What one process of the pool is given to run in one go."""
+"""Seeds that one process of the pool runs in one go."""
 PLANTING_ERRORS = tuple(f"{RAISED} {kind.__name__}" for kind in (TypeError, AttributeError))
-"""What a planted method would raise if the sound one had changed its form."""
+"""Prefixes of errors that a planted method raises if the original's signature has changed."""
 FAILURES_MAX = 20
-"""Of violated seeds, how many are told of in full."""
+"""Violated seeds that are reported in full."""
 
 Progress = Callable[[str], object]
 
@@ -36,7 +36,8 @@ Progress = Callable[[str], object]
 def simulate(
     world: str, seeds: int, first_seed: int = 0, *, jobs: int = 1, canaries: bool = True, progress: Progress = lambda text: None
 ) -> dict[str, Any]:
-    """Run `seeds` seeds of a world from `first_seed` on, then plant its canaries one by one; the report.
+    """Run `seeds` seeds of a world from `first_seed` on, then plant its canaries one by one.
+    Returns the report.
 
     `{"world", "seeds", "steps", "faults", "violations", "canaries_caught", "canaries", "seconds"}`, all numbers but the first:
     violations counts seeds with one or more. Also `"records"`, `"acknowledged"`; `"failures"`: the stories of violated seeds, as text; and
@@ -76,7 +77,8 @@ def simulate(
 
 
 def catch(canary: Canary, seeds: Iterable[int] | None = None) -> int | None:
-    """The first seed in which a planted bug is noticed; None: in none of `seeds` (default: so many from `Canary.first_seed` on).
+    """The first seed in which a planted bug is noticed; None: in none of `seeds` (default:
+    CANARY_SEEDS from `Canary.first_seed` on).
 
     A machine that raises counts, but not with an error that would be the planting's own (`PLANTING_ERRORS`).
     """
@@ -92,7 +94,7 @@ def _noticed(outcome: Outcome) -> bool:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Machines that raise are violations, with their tracebacks: the host need not log them as well."""
+    """Silence logging: machines that raise are violations, with their tracebacks."""
     logger = logging.getLogger("fairlead_kafka")
     before = logger.level
     logger.setLevel(logging.CRITICAL + 1)

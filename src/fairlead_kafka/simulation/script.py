@@ -1,4 +1,4 @@
-"""`Script`: what happens in a world and when, as a machine, so that it takes part in virtual time like everything else."""
+"""`Script`: plans events of a world, as a machine, so that it takes part in virtual time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ Action = Callable[..., None]
 
 
 class Script:
-    """Calls functions at their times, those of one time as they were planned. They may plan more, and do what they like to the host."""
+    """Calls functions at their times, in the order of planning if the times are equal.
+
+    They may plan more, and change the host.
+    """
 
     def __init__(self, host: VirtualHost) -> None:
         self._host = host
@@ -36,15 +39,15 @@ class Script:
     # The machine protocol
 
     def receive(self, event: Event) -> None:
-        """Nothing is ever sent here."""
+        """Never called: nothing is sent to a script."""
 
     def step(self, now_ns: int, wall_ms: int) -> Sequence[Effect]:
-        """Do what is due."""
+        """Call the functions that are due."""
         while self._due and self._due[0][0] <= now_ns:
             _, _, function, arguments = heappop(self._due)
             function(*arguments)
         return ()
 
     def deadline_ns(self) -> int | None:
-        """When the next function is due."""
+        """Time when the next function is due, ns; None: none is planned."""
         return self._due[0][0] if self._due else None

@@ -1,4 +1,6 @@
-"""An application that sends in transactions: its life as a generator, and what it was told of each transaction."""
+"""An application that sends in transactions: its life as a generator, and what it was told of each
+transaction.
+"""
 
 from __future__ import annotations
 
@@ -22,15 +24,15 @@ Operation = Callable[[Completion], object]
 Life = Generator["float | Operation", tuple[Any, "Exception | None"], None]
 """Yields how many ms to wait, or an operation to submit; is sent its result."""
 CALL_TIMEOUT_MS = 700.0
-"""How long each call waits before it is made again."""
+"""Milliseconds that each call waits before it is made again."""
 PAUSE_MS = 300.0
-"""Between two transactions at most."""
+"""Greatest pause between two transactions, ms."""
 CRASH_SHARE = 0.06
-"""Of transactions, those in whose midst the application dies and starts again."""
+"""Share of transactions in which the application dies and starts again."""
 
 
 class Outcome(Enum):
-    """How a transaction ended, as far as its application knows."""
+    """The end of a transaction, as far as its application knows."""
 
     OPEN = "not ended"
     COMMITTED = "committed"
@@ -65,9 +67,11 @@ class TransactionalSender(Sender):
         self.transactions: list[ToldTransaction] = []
         self.incarnations = 0
         self.former_speaks: Callable[[str, Identity], None] = lambda transactional_id, former: None
-        """Called in the midst of a transaction with its transactional id and with who had that before."""
+        """Called during a transaction with its transactional id and the identity of the producer
+        that had it before.
+        """
         self.offsets_topic = "orders"
-        """Of the offsets that go with its transactions."""
+        """Topic of the offsets that are committed with its transactions."""
         self._former: Identity | None = None
         self._idle = False
         self._stopping = False
@@ -77,11 +81,11 @@ class TransactionalSender(Sender):
 
     @property
     def group(self) -> str:
-        """The group whose offsets go with its transactions."""
+        """The group whose offsets are committed with its transactions."""
         return f"group-{self.number}"
 
     def begin(self) -> None:
-        """Live, with the producer that is attached."""
+        """Begin transactions with the attached producer."""
         self._idle = False
         self.incarnations += 1
         self._lead(self._live())
@@ -93,7 +97,9 @@ class TransactionalSender(Sender):
 
     @property
     def open(self) -> int:
-        """As for every sender, and 1 more while a transaction is open."""
+        """Open records and submissions, as for every sender, and 1 more while a transaction is
+        open.
+        """
         return super().open + (not self._idle)
 
     def finish(self) -> None:
@@ -101,7 +107,7 @@ class TransactionalSender(Sender):
         self._stopping = True
 
     def send_last(self, sending: Sending) -> None:
-        """One more transaction, which has to be committed."""
+        """Send one more transaction, which has to be committed."""
         self._idle = False
         self._lead(self._last())
 
@@ -117,7 +123,7 @@ class TransactionalSender(Sender):
         self._idle = True
 
     def _last(self) -> Life:
-        """What follows on `send_last`."""
+        """The life after `send_last`: one transaction that has to be committed."""
         if (yield from self._transaction(commits=True, crashes=False)) and self.transactions[-1].outcome is not Outcome.COMMITTED:
             self._violated(f"{self.name}: its last transaction was not committed, though all was well again")
         self._idle = True
@@ -135,7 +141,7 @@ class TransactionalSender(Sender):
             again = True
 
     def _transaction(self, *, commits: bool, crashes: bool = True) -> Generator[float | Operation, tuple[Any, Exception | None], bool]:
-        """One transaction from its begin to its end. False: this life is over, another one has begun."""
+        """One transaction from begin to end. False: this life is over, another one has begun."""
         rng = self._rng
         _, error = yield BeginTransaction
         if error is not None:
@@ -198,7 +204,10 @@ class TransactionalSender(Sender):
             self._script.after(0.0, self._replace)
 
     def _restart(self, error: Exception) -> None:
-        """This producer cannot go on: another one takes its transactional id. Only a time-out at the coordinator is a reason for that."""
+        """Replace this producer, which cannot go on, by a new one with its transactional id.
+
+        Only a timeout at the coordinator is a reason for that.
+        """
         if not isinstance(error, ProducerFenced):
             self._violated(f"{self.name}: its producer ended with {error!r}")
         self._script.after(1.0, self._replace)

@@ -1,4 +1,7 @@
-"""Who deletes records before offsets that lie within batches, asking every broker: the leader is the one that does it."""
+"""Deletes records before offsets that lie within batches.
+
+It asks every broker: the leader is the one that does it.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,8 @@ from fairlead_kafka.runtime import VirtualHost
 from fairlead_kafka.simulation.committer import Asker
 from fairlead_kafka.simulation.reader import Place
 from fairlead_kafka.simulation.script import Script
-from fairlead_kafka.wire import ApiKey, Message
+from fairlead_kafka.wire import ApiKey
+from fairlead_kafka.wire.messages import DeleteRecordsRequest, DeleteRecordsResponse
 
 DELETE_VERSION = 2
 PAUSE_MS = 400.0
@@ -18,7 +22,10 @@ TIMEOUT_MS = 300
 
 
 class Trimmer:
-    """`choose` gives the place and the offset to delete before, or None: nothing now."""
+    """Deletes records now and then.
+
+    `choose` gives the place and the offset to delete before, or None: nothing now.
+    """
 
     def __init__(
         self,
@@ -35,12 +42,12 @@ class Trimmer:
         self._asker = Asker(host)
         self._finished = False
         self.asked: dict[Place, int] = {}
-        """Place → the greatest offset asked for: whatever lies before may be gone."""
+        """Place → the greatest offset asked for: records before it may be gone."""
         self.done: dict[Place, int] = {}
-        """Place → the greatest offset of which a leader said that all before it is gone."""
+        """Place → the greatest offset before which a leader said that all records are gone."""
 
     def begin(self) -> None:
-        """Delete something, and more a little later."""
+        """Delete some records, and more a little later."""
         if self._finished:
             return
         chosen = self._choose(self._rng)
@@ -53,14 +60,15 @@ class Trimmer:
         self._script.after(PAUSE_MS * (0.5 + self._rng.random()), self.begin)
 
     def finish(self) -> None:
-        """Delete nothing more."""
+        """Delete no more."""
         self._finished = True
 
-    def _told(self, place: Place, offset: int, answer: Message | None) -> None:
+    def _told(self, place: Place, offset: int, answer: DeleteRecordsResponse | None) -> None:
         if answer is not None and not answer.topics[0].partitions[0].error_code:
             self.done[place] = max(offset, self.done.get(place, 0))
 
 
-def _delete(place: Place, offset: int) -> Message:
-    partition = Message(partition_index=place[1], offset=offset)
-    return Message(topics=[Message(name=place[0], partitions=[partition])], timeout_ms=TIMEOUT_MS)
+def _delete(place: Place, offset: int) -> DeleteRecordsRequest:
+    partition = DeleteRecordsRequest.DeleteRecordsPartition(partition_index=place[1], offset=offset)
+    topic = DeleteRecordsRequest.DeleteRecordsTopic(name=place[0], partitions=[partition])
+    return DeleteRecordsRequest(topics=[topic], timeout_ms=TIMEOUT_MS)

@@ -1,4 +1,6 @@
-"""Who looks on while a world lives: reads as a consumer does, asks for ends, compares replicas, and remembers what it saw."""
+"""Watches a world while it lives: reads as a consumer does, asks for ends, compares replicas, and
+keeps what it saw.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +26,12 @@ class Seen(NamedTuple):
 
 
 class Watcher:
-    """Looks at every partition of `topics` (name → partitions) every `PERIOD_MS`, and says at once what cannot be.
+    """Looks at every partition of `topics` (name → partitions) every `PERIOD_MS`, and reports at
+    once what violates the promises.
 
-    Whatever it was given to read must be there in the end (`forgotten`), under the same offset: that is what the high watermark means.
-    `durable`: the topics from which, by now, nothing may have been lost; the others are left alone.
+    Every batch that it was given must be in the log at the end (`forgotten`), under the same
+    offset: that is what the high watermark means. `durable`: the topics that may have lost nothing
+    by now; the others are left alone.
     """
 
     def __init__(
@@ -50,7 +54,7 @@ class Watcher:
         self._reading: dict[tuple[str, int], object] = {}
 
     def begin(self) -> None:
-        """Look now, and again and again."""
+        """Look now, and every `PERIOD_MS` from now on."""
         durable = self._durable()
         for topic, index in self._places:
             if topic in durable:
@@ -59,11 +63,11 @@ class Watcher:
 
     @property
     def read(self) -> int:
-        """Batches that consumers were given."""
+        """Number of batches that consumers were given."""
         return sum(len(seen) for seen in self._seen.values())
 
     def forgotten(self, log: ModelLog) -> list[str]:
-        """What consumers were given and `log` does not have."""
+        """Batches that consumers were given and `log` does not have, as texts."""
         found, durable = [], self._durable()
         for topic, index, partition in log.each():
             if topic not in durable:

@@ -1,4 +1,6 @@
-"""What an application of a world sends, and what it was told of it: the ledger that the judge compares with the log."""
+"""The records that an application of a world sends, and what it was told of them: the ledger that
+the judge compares with the log.
+"""
 
 from __future__ import annotations
 
@@ -19,18 +21,18 @@ STYLES = ("unkeyed", "keyed", "explicit", "mixed")
 
 @dataclass(frozen=True, slots=True)
 class Sending:
-    """One submission to be: `rows` records of `size_bytes` to `topic`."""
+    """One submission to make: `rows` records of `size_bytes` to `topic`."""
 
     topic: str
     style: str
     rows: int
     size_bytes: int
     partitions: int
-    """How many there are, for explicit ones."""
+    """Number of the topic's partitions, for records with an explicit one."""
 
 
 class Rows(NamedTuple):
-    """What one submission holds. Without `timestamps_ms` all records are of now."""
+    """Records of one submission. Without `timestamps_ms` all have the present time."""
 
     values: Sequence[bytes | None]
     keys: Sequence[bytes | None] | None = None
@@ -40,11 +42,13 @@ class Rows(NamedTuple):
 
 @dataclass(slots=True)
 class Told:
-    """What became of one record, as its application was told."""
+    """The result of one record, as its application was told; times in ns, -1: not known yet."""
 
     handed_ns: int
     placed: bool
-    """It had a key (not ignored) or an explicit partition, and was bound when it was handed over."""
+    """True if it had a key (not ignored) or an explicit partition, and was bound when it was
+    submitted.
+    """
     topic: str
     settled_ns: int = -1
     partition: int = -1
@@ -53,13 +57,13 @@ class Told:
 
     @property
     def acknowledged(self) -> bool:
-        """It was delivered, as far as the application knows."""
+        """True if the record was delivered, as far as the application knows."""
         return self.settled_ns >= 0 and self.error is None
 
 
 @dataclass(eq=False)
 class Completion:
-    """Implements `core.completion.Completion`: calls back."""
+    """Implements `core.completion.Completion` by a callback."""
 
     then: Callable[[Any, Exception | None], None]
 
@@ -73,14 +77,14 @@ class Completion:
 
 
 class Sender:
-    """Sends through one application, waits for memory as `send` would, and writes down what it is told."""
+    """Sends through one application, waits for memory as `send` does, and keeps the results."""
 
     def __init__(self, number: int, script: Script, rng: Random, violated: Callable[[str], None]) -> None:
         self.number = number
         self.told: list[Told] = []
-        """By serial."""
+        """Results of all records, by serial."""
         self.abandoned: set[int] = set()
-        """Serials of records whose application died: nobody was there to be told of them."""
+        """Serials of records whose application died before it was told of them."""
         self.refused = 0
         """Submissions that found no room in buffer.memory within max.block.ms."""
         self.application: Application | None = None
@@ -91,42 +95,42 @@ class Sender:
         self._pumping = False
 
     def attach(self, application: Application) -> None:
-        """Before the first record."""
+        """Connect the sender to its application, before the first record."""
         self.application = application
         application.account.on_release = self._released
 
     @property
     def name(self) -> str:
-        """For messages."""
+        """The sender's name in messages."""
         return f"producer {self.number}"
 
     @property
     def open(self) -> int:
-        """Records not settled, and submissions that wait for memory."""
+        """Number of records that are not completed, plus submissions that wait for memory."""
         unsettled = sum(1 for serial, told in enumerate(self.told) if told.settled_ns < 0 and serial not in self.abandoned)
         return len(self._blocked) + unsettled
 
     @property
     def finished(self) -> bool:
-        """True if it begins nothing by itself any more."""
+        """True if it begins nothing more by itself."""
         return True
 
     def finish(self) -> None:
         """Begin nothing more, once what is under way has ended."""
 
     def send_last(self, sending: Sending) -> None:
-        """Send when all is well again."""
+        """Send the last records, after all faults have ended."""
         self.send(sending)
 
     def send(self, sending: Sending) -> None:
-        """Hand over, or get in line for memory."""
+        """Submit records, or queue them until there is memory."""
         assert self.application is not None
         self._blocked.append((self.application.host.now_ns(), sending))
         if len(self._blocked) == 1:
             self._pump()
 
     def flush(self) -> None:
-        """Flush, and see that everything handed over before is settled by then."""
+        """Flush, and check that all records submitted before are completed then."""
         application = self._app()
         covered = len(self.told)
 
@@ -138,7 +142,7 @@ class Sender:
         application.host.submit(application.handle, Flush(Completion(flushed)))
 
     def settled(self, handed: Handed, rows: Sequence[int], partition: int, base_offset: int, error: Exception | None) -> None:
-        """`OnSettled` of the application."""
+        """Note completed records; see `OnSettled`."""
         now_ns = self._app().host.now_ns()
         for place, row in enumerate(rows):
             told = self.told[handed.serial + row]
@@ -148,7 +152,9 @@ class Sender:
             told.offset = base_offset + place if base_offset >= 0 else -1
 
     def value(self, serial: int, size_bytes: int) -> bytes:
-        """What record `serial` carries: no other record of the world carries the same."""
+        """The value of record `serial`, at least `size_bytes` long: no other record of the world
+        has the same.
+        """
         return (b"%d/%d/" % (self.number, serial)).ljust(size_bytes, b".")
 
     # Inside
@@ -183,7 +189,7 @@ class Sender:
             self._pump()
 
     def rows(self, sending: Sending, serials: range) -> Rows:
-        """The records of a submission, which are to have these serials."""
+        """Records of a submission; they get these serials."""
         rng = self._rng
         values = [self.value(serial, sending.size_bytes) for serial in serials]
         keys: list[bytes | None] | None = None
@@ -196,7 +202,7 @@ class Sender:
         return Rows(values, keys, partitions)
 
     def _hand_over(self, sending: Sending) -> bool:
-        """False: there is no room."""
+        """Submit one. False: there is no memory."""
         first = len(self.told)
         rows = self.rows(sending, range(first, first + sending.rows))
         keys, partitions = rows.keys, rows.partitions

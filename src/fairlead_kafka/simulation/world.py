@@ -1,4 +1,4 @@
-"""What all worlds have in common: producers that send, faults that come and go, calm, a last send, and judgement."""
+"""Base of all worlds: producers send, faults come and go, calm, last records, and judgement."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from fairlead_kafka.simulation.transactional import TransactionalSender
 from fairlead_kafka.simulation.workload import Completion, Sender, Sending
 
 STEPS_MAX = 300_000
-"""A seed takes some thousands."""
+"""Steps that a seed may take at most; it takes some thousands."""
 IDLE_MS = 3_000.0
 BURST_MS = 20.0
 TRANSACTIONAL_SHARE = 0.4
-"""Of idempotent producers."""
+"""Share of idempotent producers that are transactional."""
 FINISHING_MS = 20_000.0
-"""Within this, once all is well, a transaction under way is brought to its end."""
+"""Milliseconds in which an open transaction has to end once all is well."""
 AFTERMATH_MS = 500.0
 
 
@@ -40,9 +40,9 @@ class World:
     faults_max = 14
     producers_max = 3
     latencies_ms = (0.1, 1.0, 10.0)
-    """How long a healthy network takes one way at most; one of these."""
+    """Upper bounds of a healthy network's latency one way, ms; a world draws one of these."""
     idle_steps_max = 200
-    """Steps of all machines together in `IDLE_MS` without anything to do."""
+    """Steps that all machines together may take in `IDLE_MS` without anything to do."""
 
     def __init__(self, seed: int) -> None:
         rng = self.rng = Random(seed)
@@ -67,27 +67,27 @@ class World:
     # What each world has of its own
 
     def build(self) -> int:
-        """Make the cluster and its topics; how many brokers there are."""
+        """Make the cluster and its topics. Returns the number of brokers."""
         raise AssertionError("each world has its own cluster")
 
     def bootstrap_servers(self) -> str:
-        """For the configurations of producers."""
+        """The cluster's `bootstrap.servers`, for the configurations of producers."""
         raise AssertionError("each world has its own cluster")
 
     def topics(self) -> Sequence[tuple[str, int]]:
-        """Topics and how many partitions they have now."""
+        """Topics and the number of partitions that they have now."""
         raise AssertionError("each world has its own topics")
 
     def faults(self) -> Faults:
-        """Who carries the plan out."""
+        """The object that injects the faults of the plan."""
         raise AssertionError("each world has its own faults")
 
     def kinds(self) -> Sequence[str]:
-        """What may go wrong."""
+        """Kinds of faults that this world may have."""
         raise AssertionError("each world has its own faults")
 
     def log(self) -> ModelLog:
-        """What was written, to be read once all is over."""
+        """The log of the world, to be read once all is over."""
         raise AssertionError("each world has its own log")
 
     def durable_topics(self) -> Sequence[str]:
@@ -95,7 +95,9 @@ class World:
         return [name for name, _ in self.topics()]
 
     def lasting_acks(self) -> Sequence[int]:
-        """`acks` of which what is acknowledged is not lost with a leader, so that no offset is given out twice."""
+        """Values of `acks` whose acknowledged records are not lost with a leader, so that no offset
+        is given out twice.
+        """
         return (-1, 1)
 
     def committed_offsets(self) -> dict[str, dict[tuple[str, int], int]] | None:
@@ -103,13 +105,15 @@ class World:
         return None
 
     def rest_ms(self) -> float:
-        """How long nothing is sent between what happens in this world and the last records, which find all well again."""
+        """Ms without any record between the end of the plan and the last records, which find all
+        well again.
+        """
         return 0.0
 
     # Life
 
     def run(self) -> Outcome:
-        """Live it through, and judge."""
+        """Run the world, and judge it."""
         outcome = self.outcome
         outcome.faults, outcome.plan = len(self.plan), self._described()
         with outcome.watching():
@@ -123,11 +127,13 @@ class World:
         return outcome
 
     def new_rng(self) -> Random:
-        """A generator of its own for a part of the world, so that a change elsewhere leaves its story alone."""
+        """A new rng for one part of the world, so that a change elsewhere does not change its
+        story.
+        """
         return Random(self.rng.getrandbits(64))
 
     def add_producer(self, number: int) -> None:
-        """One more who sends, drawn by the rng."""
+        """Add a producer, with a config drawn from the rng."""
         rng = self.rng
         config = draw_config(rng)
         config["bootstrap.servers"] = self.bootstrap_servers()
@@ -141,7 +147,7 @@ class World:
         self.enter(sender, config)
 
     def enter(self, sender: Sender, config: dict[str, Any]) -> None:
-        """Take one who sends into the world, with a producer of this configuration."""
+        """Add a sender to the world, with a producer of this configuration."""
         self.senders.append(sender)
         self.configs.append(config)
         sender.attach(self._start(sender))
@@ -157,7 +163,7 @@ class World:
         )
 
     def _start(self, sender: Sender) -> Application:
-        """A producer for `sender`: its first, or a new one."""
+        """Start a producer for `sender`: its first, or a new one."""
         application = Application(self.host, self.configs[sender.number], self.new_rng(), sender.settled)
         application.records = len(sender.told)
         return application
@@ -195,7 +201,9 @@ class World:
             script.at(begun_ns + ms_to_ns(rng.random() * self._until_ms), sender.flush)
 
     def _settle(self) -> None:
-        """All is well again: what is open is settled in its time, and what is sent once things have calmed down is delivered."""
+        """Let open records complete after all faults have ended, then send last records, all of
+        which must be delivered.
+        """
         violated = self.outcome.violated
         self.host.advance(max(_calming_ms(application_of(sender)) for sender in self.senders))
         for sender in self.senders:
@@ -267,13 +275,13 @@ def application_of(sender: Sender) -> Application:
 
 
 def accounts(sender: Sender) -> list[str]:
-    """Memory and counters that did not come back."""
+    """Errors in the memory account and counters of a sender: what was not given back."""
     account, machine = application_of(sender).account, application_of(sender).machine
     found = []
     if account.free_bytes != account.total_bytes:
         found.append(f"{sender.name}: {account.total_bytes - account.free_bytes} bytes of buffer.memory never came back")
     if machine.records_open:
-        found.append(f"{sender.name}: counts {machine.records_open} records as open, though all are settled")
+        found.append(f"{sender.name}: counts {machine.records_open} records as open, though all are completed")
     return found
 
 
@@ -282,7 +290,7 @@ def _noting(ended: list[int], number: int) -> Callable[[Any, Exception | None], 
 
 
 def _calming_ms(application: Application) -> float:
-    """How long after all is healed the last after-effects may last."""
+    """Milliseconds after the last fault during which after-effects may still show."""
     settings = application.settings
     names = ("request.timeout.ms", "reconnect.backoff.max.ms", "retry.backoff.max.ms", "socket.connection.setup.timeout.max.ms")
     return sum(float(settings[name]) for name in names) * 1.3 + AFTERMATH_MS

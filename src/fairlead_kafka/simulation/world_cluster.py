@@ -32,7 +32,7 @@ PARTITIONS_MAX = 3
 REPLICAS = 3
 LAGS_MS = (150, 600, 3_000)
 CONVERGENCE_MS = 15_000.0
-"""Within this, all being well, every replica is in sync with its leader."""
+"""Milliseconds within which every replica is in sync with its leader, once all is well."""
 NEVER = str(2**63 - 1)
 
 
@@ -43,12 +43,14 @@ class ClusterWorld(World):
     faults_max = 9
     producers_max = 2
     latencies_ms = (0.1, 1.0, 3.0)
-    """A record goes back and forth twice before it is acknowledged, and some producers send a dozen one by one within half a second."""
+    """Upper bounds of the latency one way, ms: a record goes back and forth twice before it is
+    acknowledged, and some producers send a dozen one by one within half a second.
+    """
     idle_steps_max = 2_000
-    """Followers and consumers ask again and again, though nothing happens."""
+    """Steps without anything to do: followers and consumers fetch again and again."""
 
     def build(self) -> int:
-        """Real brokers, running, and two topics; who watches them, and who commits offsets."""
+        """Start real brokers and create two topics, with a watcher and a committer."""
         rng = self.rng
         self.compacts = self.outcome.seed % 4 in (2, 3)
         brokers = rng.choice(BROKERS)
@@ -89,13 +91,16 @@ class ClusterWorld(World):
         if self.compacts:
             configs = CONFIGS | ({"flush.messages": "1"} if self._flushed else {})
             self.cluster.controller.decide(CreateTopics([NewTopic(TOPIC, 1, replicas, configs=configs)]), self._created)
-            own_rng = Random(self.outcome.seed)  # so that the rest of the world is as it would be
+            own_rng = Random(self.outcome.seed)  # so that the rest of the world stays the same
             self.writer = KeyedWriter(self.host, self.script, addresses, own_rng)
             self.writer.begin()
         return brokers
 
     def add_producer(self, number: int) -> None:
-        """See `World`: a transactional one's former lives speak up."""
+        """Add a producer; a transactional one's fenced predecessors send requests too.
+
+        See `World`.
+        """
         super().add_producer(number)
         sender = self.senders[-1]
         if isinstance(sender, TransactionalSender):
@@ -138,7 +143,9 @@ class ClusterWorld(World):
         super()._settle()
 
     def log(self) -> ModelLog:
-        """What the brokers have on disk: they are killed and started once more, so nothing they only remember counts."""
+        """The log as the brokers have it on disk: they are killed and started again, so that
+        nothing in memory counts.
+        """
         self.committer.finish()
         self._converge("once all was well again")
         for broker in self.cluster.brokers:
@@ -161,7 +168,7 @@ class ClusterWorld(World):
             self.outcome.violated(f"{CONVERGENCE_MS:g} ms {when}, {apart}")
 
     def committed_offsets(self) -> dict[str, dict[tuple[str, int], int]]:
-        """See `World`: as the coordinators have them, after the brokers were started once more."""
+        """Committed offsets at the coordinators, after a restart of all brokers; see `World`."""
         offsets = {}
         for sender in self.senders:
             if isinstance(sender, TransactionalSender):

@@ -1,4 +1,6 @@
-"""World `producer`: real producer machines against model brokers whose leaders move, who refuse, and who lose what nobody was told."""
+"""World `producer`: real producer machines against model brokers whose leaders move, that refuse,
+and that lose unacknowledged records.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ BROKERS_MAX = 4
 PARTITIONS_MAX = 5
 REST_EVERY = 3
 REST_MS = 8_000.0
-"""Every third world rests for so long that topics are forgotten: metadata.max.idle.ms, and some times metadata.max.age.ms."""
+"""Milliseconds that every third world rests, so that topics are forgotten: metadata.max.idle.ms,
+and some times metadata.max.age.ms.
+"""
 
 
 class ProducerWorld(World):
@@ -28,7 +32,7 @@ class ProducerWorld(World):
         return REST_MS if self.outcome.seed % REST_EVERY == 0 else 0.0
 
     def build(self) -> int:
-        """Model brokers, one topic or two."""
+        """Start model brokers, with one topic or two."""
         rng = self.rng
         brokers = 1 + rng.randrange(BROKERS_MAX)
         self.cluster = ProduceCluster(self.host, brokers, keeps_records=True, forgetful=rng.random() < 0.2, rng=self.new_rng())

@@ -1,8 +1,10 @@
 """World `readers`: what brokers hold, asked for in every way that clients have, while it is compacted, deleted, damaged and lost.
 
-Topic "states" is compacted, often and much, and markers and tombstones go within the world; topic "events" is deleted from the front, at
-offsets within batches. All records have keys, and timestamps of clocks that differ by minutes; most come in transactions. Readers of both
-isolation levels read from offsets and ask for offsets by time all along and in the end; who judges them knows what applications were told.
+Topic "states" is compacted, often and much, and markers and tombstones go within the world; topic
+"events" is deleted from the front, at offsets within batches. All records have keys, and timestamps
+of clocks that differ by minutes; most come in transactions. Readers of both isolation levels read
+from offsets and ask for offsets by time all along and in the end; the judge knows what applications
+were told.
 """
 
 from __future__ import annotations
@@ -33,15 +35,18 @@ EVENTS = "events"
 BROKERS = (1, 2, 3, 3)
 CONVERGENCE_MS = 15_000.0
 LOOK_MS = 150.0
-"""Between two looks of one reader, about."""
+"""Mean time between two looks of one reader, ms."""
 PATIENCE_MS = 2_500.0
 TIMES_PER_LOOK = 2
 TIMES_IN_THE_END = 10
 TRANSACTIONAL_SHARE = 0.6
 CONNECTIONS_MAX, DESCRIPTORS_MAX = 100, 150
-"""Of one broker: what it accepts, and what its process may have open; between them lie files, and its own connections to others."""
+"""Limits of one broker: connections that it accepts, and open descriptors of its process.
+
+The difference is for files, and for its own connections to other brokers.
+"""
 STILL_MS = 800.0
-"""Within this, once nothing is written, everything is compacted that will be."""
+"""Milliseconds without a write within which everything is compacted that will be."""
 
 
 class ReadersWorld(World):
@@ -54,7 +59,7 @@ class ReadersWorld(World):
     idle_steps_max = 2_000
 
     def build(self) -> int:
-        """Real brokers, running, two topics, and who reads."""
+        """Start real brokers and create two topics, with readers."""
         rng = self.rng
         brokers = rng.choice(BROKERS)
         self.flushed = brokers == 1 or rng.random() < 0.5
@@ -150,7 +155,7 @@ class ReadersWorld(World):
         super()._settle()
 
     def _look(self, reader: Reader) -> None:
-        """Have a reader look somewhere, and again a little later."""
+        """Have a reader look at some partition, and again a little later."""
         rng = self._reading
         if self._looks_on and reader.idle:
             topic, partitions = rng.choice(list(self.topics()))
@@ -162,12 +167,14 @@ class ReadersWorld(World):
             self.script.after(LOOK_MS * (0.5 + rng.random()), self._look, reader)
 
     def _told(self, place: Place) -> list[Told]:
-        """Of all records that were acknowledged there."""
+        """Results of all records that were acknowledged in this partition."""
         told = (told for sender in self.senders for told in sender.told)
         return [one for one in told if one.acknowledged and one.offset >= 0 and (one.topic, one.partition) == place]
 
     def _times(self, place: Place, rng: Random, count: int) -> list[int]:
-        """Times to ask for: of records that were written to the topic, or a little beside them."""
+        """Times to ask for, ms: those of records that were written to the topic, or a little beside
+        them.
+        """
         written = [
             wrote.timestamp_ms
             for sender in self._keyed()
@@ -214,7 +221,9 @@ class ReadersWorld(World):
         self.outcome.note(f"{self.host.steps} {self.host.now_ns()} {[(str(look), look.found, look.records) for look in looks]}")
 
     def _look_at(self, place: Place) -> list[Look]:
-        """At a partition from its start, with both isolation levels; and from behind each batch that cannot be read."""
+        """Looks at a partition from its start, with both isolation levels, and from behind each
+        batch that cannot be read.
+        """
         rotten = self.ills.rot.in_place(place)
         looks = []
         for seek in (0, *(one.last_offset + 1 for one in rotten)):

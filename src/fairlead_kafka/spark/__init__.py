@@ -14,9 +14,10 @@ How a job runs, and in which process each part lives:
 - **Watching** happens in the application: `progress` works out of Spark's reports what a Python source cannot report itself.
 - **Writes are planned** by `write_planning`, in the one of Spark's processes that no task precedes (`planners` tells which that is): what
   would keep an exactly-once write from being committed is found there, and a topic that is not there is told (`topics`).
-- **Writing** happens in Python workers too: `writing` takes Arrow record batches, resolves topic, key, value, headers and partition
-  columns, and hands whole columns to `Producer.send_table`. A task succeeds only when every record is acknowledged: with `writer`
-  at least once, for a task that Spark retries writes again; with `exactly_once` in a transaction that the driver ends.
+- **Writing** happens in Python workers too: `writing` takes Arrow record batches, resolves topic,
+  key, value, headers and partition columns, and passes whole columns to `Producer.send_table`. A
+  task succeeds only when every record is acknowledged: with `writer` at least once, for a task that
+  Spark retries writes again; with `exactly_once` in a transaction that the driver ends.
 
 Option names, columns and the JSON of offsets are those of Spark's own Kafka connector (`offsets`), so that a job moves by changing
 one word. No Python object is made per record on either path, except for Avro. `session.spark_session` makes a session that works from a

@@ -34,7 +34,10 @@ def share_out(limit: int, available: Mapping[TopicPartition, int], turn: int) ->
 
 
 def ends_within(limit_bytes: int, ranges: Sequence[OffsetRange], volume: Volume, turn: int) -> OffsetsByPartition:
-    """Where each range ends if all of them hold about `limit_bytes`; one offset of one of them is always among it."""
+    """End offset of each range, so that together they hold about `limit_bytes`.
+
+    At least one offset of one of them is always included; ranges take turns, by `turn`.
+    """
     ends = {one.partition: one.start for one in ranges}
     waiting = sorted((one for one in ranges if one.size > 0), key=lambda one: one.partition)
     left = float(limit_bytes)

@@ -44,7 +44,10 @@ def task_producer(client: Mapping[str, str]) -> Iterator[Producer]:
 
 
 def _settle() -> None:
-    """Make a worker of Spark's one that is used again and again. Other processes are left as they are."""
+    """Prepare a Spark worker for reuse: keep freed memory, and hide loaded objects from the gc.
+
+    Other processes are left as they are.
+    """
     if TaskContext.get() is None:
         return
     keep_freed_memory()

@@ -1,6 +1,7 @@
-"""What Spark's Kafka connector is configured by besides options: Spark's own settings. None of them means anything to this source.
+"""Spark's own settings for its Kafka connector, none of which means anything to this source.
 
-They are read by the connector's code in the JVM, which is not there. `spark_session` refuses them rather than pass them on unheard.
+The connector's code in the JVM reads them, and it is not there. `spark_session` refuses them
+rather than ignore them silently.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ REFUSED_SETTINGS: Mapping[str, tuple[str, str]] = {
 
 
 def refused_settings(settings: Mapping[str, str]) -> list[str]:
-    """What is wrong with Spark settings that are meant for Spark's own connector."""
+    """Problems, as `name: reason`, of settings that are meant for Spark's own Kafka connector."""
     return [
         f"{name}: {reason}"
         for name in settings

@@ -52,13 +52,13 @@ _TESTS: Mapping[type[Filter], Callable[[Any, Any], bool]] = {
 
 
 def pushed_down() -> bool:
-    """Whether this is the process in which Spark hands filters to a reader."""
+    """Whether this is the process in which Spark passes filters to a reader."""
     return runs(PUSHES_FILTERS)
 
 
 @dataclass
 class Wanted:
-    """What filters leave to read: a conjunction."""
+    """Conditions that filters put on what is read; all of them must hold."""
 
     tests: list[tuple[str, Callable[[Any, Any], bool], Any]] = field(default_factory=list)
     """A column, `topic` or `partition`, a comparison, and what its value is compared to."""
@@ -73,11 +73,15 @@ class Wanted:
         return [one for one in filters if not self._take(one)]
 
     def times(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The times to look up, to begin where a record may be late enough."""
+        """Times to look up, ms since 1970: reading begins where a record may be late enough."""
         return {} if self.time_low_ms is None else dict.fromkeys(partitions, max(0, self.time_low_ms))
 
     def narrow(self, ranges: Iterable[OffsetRange], late_enough: Mapping[TopicPartition, int | None]) -> list[OffsetRange]:
-        """What is left of `ranges`; `late_enough`: the first offset that may be late enough, None if there is none."""
+        """The parts of `ranges` that may hold matching records.
+
+        `late_enough`: by partition, the first offset that may be late enough, None if there is
+        none.
+        """
         left = []
         for one in ranges:
             columns = {"topic": one.partition.topic, "partition": one.partition.partition}

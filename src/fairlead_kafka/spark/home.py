@@ -17,7 +17,7 @@ from fairlead_kafka.spark.java import shim_folders
 
 _LEFT_OUT = frozenset({"python", "__pycache__"})
 _NEEDED = ("bin", "jars")
-"""What makes a pip installation of PySpark a home of Spark."""
+"""Folders that a pip installation of PySpark has if it can serve as a SPARK_HOME."""
 
 
 def ensure_spark_home(master: str | None) -> str | None:

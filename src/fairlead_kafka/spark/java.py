@@ -20,7 +20,8 @@ from fairlead_kafka.base.errors import ConfigError
 JAVA_VERSION_MIN = 17
 """Spark 4 needs Java 17."""
 JAVA_PROBE_TIMEOUT_S = 20
-"""A JVM prints its version in a fraction of a second; one that takes this long does not work."""
+"""Seconds. A JVM prints its version in a fraction of one; one that takes this long does not
+work."""
 
 _SHIM = """#!/bin/sh
 # Runs {java} without the one module it does not have; see fairlead_kafka.spark.java.
@@ -74,7 +75,10 @@ def java_major_version(shown: str) -> int:
 
 
 def shim_folders() -> tuple[Path, ...]:
-    """Where launchers and homes of ours are written: beside the interpreter if that is possible, else among temporary files."""
+    """Folders to try for our launchers and homes.
+
+    Beside the interpreter if that is possible, else among temporary files.
+    """
     return Path(sys.prefix) / "share" / "fairlead", Path(tempfile.gettempdir()) / f"fairlead-{os.getuid()}"
 
 

@@ -1,4 +1,4 @@
-"""What is wrong with options, told by `option_table` alone: quick to load, and everything said at once."""
+"""Problems of options, found by `option_table` alone: quick to load, everything said at once."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class WrongOptions(ConfigError):
 
 
 def judge_read(options: Mapping[str, str], streaming: bool) -> tuple[dict[str, Any], dict[str, str], list[str]]:
-    """As `judge`, with what only all options of a read together tell."""
+    """The result of `judge` for a read, and problems that only all its options together show."""
     values, client, wrong = judge(options, "stream" if streaming else "batch")
     chosen = [name for name in TOPIC_CHOICES if name in values]
     whole_cluster = values.get("view") in ("offsets", "topics") and not chosen
@@ -100,7 +100,10 @@ def judge(options: Mapping[str, str], use: str) -> tuple[dict[str, Any], dict[st
 
 
 def client_problems(scope: str, client: Mapping[str, str]) -> list[str]:
-    """What is wrong with each of the settings of a client, by the names that options have. `scope` is one of the table's."""
+    """Problems of a client's settings, by the names that options have (`kafka.*`).
+
+    `scope` is one of the scopes of `CLIENT_CONFIGS`.
+    """
     wrong = []
     for name, text in client.items():
         try:

@@ -15,7 +15,7 @@ from fairlead_kafka.spark.offsets import parse_assignment, parse_offsets, parse_
 from fairlead_kafka.spark.option_values import boolean, duration_ms, names, not_empty, one_of, positive, size_bytes, time_ms, topic_name
 
 USES = {"read": ("batch", "stream"), "batch": ("batch",), "stream": ("stream",), "write": ("write",), "both": ("batch", "stream", "write")}
-"""What an option is for: reads of both kinds, batch reads, streaming reads, writes of both kinds, or reads and writes."""
+"""Values of `Option.used_by` → what an option is for: batch reads, streaming reads, writes."""
 
 TOPIC_CHOICES = ("assign", "subscribe", "subscribePattern")
 """A read names what it reads by exactly one of them."""

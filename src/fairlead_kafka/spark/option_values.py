@@ -74,14 +74,14 @@ def names(text: str) -> list[str]:
 
 
 def not_empty(text: str) -> str:
-    """Any text but none."""
+    """Any text that is not blank."""
     if not text.strip():
         raise ValueError("must not be empty")
     return text.strip()
 
 
 def topic_name(text: str) -> str:
-    """What a topic may be called."""
+    """A valid topic name."""
     wrong = wrong_topic_name(text.strip())
     if wrong:
         raise ValueError(wrong)

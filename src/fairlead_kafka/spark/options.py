@@ -22,7 +22,10 @@ from fairlead_kafka.spark.option_table import TOPIC_CHOICES
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """What to read. Offsets by partition may name `EARLIEST` and `LATEST`; exactly one of the three topic choices is set."""
+    """Settings of a read. Offsets by partition may name `EARLIEST` and `LATEST`.
+
+    Of `topics`, `pattern` and `assignment` one is set; none in a view of the whole cluster.
+    """
 
     client: dict[str, str]
     topics: list[str] | None = None
@@ -61,7 +64,7 @@ class ReadOptions:
 
 @dataclass(frozen=True)
 class WriteOptions:
-    """Where to write. `topic` None: the column `topic` says."""
+    """Settings of a write. `topic` None: the column `topic` names it."""
 
     client: dict[str, str] = field(default_factory=dict)
     topic: str | None = None
@@ -72,7 +75,10 @@ class WriteOptions:
 
 
 def view_of(options: Mapping[str, str]) -> str:
-    """What a row is, which says what the schema is; asked before the options are checked as a whole."""
+    """The view that is read, which decides the schema; `records` if none is named.
+
+    Asked before the options are checked as a whole.
+    """
     return options.get("view", "records").strip().lower()
 
 
@@ -117,7 +123,10 @@ def parse_read_options(options: Mapping[str, str], streaming: bool = False) -> R
 
 
 def _group(values: Mapping[str, Any]) -> str | None:
-    """The prefix and a number that is the same whenever the same is read, so that a restarted query finds its group."""
+    """Group id: the prefix and a number that is the same whenever the same topics are read.
+
+    So a restarted query finds its group. None without `groupIdPrefix`.
+    """
     prefix = values.get("groupIdPrefix")
     if prefix is None:
         return None

@@ -8,9 +8,10 @@ from __future__ import annotations
 import sys
 
 PUSHES_FILTERS = "pyspark.sql.worker.data_source_pushdown_filters"
-"""Hands filters to the reader of a batch read."""
+"""Module that passes filters to the reader of a batch read."""
 PLANS_WRITE = "pyspark.sql.worker.write_into_data_source"
-"""Makes the writer that tasks get, for each write and each micro-batch; no task has begun."""
+"""Module that makes the writer that tasks get, for each write and each micro-batch; no task has
+begun."""
 
 
 def runs(worker: str) -> bool:

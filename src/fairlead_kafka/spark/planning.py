@@ -11,7 +11,10 @@ from fairlead_kafka.spark.survey import Survey
 
 
 def plan_ranges(survey: Survey, options: ReadOptions) -> list[OffsetRange]:
-    """What a batch read reads of each partition, sorted by partition. Raises ConfigError, DataLoss, or what the client raises."""
+    """The range of offsets that a batch read reads of each partition, sorted by partition.
+
+    Raises ConfigError, DataLoss, or what the client raises.
+    """
     found = survey.find()
     survey.refuse_missing(found)
     partitions = found.partitions
@@ -37,9 +40,10 @@ def plan_ranges(survey: Survey, options: ReadOptions) -> list[OffsetRange]:
 
 
 def starting_offsets(survey: Survey, options: ReadOptions, latest: OffsetsByPartition | None = None) -> OffsetsByPartition:
-    """Where a new streaming query starts in each partition there is; `latest` holds the ends if they are known already.
+    """Offset at which a new streaming query starts, for each partition there is.
 
-    An offset asked for by number is taken as it is: the first micro-batch says if it is gone.
+    `latest` holds the ends if they are known already. An offset asked for by number is taken as it
+    is: the first micro-batch says if it is gone.
     """
     found = survey.find()
     survey.refuse_missing(found)
@@ -87,7 +91,10 @@ def _resolve(
     no_record: str,
     what: str,
 ) -> OffsetsByPartition:
-    """An offset for each partition; timestamps go over offsets."""
+    """Offset for each partition; timestamps go over offsets.
+
+    ConfigError if there is no record at a time or later, and `no_record` is "error".
+    """
     if timestamps is not None:
         wanted = timestamps if isinstance(timestamps, dict) else dict.fromkeys(partitions, timestamps)
         found = survey.consumer.offsets_for_times(wanted)

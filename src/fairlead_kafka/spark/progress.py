@@ -23,7 +23,7 @@ from fairlead_kafka.spark.volume import Volume
 
 @dataclass(frozen=True)
 class SourceProgress:
-    """What one micro-batch of one source came to."""
+    """Figures of one source in one micro-batch."""
 
     query_id: str
     query_name: str | None
@@ -32,15 +32,16 @@ class SourceProgress:
     """Which source of the query, counted from 0."""
     rows: int
     read: tuple[OffsetRange, ...]
-    """What it read of each partition; nothing for a query's first micro-batch, whose beginning Spark does not report."""
+    """Ranges of offsets that it read; none for a query's first micro-batch, whose beginning Spark
+    does not report."""
     lag: Mapping[TopicPartition, int]
     """Offsets of each partition between the end of the micro-batch and the end of the log when it was planned."""
     behind: tuple[OffsetRange, ...] = ()
-    """The same as ranges."""
+    """The offsets of `lag` as ranges, without empty ones."""
     partitions_gone: tuple[TopicPartition, ...] = ()
     """Partitions that it left out because they are no longer there (`failOnDataLoss=false`)."""
     lag_bytes: float | None = None
-    """About how many bytes those ranges hold; None unless the listener was given the settings of a client."""
+    """About how many bytes `behind` holds; None unless the listener was given client settings."""
 
     @property
     def offsets(self) -> int:
@@ -67,7 +68,7 @@ class SourceProgress:
 
 @dataclass
 class Totals:
-    """What a source of a query came to since the listener was added."""
+    """Sums over one source of a query since the listener was added; lag of the last micro-batch."""
 
     micro_batches: int = 0
     rows: int = 0

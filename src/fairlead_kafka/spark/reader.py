@@ -28,7 +28,7 @@ class FairleadReader(DataSourceReader):
         self._schema = schema
 
     def partitions(self) -> Sequence[InputPartition]:
-        """One for each task."""
+        """Spark's input partitions: the ranges of offsets of each task."""
         options = self._options
         with Survey(options) as survey:
             ranges = survey.attempt(lambda: self._ranges(survey))
@@ -45,14 +45,17 @@ class FairleadReader(DataSourceReader):
 
 @tells_errors_first
 class FilteringReader(FairleadReader):
-    """The same where Spark hands over filters; it refuses a reader that takes some where it does not (`filters.pushed_down`)."""
+    """The reader where Spark passes filters (`filters.pushed_down`).
+
+    Elsewhere Spark refuses a reader that takes filters.
+    """
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         super().__init__(options, schema)
         self._wanted = Wanted()
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
-        """Takes what ranges of offsets can meet; gives back what Spark has to look at itself."""
+        """Takes filters that ranges of offsets can meet; returns those that Spark has to apply."""
         return self._wanted.take(filters)
 
     def _ranges(self, survey: Survey) -> list[OffsetRange]:

@@ -1,4 +1,4 @@
-"""What a task does, of a batch read as of a micro-batch: reads its ranges of offsets, one after the other, as Arrow record batches."""
+"""The task of a batch read or a micro-batch: reads its ranges as Arrow record batches, in turn."""
 
 from __future__ import annotations
 
@@ -81,7 +81,10 @@ def _lose(options: ReadOptions, what: str, error: BrokerError) -> None:
 
 
 def _loss(wanted: OffsetRange, error: OffsetOutOfRange, earliest: int) -> str:
-    """What went, to the offset: everything from where reading stood to where the log starts, as far as it was planned."""
+    """Message on the offsets that are gone, as far as they were planned.
+
+    That is everything from where reading stood to where the log starts.
+    """
     gone_end = min(wanted.end, earliest) if earliest > error.offset else wanted.end
     return (
         f"{wanted.partition}: offsets {error.offset} to {gone_end - 1} are gone; planned were {wanted.start} to {wanted.end - 1}, and the "

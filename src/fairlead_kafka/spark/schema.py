@@ -46,7 +46,7 @@ _SINK_TYPES: dict[str, tuple[DataType, ...]] = {
 
 
 def source_schema(layout: Layout = DEFAULT_LAYOUT) -> StructType:
-    """What a read gives: the columns of a resolved layout, with key and value of the types that their formats have."""
+    """Schema of a read: the columns of a resolved layout, key and value typed by their formats."""
     fields = {**_SOURCE_FIELDS, **{each.field: StructField(each.field, each.spark_type()) for each in (layout.key, layout.value)}}
     return StructType([fields[name] for name in layout.columns])
 

@@ -35,7 +35,8 @@ WORKER_VARIABLES: Mapping[str, str] = {
     "SPARK_BUFFER_SIZE": "65536",
     "SPARK_PYTHON_RUNTIME": "PYTHON_WORKER",
 }
-"""What each stream sets for its workers, always anew: see `fill_worker_variables`."""
+"""Environment variables that each stream sets for its workers, every time again: see
+`fill_worker_variables`."""
 
 
 def spark_session(app_name: str = "fairlead", master: str | None = None, config: Mapping[str, str] | None = None) -> SparkSession:

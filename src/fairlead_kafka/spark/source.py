@@ -2,8 +2,9 @@
 
 Name: fairlead. Reads and writes: batch and streaming; writes append. Options: `fairlead_kafka.spark.option_table.OPTIONS`.
 
-Spark asks for a source and its schema in a process of their own, again for each look at a query, and most of these go no further. So
-each face is loaded when it is asked for: with clients and kernels, loading is most of what such a process does.
+Spark asks for a source and its schema in a process of their own, again for each look at a query,
+and most of these go no further. So each reader and writer is loaded when it is asked for: with
+clients and kernels, loading is most of what such a process does.
 """
 
 from __future__ import annotations

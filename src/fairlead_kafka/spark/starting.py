@@ -1,4 +1,7 @@
-"""What can be wrong before Spark runs, told in a sentence: packages that are missing, a master of no form, a JVM that ends at once."""
+"""Problems before Spark runs, told in a sentence.
+
+Packages that are missing, a master of no valid form, a JVM that ends at once.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ _MASTER = re.compile(
 
 
 class SparkMissing(ConfigError):
-    """What Spark needs is not installed."""
+    """Packages that Spark needs are not installed."""
 
 
 class SparkNotStarted(FairleadError):
@@ -53,7 +56,7 @@ def check_master(master: str | None) -> None:
 
 @contextmanager
 def jvm_told() -> Iterator[None]:
-    """Has the error of a JVM that ended at once say where its own words are. SparkNotStarted."""
+    """Raises SparkNotStarted, which says where the reason is, for a JVM that ended at once."""
     from pyspark.errors import PySparkRuntimeError
 
     try:

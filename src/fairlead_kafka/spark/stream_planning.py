@@ -1,4 +1,4 @@
-"""Where micro-batches of a streaming query end, and what they read: the state that the driver's side of the source keeps.
+"""Plans a streaming query's micro-batches on the driver: where they end, and what they read.
 
 **Beginning.** Spark's checkpoint keeps the end of every micro-batch before it runs, but asks for the beginning of the first one again
 after a restart. A beginning that depends on the time of asking (`latest`) would have moved by then. Such a query begins at no offsets at
@@ -29,7 +29,7 @@ LOGGER = logging.getLogger("fairlead_kafka.spark")
 
 @dataclass(frozen=True)
 class Seen:
-    """What the cluster held when it was asked, and the end of each log."""
+    """The partitions and topic ids that a cluster had when asked, and the end of each log."""
 
     ends: OffsetsByPartition
     found: Found
@@ -43,19 +43,23 @@ class StreamPlanner:
         self._survey = survey
         self._volume = volume
         self._initial: OffsetsByPartition | None = None
-        """Where the query begins; None: Spark has not asked, for the checkpoint says."""
+        """Offsets at which the query begins; None: Spark has not asked, for the checkpoint says."""
         self._first_end: OffsetsByPartition | None = None
-        """Where the empty micro-batch ended with which a query begins whose beginning depends on the time."""
+        """End of the empty micro-batch with which a query begins whose beginning depends on the
+        time."""
         self._target: Seen | None = None
         """Trigger.AvailableNow: how far to read, whatever comes later."""
         self._until_target = False
         self.seen: Seen | None = None
-        """What the cluster held last."""
+        """The cluster when it was last asked; None: not yet."""
         self._turn = 0
         self._waiting_since_s: float | None = None
 
     def begin(self) -> OffsetsByPartition:
-        """Where a new query begins: the same however often it is asked; nothing if that depends on when it is asked."""
+        """Offsets at which a new query begins, the same however often it is asked.
+
+        Empty if they depend on when it is asked.
+        """
         if self._initial is None:
             self._initial = {} if self._options.starts_at_latest else self._survey.attempt(self._starts)
         return self._initial
@@ -85,7 +89,7 @@ class StreamPlanner:
         return self._limited(ranges, ends)
 
     def ranges(self, start: OffsetsByPartition, end: OffsetsByPartition) -> list[OffsetRange]:
-        """What the micro-batch from `start` to `end` reads of each partition."""
+        """Ranges of offsets that the micro-batch from `start` to `end` reads."""
         if start == end:
             return []
         if self._at_the_beginning(start):
@@ -139,7 +143,7 @@ class StreamPlanner:
         return {partition: end for partition, end in now.ends.items() if partition not in lost}
 
     def _losses(self, start: OffsetsByPartition, before: Seen | None, now: Seen) -> dict[TopicPartition, str]:
-        """What cannot be read on from `start`, and why."""
+        """Partitions that cannot be read on from `start`, and why."""
         lost = {}
         for partition, offset in sorted(start.items()):
             last = max(offset, before.ends.get(partition, 0) if before else 0)
@@ -155,7 +159,10 @@ class StreamPlanner:
         return lost
 
     def _still_there(self, end: OffsetsByPartition) -> OffsetsByPartition:
-        """A micro-batch of a run before this one is replayed: it may have planned what is gone meanwhile."""
+        """`end` of a replayed micro-batch, cut to what the logs hold now.
+
+        A run before this one planned it, so what it planned may be gone.
+        """
         self.seen = self._survey.attempt(self._look)
         ends = self.seen.ends
         lost = [

@@ -1,4 +1,7 @@
-"""The stream reader: Spark's face of `stream_planning`. One object lives beside the driver and plans; copies of it read on executors."""
+"""The stream reader: Spark's API to `stream_planning`.
+
+One object lives beside the driver and plans; copies of it read on executors.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +48,10 @@ class FairleadStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._committed: OffsetsByPartition = {}
 
     def initialOffset(self) -> OffsetsJson:  # noqa: N802
-        """Where a new query begins; `{}` if that depends on when it is asked, and then the first micro-batch is empty."""
+        """Offsets at which a new query begins.
+
+        `{}` if they depend on when it is asked, and then the first micro-batch is empty.
+        """
         return offsets_json(self._planner.begin())
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
@@ -72,7 +78,7 @@ class FairleadStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return None if self._planner.seen is None else offsets_json(self._planner.seen.ends)
 
     def partitions(self, start: OffsetsJson, end: OffsetsJson) -> Sequence[InputPartition]:
-        """One for each task of a micro-batch."""
+        """Spark's input partitions: the ranges of offsets of each task of a micro-batch."""
         ranges = self._planner.ranges(from_offsets_json(start), from_offsets_json(end))
         return plan_tasks(ranges, self._options, self._volume)
 
@@ -82,7 +88,7 @@ class FairleadStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             yield from read_task(self._options, self._schema, partition.ranges)
 
     def commit(self, end: OffsetsJson) -> None:
-        """What lies before `end` is processed."""
+        """Spark has processed all before `end`: commits it to the group, if asked for."""
         self._commit(from_offsets_json(end))
 
     def stop(self) -> None:
@@ -90,7 +96,10 @@ class FairleadStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._survey.close()
 
     def _commit(self, offsets: OffsetsByPartition) -> None:
-        """To the group, if asked for; where it fails for a while the next micro-batch brings it, for the checkpoint alone counts."""
+        """Commits offsets to the group, if asked for. BrokerError if the group does not take them.
+
+        Where it fails for a while the next micro-batch does it, for the checkpoint alone counts.
+        """
         if not self._options.commit_offsets or offsets == self._committed or not offsets:
             return
         try:

@@ -1,4 +1,4 @@
-"""What the cluster holds of what a read asks for: topics by their ids, partitions, and where their logs begin and end."""
+"""Asks a cluster about the topics of a read: ids, partitions, where logs begin and end."""
 
 from __future__ import annotations
 
@@ -54,7 +54,10 @@ class Survey:
         return self._consumer
 
     def find(self) -> Found:
-        """What there is now of the topics that `assign`, `subscribe` or `subscribePattern` name. Never makes a topic."""
+        """The topics that `assign`, `subscribe` or `subscribePattern` name, as they are now.
+
+        Never creates a topic.
+        """
         options = self._options
         if options.pattern is not None:
             pattern = compile_pattern(options.pattern)
@@ -86,11 +89,14 @@ class Survey:
             raise BrokerError(error.code, f"topic {name} is not in the cluster{hint or '; create it, or check its name'}") from error
 
     def earliest(self, partitions: Iterable[TopicPartition]) -> OffsetsByPartition:
-        """Where each log begins."""
+        """First offset of each log."""
         return self.consumer.beginning_offsets(partitions)
 
     def latest(self, partitions: Iterable[TopicPartition]) -> OffsetsByPartition:
-        """Where each log ends; with `read_committed` where its first open transaction begins (the last stable offset)."""
+        """End offset of each log; with `read_committed` its last stable offset.
+
+        That is where its first open transaction begins, if there is one.
+        """
         return self.consumer.end_offsets(partitions)
 
     def look(self, partition: TopicPartition, offset: int, end: int) -> Sample | None:
@@ -142,7 +148,7 @@ class Survey:
 
 
 def compile_pattern(pattern: str) -> re.Pattern[str]:
-    """ConfigError if it is none."""
+    """The regular expression `pattern`. ConfigError if it is none."""
     try:
         return re.compile(pattern)
     except re.error as error:

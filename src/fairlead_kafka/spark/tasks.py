@@ -71,14 +71,17 @@ def _cut(one: OffsetRange, size_bytes: float, volume: Volume) -> list[OffsetRang
 
 
 class _Share:
-    """What each task is to have of what is left, so that what one has too much or too little is made up for by the others."""
+    """Each task's share, in bytes, of what is left.
+
+    So what one task has too much or too little is made up for by the others.
+    """
 
     def __init__(self, total: float, tasks: int) -> None:
         self._left, self._tasks = total, tasks
         self.next_task()
 
     def next_task(self) -> None:
-        """The tasks so far have theirs."""
+        """Begins the next task: its share is what is left, divided by the tasks that are left."""
         self._size = self.room = max(1.0, self._left / max(1, self._tasks))
         self._tasks -= 1
 
@@ -87,7 +90,7 @@ class _Share:
         return self._tasks <= 0 or size_bytes <= self.room + SLACK * self._size
 
     def is_had(self, size_bytes: float) -> bool:
-        """Give it so much; True if that is its share."""
+        """Gives the task so many bytes; True if it has its share then."""
         self._left -= size_bytes
         self.room -= size_bytes
         return self._tasks > 0 and self.room <= SLACK * self._size

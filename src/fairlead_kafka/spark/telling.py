@@ -1,8 +1,8 @@
-"""What Spark prints of an error: our sentence within the first lines, and below it the frames that led there.
+"""Makes Spark print our errors with their sentence first, and below it the frames that led there.
 
-Spark sends the text of a traceback to the driver, frames and causes first, so that a user scrolls past thirty of them to learn what is
-wrong. An error of ours is raised anew here, where Spark called, and its frames and causes become a note, which Python prints behind the
-message.
+Spark sends the text of a traceback to the driver, frames and causes first, so that a user scrolls
+past thirty of them to learn what is wrong. An error of ours is raised again here, where Spark
+called, and its frames and causes become a note, which Python prints behind the message.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def told(error: FairleadError) -> FairleadError:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """What led to the error, nearest first."""
+    """The causes of the error, nearest first."""
     seen = {id(error)}
     cause = error.__cause__
     while cause is not None and id(cause) not in seen:

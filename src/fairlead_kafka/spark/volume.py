@@ -1,8 +1,9 @@
 """How many bytes lie between two offsets: learned from a few record batches of each partition, for offsets alone do not say.
 
-A record batch tells its first and last offset and its size, so a handful of them, spread over a range, tells what is really there: large
-records here, small ones there, and stretches that compaction emptied. Between two batches that were looked at, an offset is taken to
-weigh what it weighs in the nearer one. Sizes are those of batches as Kafka keeps them: compressed.
+A record batch tells its first and last offset and its size, so a handful of them, spread over a
+range, tells what is really there: large records here, small ones there, and ranges that compaction
+emptied. Between two batches that were looked at, an offset is taken to weigh what it weighs in the
+nearer one. Sizes are those of batches as Kafka keeps them: compressed.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from fairlead_kafka.spark.offsets import OffsetRange
 LOOKS_PER_RANGE = 5
 """How many places of a range are looked at, evenly spread; those looked at before count."""
 HEAVY_SHARE = 0.05
-"""Only ranges with so much of the weight are looked at closely."""
+"""Share of all bytes: only ranges with so much of them are looked at closely."""
 CLOSER_LOOKS = 6
 """How many more where neighbours differ most: at the edge of what compaction emptied, or of larger records."""
 CLOSER_SHARE = 0.1
@@ -39,12 +40,12 @@ class Sample(NamedTuple):
 
     @property
     def weight(self) -> float:
-        """Bytes of each of its offsets."""
+        """Bytes per offset of the batch."""
         return self.size_bytes / max(1, self.last - self.first + 1)
 
     @property
     def weight_before(self) -> float:
-        """What the offsets before it are taken to weigh: nothing if there is nothing where it was looked for."""
+        """Bytes per offset before the batch; 0.0 if there was nothing where it was looked for."""
         return self.weight if self.first <= self.asked else 0.0
 
 
@@ -61,12 +62,12 @@ class Part(NamedTuple):
 
     @property
     def size_bytes(self) -> float:
-        """What the piece weighs."""
+        """Bytes of the piece."""
         return (self.end - self.start) * self.bytes_per_offset
 
 
 class Volume:
-    """What is known of the weight of offsets. Not for several threads."""
+    """Estimates the bytes of ranges of offsets from sampled batches. Not for several threads."""
 
     def __init__(self, look: Look) -> None:
         self._look = look
@@ -114,14 +115,17 @@ class Volume:
         return offset if doubt > CLOSER_SHARE * self.size_bytes(one) else None
 
     def _look_at(self, one: OffsetRange, offset: int, near: int) -> None:
-        """Unless a batch is known that holds the offset, or was looked at `near` it."""
+        """Fetches a batch at `offset`, unless one is known that holds it, or was looked at nearby.
+
+        `near`: how many offsets away counts as nearby.
+        """
         samples = self._samples.setdefault(one.partition, [])
         known = any(sample.asked - near <= offset <= max(sample.last, sample.asked + near) for sample in samples)
         if known or self._looks_left <= 0:
             return
         self._looks_left -= 1
         insort(samples, self._look(one.partition, offset, one.end) or Sample(offset, one.end, one.end - 1, 0))
-        del samples[: len(samples) - SAMPLES_PER_PARTITION_MAX]
+        del samples[:-SAMPLES_PER_PARTITION_MAX]
 
     def _parts(self, one: OffsetRange) -> list[Part]:
         """The range cut into the neighbourhoods of its samples, and each of these where its batch begins."""

@@ -1,4 +1,4 @@
-"""What the driver asks the cluster before the tasks of a write begin: whether it can work, and whether its topic is there."""
+"""Checks on the driver before the tasks of a write begin: can it work, and is its topic there?"""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from fairlead_kafka.spark.topics import did_you_mean
 
 LOGGER = logging.getLogger("fairlead_kafka.spark")
 ASK_TIMEOUT_S = 1.0
-"""At least once, a driver needs no way to the brokers, so it does not wait for one."""
+"""Seconds to ask for the topic of an at-least-once write: its driver needs no way to the brokers,
+so it does not wait for one."""
 
 
 def plan_write(options: WriteOptions) -> None:

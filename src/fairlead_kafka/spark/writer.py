@@ -16,7 +16,7 @@ from fairlead_kafka.spark.writing import send_all
 
 @dataclass
 class TaskWritten(WriterCommitMessage):
-    """What a task wrote, every record acknowledged."""
+    """Number of records that a task wrote, all of them acknowledged."""
 
     records: int
 

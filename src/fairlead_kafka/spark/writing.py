@@ -20,9 +20,9 @@ SENT_COLUMNS = ("key", "value", "headers", "partition")
 def send_all(
     producer: Producer, topic: str | None, batches: Iterator[pa.RecordBatch], seen: Callable[[str, pa.RecordBatch], None] | None = None
 ) -> int:
-    """Hands every batch to `producer`, waits until all is acknowledged, and returns the number of rows; raises the first delivery error.
+    """Submits every batch to `producer`, and waits until all is acknowledged; the number of rows.
 
-    `seen` is called with what goes to each topic.
+    Raises the first delivery error. `seen` is called with what goes to each topic.
     """
     records = 0
     under_way: deque[Any] = deque()

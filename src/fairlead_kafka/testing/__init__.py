@@ -1,6 +1,7 @@
 """A Kafka cluster for tests, laptops and CI: in this process, or with a process for each broker.
 
-Theory of operation. A `Cluster` hosts its brokers, each a machine (`broker`), in one of two ways behind one face (`handles`).
+Theory of operation. A `Cluster` hosts its brokers, each a machine (`broker`), in one of two ways
+behind one API (`handles`).
 
 - In one thread (`in_thread`): a broker is neither a process nor a thread, so three of them start in milliseconds. They call the
   controller directly.
@@ -23,7 +24,8 @@ word (`certificates`, `tokens`), and what its clients are configured with.
 Faults and life go through `cluster.broker(N)`: `slow`, `cut`, `fill_disk`, `heal`, `stop`, `kill`, `start`. A broker that starts again is a
 new machine over the same folder: what it knows, it read from disk.
 
-`plugin` is for pytest, which imports it in every run of whoever has Fairlead installed: so this package loads nothing before it is used.
+`plugin` is for pytest, which imports it in every run where Fairlead is installed, so this package
+loads nothing before it is used.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a broker's own process does: run one broker, and what the launcher says through the channel.
+"""A broker's own process: runs one broker and does what the launcher says through the channel.
 
     {"faults": {...}}   be slow, be cut off, have a full disk   → {}
     {"stop": true}      stop in good order                      → {}, and the process ends
@@ -26,7 +26,7 @@ _logger = logging.getLogger("fairlead_kafka.testing")
 _WATCH_S = 1.0
 TIMEOUT_S = 60.0
 ERRORS: dict[str, type[FairleadError]] = {each.__name__: each for each in (ConfigError, ConnectionFailed, FairleadError, UsageError)}
-"""Errors that cross as themselves; others as FairleadError."""
+"""Errors that are sent to the launcher under their own name; others are sent as FairleadError."""
 
 
 class _Terminated(BaseException):
@@ -34,12 +34,12 @@ class _Terminated(BaseException):
 
 
 def faults_of(message: dict[str, Any]) -> Faults:
-    """Faults as they cross."""
+    """Faults from the JSON that the launcher sends."""
     return Faults(**{**message, "cut_from": frozenset(message["cut_from"])})
 
 
 def serve(channel: Channel, config: dict[str, Any]) -> int:
-    """Run a broker until the launcher has it stop, or is gone; the exit code."""
+    """Run a broker until the launcher stops it or is gone. Returns the process's exit code."""
     signal.signal(signal.SIGTERM, _terminate)
     parent = os.getppid()
     try:
@@ -83,7 +83,7 @@ def _machine(config: dict[str, Any]) -> Broker:
 
 
 def _obey(channel: Channel, host: SelectorHost, handle: Handle) -> bool:
-    """Do what the launcher says; False: that was all."""
+    """Do what the launcher's next message says. False: it was the last one, the process ends."""
     message = channel.receive()
     try:
         if "faults" in message:

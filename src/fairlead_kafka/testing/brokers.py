@@ -1,4 +1,4 @@
-"""How a broker of a cluster is made, and what its host is told of its connections: the same in a thread and in a process of its own."""
+"""Makes a cluster's brokers and their transports, in a thread or in a process of its own."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ def make_broker(node_id: int, view: ClusterView, folder: str, host: str, ports: 
 
 
 def broker_transport(broker: Broker, view: ClusterView) -> ServerTransport | None:
-    """What a broker's host is given; None if all its listeners are PLAINTEXT. ConfigError for what cannot work."""
+    """The transport for a broker's host; None if all listeners are PLAINTEXT.
+
+    ConfigError for settings that cannot work.
+    """
     listeners = {each.number: (each.name, each.protocol) for each in broker.listeners}
     if all(protocol == "PLAINTEXT" for _name, protocol in listeners.values()):
         return None
@@ -38,7 +41,10 @@ def broker_transport(broker: Broker, view: ClusterView) -> ServerTransport | Non
 
 
 def check_listeners(settings: Settings, brokers: int, host: str, port: int) -> tuple[Listener, ...]:
-    """The first broker's listeners, once those of all brokers were looked at. ConfigError for what cannot be."""
+    """Check the listeners of all brokers; returns the first broker's.
+
+    ConfigError if they cannot work.
+    """
     for node_id in {0, brokers - 1}:
         listeners = listeners_of(settings, node_id, host, port and port + node_id)
         mechanism_between_brokers(settings, between_brokers(settings, listeners))
@@ -46,7 +52,7 @@ def check_listeners(settings: Settings, brokers: int, host: str, port: int) -> t
 
 
 def settings_between_brokers(settings: Settings) -> Settings | None:
-    """As whom brokers reach each other, as settings of a client; None: in plaintext."""
+    """Client settings with which brokers connect to each other; None: in plaintext."""
     listener = between_brokers(settings, listeners_of(settings))
     if listener.protocol == "PLAINTEXT":
         return None

@@ -13,7 +13,10 @@ EXPIRED_SINCE = datetime.timedelta(days=2)
 
 
 class Certificates:
-    """One authority, made at once or found in `folder`, which gets the files. ConfigError if the packages for it are not installed."""
+    """One certificate authority, made at once or found in `folder`, where all files are written.
+
+    ConfigError if the package trustme is not installed.
+    """
 
     def __init__(self, folder: Path) -> None:
         try:
@@ -35,7 +38,9 @@ class Certificates:
         self._issued = 0
 
     def issue(self, *names: str, expired: bool = False, common_name: str | None = None) -> Path:
-        """A PEM file of a new key (PKCS #8) and the chain of its certificate, for these host names, addresses or e-mail addresses."""
+        """Path of a PEM file with a new key (PKCS #8) and its certificate chain, for these host
+        names, addresses or e-mail addresses.
+        """
         from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
 
         end = datetime.datetime.now(datetime.UTC) - EXPIRED_SINCE
@@ -50,7 +55,7 @@ class Certificates:
         return path
 
     def pkcs12(self, pem: Path) -> Path:
-        """The same key and chain as a PKCS12 store, with PASSWORD."""
+        """A PKCS12 store, under PASSWORD, with the key and certificate chain of the file `pem`."""
         from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, load_pem_private_key, pkcs12
         from cryptography.x509 import load_pem_x509_certificates
 

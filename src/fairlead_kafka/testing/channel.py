@@ -14,7 +14,7 @@ _PIECE_BYTES = 65_536
 
 
 class Channel:
-    """One end. It ends with the process at the other end, however that dies."""
+    """One end of the channel. It ends when the process at the other end ends, however that dies."""
 
     def __init__(self, end: socket.socket) -> None:
         self.socket = end
@@ -22,7 +22,10 @@ class Channel:
         self._attached: list[int] = []
 
     def send(self, message: Any, attached: socket.socket | None = None) -> None:
-        """Send a message, and with it a copy of a socket. ConnectionFailed if nobody is there."""
+        """Send a message, and with it a copy of a socket.
+
+        ConnectionFailed if the other end is gone.
+        """
         data = json.dumps(message).encode() + b"\n"
         try:
             if attached is not None:
@@ -33,7 +36,10 @@ class Channel:
             raise ConnectionFailed(f"the process at the other end is gone ({error.strerror})") from None
 
     def receive(self, timeout_s: float | None = None) -> Any:
-        """The next message. ConnectionFailed at the end; TimedOut."""
+        """The next message.
+
+        ConnectionFailed when the other end is gone; TimedOut after `timeout_s`.
+        """
         while b"\n" not in self._held:
             if not self.ready(timeout_s):
                 raise TimedOut(f"the process at the other end did not answer within {timeout_s:g} s")
@@ -48,15 +54,15 @@ class Channel:
         return json.loads(line)
 
     def take_attached(self) -> socket.socket:
-        """The socket that came with the message before."""
+        """The socket that came with the last message."""
         return socket.socket(fileno=self._attached.pop(0))
 
     def ready(self, timeout_s: float | None) -> bool:
-        """True if there is a message, or the end, to receive; waits for at most so long."""
+        """True if there is a message, or the end, to receive; waits for at most `timeout_s`."""
         return b"\n" in self._held or bool(select.select([self.socket], [], [], timeout_s)[0])
 
     def ended(self) -> bool:
-        """True if the other end is closed; without waiting."""
+        """True if the other end is closed. Does not wait."""
         try:
             return not self.socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
         except BlockingIOError:

@@ -137,7 +137,9 @@ class Cluster:
         return self._brokers[0].listeners
 
     def bootstrap_servers_of(self, listener: str) -> str:
-        """The same for clients of one listener, by its name; `bootstrap_servers` are those of the first."""
+        """`host:port` of every broker for clients of the listener `listener`, separated by commas;
+        `bootstrap_servers` has those of the first.
+        """
         return ",".join(broker.address_of(listener) for broker in self._brokers)
 
     def client_settings(
@@ -147,10 +149,11 @@ class Cluster:
         mechanism: str | None = None,
         style: Literal["fairlead", "librdkafka", "java"] = "fairlead",
     ) -> dict[str, Any]:
-        """What a client of this cluster is configured with, `bootstrap.servers` and all, to come in as `user`.
+        """A client's configs for this cluster, `bootstrap.servers` included, to log in as `user`.
 
-        `mechanism`: to log in by; None: SCRAM-SHA-512. `style`: in whose words. Without security that is `bootstrap.servers` alone.
-        UsageError if there is no such user.
+        `mechanism`: the SASL mechanism; None: SCRAM-SHA-512. `style`: the client whose config names
+        are used. Without security only `bootstrap.servers` is set. UsageError if there is no such
+        user.
         """
         if self._securing is None:
             return {"bootstrap.servers": self.bootstrap_servers}
@@ -158,7 +161,7 @@ class Cluster:
 
     @property
     def users(self) -> list[str]:
-        """Who can come in by name, the user `admin` first; nobody without `security`."""
+        """Names of the users that can authenticate, `admin` first; empty without `security`."""
         return [] if self._securing is None else list(self._securing.passwords)
 
     def settings_file(self, user: str, *, mechanism: str | None = None) -> Path:
@@ -186,7 +189,9 @@ class Cluster:
     def create_topic(
         self, name: str, partitions: Int32 = -1, replication_factor: Int32 = -1, configs: Mapping[str, Any] | None = None
     ) -> None:
-        """Create a topic without a client; -1: as `num.partitions` and `default.replication.factor` have it. BrokerError: it cannot be."""
+        """Create a topic without a client; -1: as `num.partitions` and `default.replication.factor`
+        say. BrokerError if it is refused.
+        """
         self._decide_one(CreateTopics([NewTopic(name, partitions, replication_factor, None, dict(configs or {}))]))
 
     def has_topic(self, name: str) -> bool:
@@ -194,11 +199,13 @@ class Cluster:
         return name in self._controller.image.topics
 
     def delete_topic(self, name: str) -> None:
-        """Delete a topic without a client. BrokerError: it cannot be."""
+        """Delete a topic without a client. BrokerError if it is refused."""
         self._decide_one(DeleteTopics([name]))
 
     def _know_users(self) -> None:
-        """Users can log in by SCRAM before any broker runs: as one of them brokers reach each other."""
+        """Register the SCRAM users before any broker runs: brokers authenticate to each other as
+        one of them.
+        """
         if self._securing is None or not self._securing.protocol.startswith("SASL"):
             return
         self._controller.alter_scram_credentials(self._securing.scram_alterations(self._controller.image.scram_credentials))
@@ -273,7 +280,7 @@ def _check_arguments(brokers: int, port: int, host: str, config: Mapping[str, An
 
 
 def _fixed(listeners: Sequence[Listener]) -> dict[str, int]:
-    """The ports that were given, by listener; nothing if any is to be found."""
+    """The configured ports, by listener; empty if any port is still to be chosen (0)."""
     ports = {each.name: each.port for each in listeners}
     return ports if all(ports.values()) else {}
 
@@ -293,5 +300,5 @@ def _ports_of(folder: Path, brokers: int) -> list[dict[str, int]]:
 
 
 def _by_listener(entry: Any) -> dict[str, int]:
-    """An entry of the file; releases before 0.3 kept one port."""
+    """The ports of one broker in the file, by listener; releases before 0.3 kept one port."""
     return {DEFAULT_LISTENER: entry} if isinstance(entry, int) else {str(name): int(port) for name, port in entry.items()}

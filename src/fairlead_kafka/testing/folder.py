@@ -17,7 +17,10 @@ _LOCK_NAME = "lock"
 
 
 class FolderLock:
-    """Held while a cluster uses a folder, and gone with its process. The folder is made if it is missing."""
+    """A lock on a folder, held while a cluster uses it; the end of the process releases it.
+
+    The folder is made if it is missing.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._descriptor: int | None = None
@@ -37,7 +40,7 @@ class FolderLock:
             ) from None
 
     def release(self) -> None:
-        """Let go. Idempotent."""
+        """Release the lock. Idempotent."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             if fcntl is not None:
@@ -67,7 +70,9 @@ class MetadataFile:
         self.replace(controller.snapshot())
 
     def replace(self, data: bytes) -> None:
-        """Put `data` in the place of all that is there, at once; OSError, and everything as before, if that fails."""
+        """Replace the whole content by `data`, atomically; OSError if that fails, and the old
+        content stays.
+        """
         fresh = self._path.with_suffix(".new")
         with open(fresh, "wb") as file:
             file.write(data)

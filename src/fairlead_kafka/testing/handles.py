@@ -1,4 +1,4 @@
-"""The faces of one broker of a `Cluster`: its faults, and its life, wherever it runs."""
+"""Handles of a `Cluster`'s brokers: faults, start, stop and kill, wherever a broker runs."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _logger = logging.getLogger("fairlead_kafka.testing")
 
 TIMEOUT_S = 60.0
 SLOWEST_MS = 86_400_000
-"""A day: what is slower than that does not answer."""
+"""The greatest delay of an answer, ms: one day."""
 CONTROLLER = "controller"
 """Names the controller in `BrokerHandle.cut`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """What stays the same from start to start of a broker."""
+    """A broker's settings that stay the same from start to start."""
 
     node_id: int
     folder: str
@@ -34,33 +34,36 @@ class Where:
 
 
 class Begun(Protocol):
-    """A start under way."""
+    """A start of a broker that is under way."""
 
     def result(self, timeout_s: float | None = None) -> Any:
-        """The ports, by listener, once the broker serves; raises what prevented it."""
+        """The ports by listener, once the broker serves; raises the error that prevented it."""
 
 
 class Runner(Protocol):
-    """One broker wherever it runs, from start to end and start again. Called by one thread at a time, but for `running`."""
+    """One broker wherever it runs, started and stopped any number of times.
+
+    All but `running` is called by one thread at a time.
+    """
 
     @property
     def running(self) -> bool:
         """True between a start and the next stop, kill or crash."""
 
     def begin(self, ports: Mapping[str, int], faults: Faults) -> Begun:
-        """Start it."""
+        """Start the broker on `ports`."""
 
     def set_faults(self, faults: Faults) -> None:
-        """Have it do so from now on."""
+        """Have the broker apply these faults from now on."""
 
     def stop(self) -> None:
-        """In good order; everything is on disk."""
+        """Stop the broker in good order; everything is on disk."""
 
     def kill(self) -> None:
-        """At once."""
+        """Kill the broker at once."""
 
     def drop(self) -> None:
-        """Let go of what is left of it."""
+        """Release what is left of the broker after it ended."""
 
 
 @checked("__init__")
@@ -79,7 +82,7 @@ class BrokerHandle:
         self.host = where.host
         self._listeners = where.listeners
         self.ports = dict(ports)
-        """By listener, the first one first."""
+        """Port by listener name, the first listener first."""
         self._runner = runner
         self._others = others
         self._check_open = check_open
@@ -93,7 +96,7 @@ class BrokerHandle:
 
     @property
     def port(self) -> int:
-        """Of the first listener."""
+        """Port of the first listener; 0 if none is known yet."""
         return next(iter(self.ports.values()), 0)
 
     @property
@@ -107,7 +110,10 @@ class BrokerHandle:
         return tuple(each.name for each in self._listeners)
 
     def address_of(self, listener: str) -> str:
-        """The same for clients of one listener, by its name."""
+        """`host:port` for clients of the listener `listener`.
+
+        UsageError if there is no such listener.
+        """
         found = next((each for each in self._listeners if each.name == listener.upper()), None)
         if found is None:
             raise UsageError(f"there is no listener {listener!r}; there is {', '.join(self.listeners)}")
@@ -125,9 +131,11 @@ class BrokerHandle:
     def slow(self, produce_service_time_ms: float = 0, latency_ms: float = 0) -> None:
         """Make the broker slow until further notice; without arguments, or with zeros, it is fast again.
 
-        `produce_service_time_ms`: the answer to each Produce request is held back so long, and the connection meanwhile serves nothing
-        else: one request after another, as in KIP-794's experiment. `latency_ms`: every answer arrives so much later, all concurrently.
-        Raises ConfigError for a negative time, or more than a day. The faults survive a restart of the broker.
+        `produce_service_time_ms`: the answer to each Produce request is held back for that time,
+        and the connection meanwhile serves nothing else: one request after another, as in KIP-794's
+        experiment. `latency_ms`: every answer arrives that much later, all concurrently. Raises
+        ConfigError for a negative time, or more than a day. The faults survive a restart of the
+        broker.
         """
         if not (0 <= produce_service_time_ms <= SLOWEST_MS and 0 <= latency_ms <= SLOWEST_MS):
             raise ConfigError(
@@ -173,21 +181,27 @@ class BrokerHandle:
     # --- Life
 
     def stop(self) -> None:
-        """Stop in good order: what it leads is handed over, everything written and synced. Nothing if it does not run."""
+        """Stop in good order: leadership moves to other brokers, everything is written and synced.
+
+        Does nothing if it does not run.
+        """
         with self._changing:
             if self.running:
                 self._runner.stop()
             self._runner.drop()
 
     def kill(self) -> None:
-        """Stop as `kill -9` does: connections reset, nothing synced, all that was in memory gone. Nothing if it does not run."""
+        """Stop as `kill -9` does: connections are reset, nothing is synced, memory is lost.
+
+        Does nothing if it does not run.
+        """
         with self._changing:
             if self.running:
                 self._runner.kill()
             self._runner.drop()
 
     def start(self) -> None:
-        """Start again on the same ports, from what is on disk. Nothing if it runs."""
+        """Start again on the same ports, from the data on disk. Does nothing if it runs."""
         self._check_open()
         with self._changing:
             if not self.running:
@@ -211,7 +225,7 @@ class BrokerHandle:
             raise
 
     def _end(self, abruptly: bool) -> None:
-        """Stop or kill, and go on with the others whatever happens."""
+        """Stop or kill; an error is logged, not raised, so that the other brokers end too."""
         try:
             if abruptly:
                 self.kill()

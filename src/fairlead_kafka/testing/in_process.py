@@ -30,7 +30,11 @@ _ONE_THREAD = {
     "MKL_NUM_THREADS": "1",
     "JE_ARROW_MALLOC_CONF": "background_thread:false",
 }
-"""The libraries of NumPy and Arrow start threads when they are loaded, and a process with threads is not one to fork."""
+"""Environment of the nursery.
+
+The libraries of NumPy and Arrow start threads when they are loaded, and a process with threads
+cannot be forked safely.
+"""
 
 
 class Nursery:
@@ -51,7 +55,7 @@ class Nursery:
         self._lock = threading.Lock()
 
     def start(self, config: Mapping[str, Any]) -> tuple[int, Channel]:
-        """The process id of a new broker, and the channel to it."""
+        """Start a broker's process; its process id and the channel to it."""
         ours, theirs = socket.socketpair()
         with theirs, self._lock:
             self._channel.send(config, theirs)
@@ -59,7 +63,7 @@ class Nursery:
         return pid, Channel(ours)
 
     def close(self) -> None:
-        """End it, and whatever broker still runs."""
+        """End the nursery, and every broker that still runs."""
         self._channel.close()
         try:
             self._process.wait(TIMEOUT_S)
@@ -69,7 +73,9 @@ class Nursery:
 
 
 class Processes:
-    """What all brokers of a cluster with processes share: the nursery, and the way to the controller, served by `server` on `loop`."""
+    """State that all broker processes of a cluster share: the nursery, and the address of the
+    controller, served by `server` on `loop`.
+    """
 
     def __init__(self, loop: SelectorHost, server: Handle, token: str, config: Mapping[str, Any]) -> None:
         self.nursery = Nursery()
@@ -80,13 +86,13 @@ class Processes:
 
     @property
     def port(self) -> int:
-        """Where the controller listens."""
+        """The port on which the controller listens."""
         port: int = self._opening.result(TIMEOUT_S)
         return port
 
 
 class BrokerInProcess(Runner):
-    """Each start is another process."""
+    """A broker in a process of its own; each start is another process."""
 
     def __init__(self, processes: Processes, where: Where) -> None:
         self._processes = processes
@@ -102,11 +108,11 @@ class BrokerInProcess(Runner):
 
     @property
     def pid(self) -> int | None:
-        """Of the process; None if it does not run."""
+        """Process id of the broker; None if it does not run."""
         return self._pid if self.running else None
 
     def begin(self, ports: Mapping[str, int], faults: Faults) -> Begun:
-        """Fork, and have the broker start on `port`."""
+        """Fork a process, and have the broker start on `ports`."""
         shared, where = self._processes, self._where
         config = {
             "node_id": where.node_id,
@@ -124,21 +130,21 @@ class BrokerInProcess(Runner):
         return _Starting(self)
 
     def set_faults(self, faults: Faults) -> None:
-        """Tell the broker."""
+        """Send the faults to the broker."""
         self._ask({"faults": _crossing(faults)})
 
     def stop(self) -> None:
-        """In good order; waits for the end of the process."""
+        """Stop the broker in good order; waits for the end of the process."""
         self._ask({"stop": True})
         self._await_end()
 
     def kill(self) -> None:
-        """`kill -9`."""
+        """End the process by `kill -9`, and wait for its end."""
         self._signal(signal.SIGKILL)
         self._await_end()
 
     def drop(self) -> None:
-        """A process that is still there has failed to start: end it."""
+        """End the process if it is still there (its start failed), and close its channel."""
         if self.running:
             self.kill()
         if self._channel is not None:
@@ -151,7 +157,7 @@ class BrokerInProcess(Runner):
         self.answer(TIMEOUT_S)
 
     def answer(self, timeout_s: float | None) -> dict[str, Any]:
-        """The broker's next answer; raises the error it tells."""
+        """The broker's next answer; raises the error that it reports."""
         assert self._channel is not None
         answer: dict[str, Any] = self._channel.receive(timeout_s)
         if "error" in answer:
@@ -193,7 +199,10 @@ def _crossing(faults: Faults) -> dict[str, Any]:
 
 
 def check_config(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Broker configs as they cross to another process: FairleadError for a value that is no text, number, boolean or list of such."""
+    """Broker configs as sent to another process.
+
+    FairleadError for a value that is no text, number, boolean or list of such.
+    """
     plain: dict[str, Any] = {}
     for key, value in config.items():
         plain[key] = list(value) if isinstance(value, tuple) else value.reveal() if isinstance(value, Secret) else value

@@ -11,7 +11,7 @@ from fairlead_kafka.testing.handles import TIMEOUT_S, Begun, Runner, Where
 
 
 class BrokerInThread(Runner):
-    """Each start is another machine on the loop."""
+    """A broker on the cluster's own loop; each start is another machine."""
 
     def __init__(self, loop: SelectorHost, controller: Controller, where: Where) -> None:
         self._loop = loop
@@ -25,7 +25,7 @@ class BrokerInThread(Runner):
         return self._handle is not None and not self._handle.ended
 
     def begin(self, ports: Mapping[str, int], faults: Faults) -> Begun:
-        """Start on `ports`."""
+        """Start a broker machine on `ports`."""
         where = self._where
         broker = make_broker(where.node_id, self._controller, where.folder, where.host, ports)
         broker.rack = where.rack
@@ -38,19 +38,19 @@ class BrokerInThread(Runner):
         return completion
 
     def set_faults(self, faults: Faults) -> None:
-        """Tell the machine."""
+        """Send the faults to the machine."""
         self._submit(SetFaults(faults, Completion()))
 
     def stop(self) -> None:
-        """In good order."""
+        """Stop the machine in good order."""
         self._submit(StopBroker(Completion()))
 
     def kill(self) -> None:
-        """As `kill -9` would."""
+        """Stop the machine as `kill -9` would."""
         self._submit(KillBroker(Completion()))
 
     def drop(self) -> None:
-        """Nothing of this life is left."""
+        """Remove the machine from the loop."""
         handle, self._handle = self._handle, None
         if handle is not None:
             self._loop.remove(handle)

@@ -24,11 +24,11 @@ from fairlead_kafka.testing.channel import Channel
 from fairlead_kafka.wire import ApiKey, prepare
 
 WATCH_S = 1.0
-"""How often a process looks whether its parent is there, if the end of its channel does not tell."""
+"""Seconds between checks that the parent lives, if the end of its channel does not tell."""
 QUIET_S = 0.3
-"""So long after a fork nothing is made ready: more starts may be coming."""
+"""Seconds after a fork in which no codec is made: more starts may be coming."""
 OTHERS_AFTER_S = 10.0
-"""Codecs of versions that hardly anybody speaks can wait so long."""
+"""Seconds after the nursery's start before codecs of rarely used API versions are made."""
 
 
 def main() -> None:
@@ -53,7 +53,9 @@ def main() -> None:
 
 
 def _chores() -> list[tuple[float, Callable[[], object]]]:
-    """What is to be made ready, in order, each with the seconds after the begin from which on it may be: none takes long."""
+    """Codecs to make, in order, each with the earliest time for it, in seconds after the nursery's
+    start; each takes little time.
+    """
     latest = [partial(prepare, key, api.high) for key, api in REGISTRY.items()]
     others = [partial(prepare, key, version) for key, api in REGISTRY.items() for version in range(api.low, api.high)]
     return [

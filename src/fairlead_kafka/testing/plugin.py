@@ -37,7 +37,7 @@ _numbers = itertools.count(1)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Options and their counterparts in the configuration file."""
+    """Options of the command line and their counterparts in the configuration file."""
     group = parser.getgroup("fairlead", "Kafka cluster (fairlead)")
     group.addoption("--kafka-brokers", type=int, metavar="N", help=f"Brokers of `kafka_cluster`; default: {_BROKERS}.")
     group.addoption("--kafka-processes", action="store_true", default=None, help="Run each broker of `kafka_cluster` in its own process.")
@@ -52,7 +52,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the marker known."""
+    """Register the marker, and check the settings (pytest.UsageError)."""
     config.addinivalue_line("markers", "kafka_topic(partitions, replication_factor, configs): what the fixture `kafka_topic` creates.")
     _check(_settings(config))
 
@@ -69,13 +69,13 @@ def kafka_cluster(pytestconfig: pytest.Config) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="session")
 def kafka_bootstrap_servers(kafka_cluster: Cluster) -> str:
-    """What clients take as `bootstrap.servers`."""
+    """The cluster's `bootstrap.servers`, as clients take them."""
     return kafka_cluster.bootstrap_servers
 
 
 @pytest.fixture(scope="session")
 def kafka_client_settings(kafka_cluster: Cluster) -> Callable[..., dict[str, Any]]:
-    """What a client is configured with, by user."""
+    """A function that gives a client's configs by user; see `Cluster.client_settings`."""
     return kafka_cluster.client_settings
 
 
@@ -97,7 +97,7 @@ def kafka_topic(kafka_cluster: Cluster, request: pytest.FixtureRequest) -> Itera
 
 
 def _wanted(marker: pytest.Mark | None) -> dict[str, Any]:
-    """What the mark asks for; fails the test, in one line, if it cannot be asked for."""
+    """The mark's arguments for `Cluster.create_topic`; unknown ones fail the test."""
     if marker is None:
         return {}
     wrong = [repr(value) for value in marker.args] + [f"{name}={value!r}" for name, value in marker.kwargs.items() if name not in _MARKED]

@@ -29,19 +29,23 @@ if TYPE_CHECKING:
     from fairlead_kafka.testing.tokens import TokenIssuer
 
 ADMIN = "admin"
-"""The user who may do everything, and as whom brokers reach each other."""
+"""Name of the user that may do everything, and as which brokers authenticate to each other."""
 MECHANISMS = ("SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN", "OAUTHBEARER")
-"""All of them are there; the first is used unless another one is asked for."""
+"""SASL mechanisms of the cluster; the first is used unless another one is asked for."""
 ITERATIONS = 4_096
-"""Kafka's default for SCRAM. Users of a throw-away cluster are not worth more."""
+"""Iterations of SCRAM: Kafka's default, enough for users of a throw-away cluster."""
 TOKEN_LIFETIME_S = 10 * 365 * 86_400
-"""Of the tokens in the folder: a cluster of a test does not outlive them."""
+"""Lifetime of the tokens in the folder, in seconds: longer than any test cluster lives."""
 AUDIENCE, ISSUER = "kafka", "https://fairlead.invalid"
 Style = Literal["fairlead", "librdkafka", "java"]
 
 
 class Securing:
-    """What is made for one cluster. ConfigError if the packages that make it are not installed, or a user's name cannot be one."""
+    """Certificates, users and tokens of one cluster.
+
+    ConfigError if the packages that make them are not installed, or for an invalid protocol, user
+    name or password.
+    """
 
     def __init__(self, protocol: str, folder: Path, users: Mapping[str, str] | Sequence[str], host: str) -> None:
         self.protocol = protocol.upper()
@@ -65,7 +69,7 @@ class Securing:
             self._tokens = TokenIssuer(folder, "ES256")  # a key of this kind is made in no time
 
     def _users(self, users: Mapping[str, str] | Sequence[str]) -> dict[str, str]:
-        """Name → password: those given, those of the last time, and new ones for whom none is known."""
+        """Name → password: those given, those kept from an earlier run, and new ones."""
         path = self.folder / "users.json"
         kept: dict[str, str] = json.loads(path.read_text()) if path.exists() else {}
         given = dict(users) if isinstance(users, Mapping) else {}
@@ -84,7 +88,7 @@ class Securing:
     # --- For the cluster
 
     def broker_config(self, host: str, port: int) -> dict[str, Any]:
-        """What brokers are started with."""
+        """Broker configs for the secured listener `host:port`."""
         config: dict[str, Any] = {
             "listeners": f"{self.protocol}://{host}:{port}",
             "security.inter.broker.protocol": self.protocol,
@@ -117,7 +121,9 @@ class Securing:
         return config
 
     def scram_alterations(self, kept: Mapping[tuple[str, str], ScramCredential]) -> list[ScramAlteration]:
-        """What has to change of the passwords that the cluster keeps, so that every user can log in by SCRAM."""
+        """Changes of SCRAM credentials that are needed so that every user can log in by SCRAM;
+        `kept` are those that the cluster has.
+        """
         changed: list[ScramAlteration] = []
         for user, password in self.passwords.items():
             for number, mechanism in SCRAM_MECHANISMS.items():
@@ -131,7 +137,10 @@ class Securing:
     # --- For clients
 
     def client_settings(self, bootstrap: str, user: str | None, mechanism: str | None, style: Style) -> dict[str, Any]:
-        """What a client of this kind needs to come in as `user`. UsageError if there is no such user or mechanism."""
+        """A client's configs, in the names of `style`, to authenticate as `user`.
+
+        UsageError if there is no such user or mechanism.
+        """
         if user is not None and user not in self.passwords:
             raise UsageError(f"there is no user {user!r}; this cluster has {', '.join(self.passwords)} (Cluster(users=...))")
         if user is None and self._tokens is not None:
@@ -148,7 +157,7 @@ class Securing:
         return found
 
     def write_settings(self, bootstrap: str, user: str, mechanism: str | None) -> Path:
-        """A file of a user's settings as Java's tools and `--command-config` take it."""
+        """Path of a file of a user's settings, as Java's tools and `--command-config` take it."""
         path = self.folder / f"{user}.properties"
         lines = "".join(f"{key}={value}\n" for key, value in self.client_settings(bootstrap, user, mechanism, "java").items())
         with open(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "w") as file:
@@ -198,7 +207,7 @@ def _credential(mechanism: str, password: str, salt: bytes, iterations: int) -> 
 
 
 def _tls(style: Style, trust: str, own: Path | None) -> dict[str, str]:
-    """The settings of TLS: whom to trust, and what to show."""
+    """A client's TLS settings: the authority it trusts, and its own certificate, if any."""
     if style == "librdkafka":
         shown = {} if own is None else {"ssl.certificate.location": str(own), "ssl.key.location": str(own)}
         return {"ssl.ca.location": trust} | shown

@@ -17,10 +17,17 @@ _PUBLIC_EXPONENT = 65_537
 
 
 class TokenIssuer:
-    """Signs tokens with a key made at once; `folder` gets its public part. ConfigError if `cryptography` is not installed."""
+    """Signs tokens with a key made at once; `folder` gets the public key.
+
+    ConfigError if `cryptography` is not installed.
+    """
 
     def __init__(self, folder: Path, algorithm: str = "RS256", now_s: Callable[[], float] = time.time) -> None:
-        """`now_s`: the clock, in seconds since 1970. ConfigError if the algorithm is not one that brokers believe."""
+        """Make the first key.
+
+        `now_s`: the clock, in seconds since 1970. ConfigError for an algorithm that brokers do not
+        accept.
+        """
         if algorithm not in ALGORITHMS:
             raise ConfigError(f"algorithm: {algorithm} is not one of {', '.join(ALGORITHMS)}")
         self.algorithm = algorithm
@@ -28,18 +35,23 @@ class TokenIssuer:
         self._path = folder / f"jwks-{algorithm}.json"
         self._public: list[dict[str, str]] = []
         self.jwks_url = self._path.absolute().as_uri()
-        """For `sasl.oauthbearer.jwks.endpoint.url`."""
+        """URL for `sasl.oauthbearer.jwks.endpoint.url`: the file with the public keys."""
         self.rotate()
 
     def rotate(self, keep: int = 0) -> None:
-        """Sign with a new key from now on; of the old ones, the last `keep` stay in the file."""
+        """Sign with a new key from now on; the public keys of the last `keep` old ones stay in the
+        file.
+        """
         self._key = _made_key(self.algorithm)
         self._key_id = f"key-{time.time_ns()}"
         self._public = [*self._public[len(self._public) - keep :], {"kid": self._key_id, "use": "sig", **_public_fields(self._key)}]
         self._path.write_text(json.dumps({"keys": self._public}))
 
     def issue(self, user: str, lifetime_s: float = 3600, **claims: Any) -> str:
-        """A token for `user`, valid from now for `lifetime_s`. `claims` are put in beside, or instead; None leaves one out."""
+        """A token for `user`, valid from now for `lifetime_s`.
+
+        `claims` are added, or replace the default ones; None leaves one out.
+        """
         now_s = self._now_s()
         said = {"sub": user, "iat": int(now_s), "exp": int(now_s + lifetime_s), **claims}
         payload = {name: value for name, value in said.items() if value is not None}
@@ -47,7 +59,7 @@ class TokenIssuer:
         return f"{signed}.{_encoded(self.sign(signed.encode()))}"
 
     def sign(self, data: bytes) -> bytes:
-        """The signature of any bytes, as JOSE has it."""
+        """The signature of `data` in JOSE's form (RFC 7518)."""
         from cryptography.hazmat.primitives import hashes
         from cryptography.hazmat.primitives.asymmetric import ec, padding
         from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature

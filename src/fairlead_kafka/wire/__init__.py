@@ -3,22 +3,25 @@
 Theory of operation
 -------------------
 Outside this room a request or response is a `Message`: a bag of attributes named as Kafka's JSON definitions name them, the same
-for all versions of an API. Callers fill in what they mean and read what they need; which fields a version carries, how long its
-lengths are and what a missing field means is settled here.
+for all versions of an API. Callers fill in what they mean and read what they need; which fields a
+version carries, how long its lengths are and what a missing field means is decided here.
 
-Schemas are read from a file (`schemas`) that is written out of kio, which generates its classes from Kafka's own definitions. kio itself is
-in no program: its classes take long to load; its native reader allocates by the length an array claims, and nine hostile bytes abort the
-process; it refuses error codes younger than itself; its writer makes one call per field. It is the oracle in the tests. Every schema
-is compiled on first use, as `dataclasses` and `namedtuple` do it, to one straight-line Python function
-(`compile_decoder`, `compile_encoder`; `source` is their pen). Neighbouring numbers cost one `struct` call, a nested structure is
-a loop in place, and nothing is looked up by reflection at run time. Produce and Fetch need no codec of their own: a partition
-costs one to two microseconds either way, and record bytes are never touched. When encoding, record buffers appear as they are in
-the list of buffers returned; when decoding, `records` is a view into the frame.
+Schemas are read from a file (`schemas`) that is written out of kio, which generates its classes
+from Kafka's own definitions. kio itself is in no program: its classes take long to load; its native
+reader allocates by the length an array claims, and nine hostile bytes abort the process; it refuses
+error codes younger than itself; its writer makes one call per field. It is the oracle in the tests.
+Every schema is compiled on first use, as `dataclasses` and `namedtuple` do it, to one straight-line
+Python function (`compile_decoder`, `compile_encoder`; `source` holds the lines). Neighbouring
+numbers cost one `struct` call, a nested structure is a loop in place, and nothing is looked up by
+reflection at run time. Produce and Fetch need no codec of their own: a partition costs one to two
+microseconds either way, and record bytes are never touched. When encoding, record buffers appear as
+they are in the list of buffers returned; when decoding, `records` is a view into the frame.
 
 Trust. A decoder holds every length against what is left of the frame before anything is taken for it, skips tags it does not
 know, insists on consuming the frame to its last byte, and raises `DecodeError` with the byte offset, and nothing else, for bytes
-that are not what they should be. Error codes pass through as numbers. An encoder refuses, with `UsageError` naming the field
-(`diagnose`), a value that does not fit and a name that no version has (`lineage`): a slip of the pen must not become a default.
+that are not what they should be. Error codes pass through as numbers. An encoder refuses, with
+`UsageError` naming the field (`diagnose`), a value that does not fit and a name that no version has
+(`lineage`): a mistyped name must not become a default.
 
 Headers. Flexible versions have request header 2 and response header 1, the others 1 and 0; an ApiVersions response always has
 header 0, because its reader does not yet know what its broker speaks (KIP-511). `peek_request` reads what all request headers
@@ -40,13 +43,14 @@ from fairlead_kafka.wire.codec import (
     response_correlation_id,
 )
 from fairlead_kafka.wire.frames import FrameReader
-from fairlead_kafka.wire.message import Message
+from fairlead_kafka.wire.message import ApiMessage, Message, RequestMessage
 from fairlead_kafka.wire.primitives import Buffer
 from fairlead_kafka.wire.private import PRIVATE_FIRST, PrivateApi
 from fairlead_kafka.wire.schemas import versions_of
 
 __all__ = [
     "ApiKey",
+    "ApiMessage",
     "Buffer",
     "CLIENT_VERSIONS",
     "FrameReader",
@@ -55,6 +59,7 @@ __all__ = [
     "PrivateApi",
     "Request",
     "RequestHeader",
+    "RequestMessage",
     "decode_request",
     "decode_response",
     "encode_request",

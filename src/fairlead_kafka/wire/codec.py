@@ -6,14 +6,14 @@ import struct
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache
-from typing import Any
+from typing import Any, Generic, TypeVar, overload
 
 from fairlead_kafka.base.errors import DecodeError, UsageError
 from fairlead_kafka.base.limits import REQUEST_ELEMENTS_MAX
 from fairlead_kafka.wire.api import ApiKey
 from fairlead_kafka.wire.compile_decoder import compile_decoder
 from fairlead_kafka.wire.compile_encoder import compile_encoder
-from fairlead_kafka.wire.message import Message
+from fairlead_kafka.wire.message import ApiMessage, Message
 from fairlead_kafka.wire.primitives import Buffer, decode_varint, skip_tags
 from fairlead_kafka.wire.private import PRIVATE_FIRST, PrivateApi, decode_body, encode_body
 from fairlead_kafka.wire.schemas import REQUEST, RESPONSE, load_schema
@@ -25,9 +25,9 @@ _API_KEYS: dict[int, ApiKey | PrivateApi] = {int(api_key): api_key for api_key i
 
 @dataclass(slots=True)
 class RequestHeader:
-    """Who asks what: `api_key` is an `ApiKey` or `PrivateApi` where the number is known.
+    """The part of a request's header that all versions have; it ends at `size_bytes`.
 
-    `size_bytes` is where the part common to all headers ends.
+    `api_key` is an `ApiKey` or `PrivateApi` if the number is known, else an int.
     """
 
     api_key: int
@@ -42,17 +42,20 @@ class RequestHeader:
         return self.api_key.name if isinstance(self.api_key, IntEnum) else f"API key {self.api_key}"
 
 
+M = TypeVar("M", bound=ApiMessage)
+
+
 @dataclass(slots=True)
-class Request:
+class Request(Generic[M]):
     """A decoded request."""
 
     api_key: int
     version: int
     correlation_id: int
     client_id: str | None
-    message: Message
+    message: M
     elements: int = 0
-    """Of all its arrays together."""
+    """Elements of all its arrays together."""
 
 
 @cache
@@ -83,12 +86,12 @@ def prepare(api_key: int, version: int) -> None:
 
 
 def forget() -> None:
-    """Drop all codecs; each is made again when it is needed. For canaries, which change how they are made."""
+    """Drop all codecs; each is made again when it is needed. For tests that change their making."""
     _encoder.cache_clear()
     _decoder.cache_clear()
 
 
-def encode_request(api_key: int, version: int, correlation_id: int, client_id: str | None, message: Message) -> list[Buffer]:
+def encode_request(api_key: int, version: int, correlation_id: int, client_id: str | None, message: ApiMessage) -> list[Buffer]:
     """The request as buffers to write one after another, size prefix included; record buffers appear as they are.
 
     Fields that the version lacks are dropped, missing ones get the schema's default. Raises `UsageError` for a field name that no
@@ -107,7 +110,7 @@ def encode_request(api_key: int, version: int, correlation_id: int, client_id: s
     return frame
 
 
-def encode_response(api_key: int, version: int, correlation_id: int, message: Message) -> list[Buffer]:
+def encode_response(api_key: int, version: int, correlation_id: int, message: ApiMessage) -> list[Buffer]:
     """The response as buffers, size prefix included; `records` may be a buffer or a list of buffers, and is not copied.
 
     Raises as `encode_request` does.
@@ -126,15 +129,20 @@ def response_correlation_id(frame: memoryview) -> int:
     return correlation_id
 
 
-def decode_response(api_key: int, version: int, frame: memoryview) -> Message:
+@overload
+def decode_response(api_key: int, version: int, frame: memoryview) -> Message: ...
+@overload
+def decode_response(api_key: int, version: int, frame: memoryview, expected: type[M]) -> M: ...
+def decode_response(api_key: int, version: int, frame: memoryview, expected: type[ApiMessage] = Message) -> ApiMessage:
     """The message in a response frame (without its size prefix). Records are memoryviews into the frame.
 
+    `expected` is the response's class in `wire.messages`, for type checkers alone: it is not looked at.
     Raises `DecodeError` if the bytes are not such a response, `UnsupportedVersion` if its schema is not known.
     """
     decode, header_version = _decoder(api_key, version, RESPONSE)
     data = memoryview(frame)
     response_correlation_id(data)
-    message: Message = decode(data, _skip_header_tags(data, 4) if header_version == 1 else 4)
+    message: ApiMessage = decode(data, _skip_header_tags(data, 4) if header_version == 1 else 4)
     return message
 
 
@@ -162,8 +170,13 @@ def peek_request(frame: memoryview) -> RequestHeader:
     return RequestHeader(_API_KEYS.get(api_key, api_key), version, correlation_id, client_id, position)
 
 
-def decode_request(frame: memoryview, header: RequestHeader | None = None) -> Request:
+@overload
+def decode_request(frame: memoryview, header: RequestHeader | None = None) -> Request[Message]: ...
+@overload
+def decode_request(frame: memoryview, header: RequestHeader, expected: type[M]) -> Request[M]: ...
+def decode_request(frame: memoryview, header: RequestHeader | None = None, expected: type[ApiMessage] = Message) -> Request[Any]:
     """The request in a frame (without its size prefix); `header` is what `peek_request` gave, if it was asked already.
+    `expected` is as in `decode_response`.
 
     Records are memoryviews into the frame. Raises `DecodeError` if the bytes are not such a request or its arrays have more than
     `limits.REQUEST_ELEMENTS_MAX` elements, `UnsupportedVersion` if its API or version is not known (`peek_request` then tells what to

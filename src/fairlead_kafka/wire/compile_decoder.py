@@ -89,7 +89,7 @@ class _DecoderWriter:
 
     @hook("wire: no string is longer than an int16 can say")
     def string_max_bytes(self) -> int:
-        """The longest string that is read."""
+        """The longest string that is read, in bytes of UTF-8."""
         return STRING_MAX_BYTES
 
     @staticmethod

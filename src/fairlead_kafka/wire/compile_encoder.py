@@ -64,7 +64,7 @@ def _require(names: set[str], owner: Any, fields: dict[str, Any]) -> None:
 
 
 class _EncoderWriter:
-    """Emits statements that hand the pieces of a message to `w`."""
+    """Emits statements that pass the encoded pieces of a message to `w`."""
 
     def __init__(self, api_key: int, direction: str) -> None:
         self.source = Source()
@@ -87,7 +87,7 @@ class _EncoderWriter:
         }
 
     def blame(self, body: Structure, label: str) -> None:
-        """The handler that turns a failed encoding into an error naming the field."""
+        """Add the handler that turns a failed encoding into an error naming the field."""
         blame = self.source.constant("diagnose", diagnose)
         structure = self.source.constant("structure", body)
         with self.source.block(f"except {_NOT_ENCODABLE} as error:"):

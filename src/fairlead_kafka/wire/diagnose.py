@@ -1,4 +1,4 @@
-"""After an encoding failed: which field of the message was at fault, found at leisure."""
+"""Diagnosis of a failed encoding: which field of the message was at fault."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from fairlead_kafka.base.limits import STRING_MAX_BYTES
-from fairlead_kafka.wire.message import Message
+from fairlead_kafka.wire.message import ApiMessage
 from fairlead_kafka.wire.schema import FIXED_FORMATS, Field, Structure
 
 _EXPECTED = {
@@ -25,7 +25,7 @@ def diagnose(body: Structure, message: Any, error: Exception) -> str:
 
 
 def _structure_fault(structure: Structure, message: Any, path: str) -> str | None:
-    if not isinstance(message, Message):
+    if not isinstance(message, ApiMessage):
         return f"{path or 'the body'} must be a Message, not {message!r}"
     for field in structure.fields:
         if field.name in message.__dict__:

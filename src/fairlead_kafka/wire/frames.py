@@ -1,4 +1,4 @@
-"""Bytes as they come from a connection to whole frames, however they were split on the way."""
+"""Frames from the bytes of a connection, however these were split on the way."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from fairlead_kafka.base.errors import DecodeError
 from fairlead_kafka.base.limits import FRAME_SIZE_MAX_BYTES, RECEIVE_CHUNK_BYTES
 
 LONG_FRAME_BYTES = RECEIVE_CHUNK_BYTES
-"""From so many missing bytes on a frame gets memory of its own to be read into; what comes in one or two pieces is joined."""
+"""A frame that lacks so many bytes gets memory of its own to be read into (`FrameReader.room`);
+one that comes in a few pieces is joined."""
 _SIZE = struct.Struct(">i")
 _STRANGERS = (
     (b"\x16\x03", "a TLS handshake; the peer expects TLS here (security.protocol=SSL) and this is a plaintext connection"),
@@ -59,9 +60,10 @@ class FrameReader:
         return self._cut(piece)
 
     def room(self) -> memoryview | None:
-        """Where the rest of a long frame that has begun goes; None if there is none, or if it was told before.
+        """Memory for the rest of a long frame that has begun; None if none has, or it was given.
 
-        Who reads straight into it saves two copies, and feeds the views of it that were filled, in order. Who does not, feeds as always.
+        A caller that reads straight into it saves two copies, and feeds the views of it that were
+        filled, in order. Other bytes may be fed as always.
         """
         if self._gathered is not None or self._wanted_bytes - self.held_bytes < LONG_FRAME_BYTES:
             return None

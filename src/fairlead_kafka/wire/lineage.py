@@ -1,7 +1,8 @@
 """One structure through all versions of its API: which field names have ever existed, and what a missing one means.
 
-An encoder drops a field that its version lacks, but a name that no version has is a slip of the pen and must not pass; a
-decoded message answers for fields its version lacks. Both ask here, seldom: once a name is known it is remembered.
+An encoder drops a field that its version lacks, but a name that no version has is a mistake and
+must not pass; a decoded message has defaults for fields that its version lacks. Both ask here,
+seldom: once a name is known it is remembered.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class Lineage:
         return self._found[name]
 
     def default_of(self, name: str) -> Any:
-        """What a message that does not carry `name` says when asked for it. Raises `AttributeError` if no version has it."""
+        """The value of field `name` in a message without it. AttributeError: no version has it."""
         field = self.find(name)
         if field is None:
             raise AttributeError(self._complaint(name))

@@ -1,12 +1,14 @@
-"""`Message`: what requests and responses are outside this room, one shape for all versions of an API."""
+"""`Message`: a request or response outside this room, of one shape for all versions of an API."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+
+R_co = TypeVar("R_co", covariant=True)
 
 
-class Message:
+class ApiMessage:
     """A bag of attributes named as Kafka's JSON definitions name them, in snake_case: `Message(topics=[Message(name="a")])`.
 
     Numbers (error codes, durations and times in ms included) are ints, text is str, arrays are lists, ids are `uuid.UUID` (all zeros
@@ -21,19 +23,17 @@ class Message:
     def __init__(self, **fields: Any) -> None:
         self.__dict__ = fields
 
-    def __getattr__(self, name: str) -> Any:
-        # Reached only for names that are not in __dict__.
-        default_of = type(self)._default_of
-        if default_of is None or name.startswith("_"):
-            raise AttributeError(f"{type(self).__name__} has no field {name!r}; it holds {', '.join(self.__dict__) or 'none'}")
-        return default_of(name)
+    if not TYPE_CHECKING:  # type checkers know each message's fields (`messages.pyi`)
 
-    if TYPE_CHECKING:
-
-        def __setattr__(self, name: str, value: Any) -> None: ...
+        def __getattr__(self, name: str) -> Any:
+            # Reached only for names that are not in __dict__.
+            default_of = type(self)._default_of
+            if default_of is None or name.startswith("_"):
+                raise AttributeError(f"{type(self).__name__} has no field {name!r}; it holds {', '.join(self.__dict__) or 'none'}")
+            return default_of(name)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Message):
+        if not isinstance(other, ApiMessage):
             return NotImplemented
         missing = object()
         names = self.__dict__.keys() | other.__dict__.keys()
@@ -45,6 +45,20 @@ class Message:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.__dict__.items())})"
+
+
+class RequestMessage(ApiMessage, Generic[R_co]):
+    """A request whose response is an `R_co`; only type checkers know which."""
+
+
+class Message(ApiMessage):
+    """An `ApiMessage` for code that serves any API: type checkers let it have every field."""
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
+
+        def __setattr__(self, name: str, value: Any) -> None: ...
 
 
 def _restore(fields: dict[str, Any]) -> Message:

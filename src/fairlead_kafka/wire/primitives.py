@@ -1,4 +1,4 @@
-"""What compiled decoders and encoders call at run time: variable-length integers, tag sections, record buffers, ids."""
+"""Functions that compiled codecs call: varints, sections of tags, record buffers, ids."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fairlead_kafka.base.errors import DecodeError
 from fairlead_kafka.base.limits import STRING_MAX_BYTES
 
 Buffer = bytes | bytearray | memoryview
-"""What frames are made of; the host writes a list of these with one system call."""
+"""Any buffer of bytes in a frame; the host writes a list of these with one system call."""
 
 ONE_BYTE = tuple(bytes((value,)) for value in range(128))
 """Encoded varints below 128, which are nearly all there are."""
@@ -34,7 +34,7 @@ def encode_varint(value: int) -> bytes:
 
 
 def encode_string_varint(value: int) -> bytes:
-    """The length of a string and one. ValueError if it is above STRING_MAX_BYTES."""
+    """Unsigned varint of a string's length plus 1. ValueError: it is over STRING_MAX_BYTES."""
     if value > STRING_MAX_BYTES + 1:
         raise ValueError(f"a string of {value - 1} bytes; at most {STRING_MAX_BYTES} can be carried")
     return encode_varint(value)

@@ -9,6 +9,7 @@ for its version.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 from uuid import UUID
@@ -71,6 +72,13 @@ def _field(read: dict[str, Any]) -> Field:
 
 def _zero(kind: str, array: bool) -> object:
     return () if array else ZEROS.get(kind, 0)
+
+
+def known_schemas() -> Iterator[Schema]:
+    """Every schema of the file, each at the lowest version that has it."""
+    for (api_key, direction), lines in _lines().items():
+        for lowest, _, header_version, body in lines:
+            yield Schema(api_key, lowest, direction, header_version, _body(body))
 
 
 # Writing

@@ -40,7 +40,7 @@ class Source:
         return name
 
     def text(self) -> str:
-        """All lines."""
+        """All lines as one text."""
         return "\n".join(self._lines) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""What several handlers say in the same words."""
+"""Helpers that several API handlers share."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def cut_short(text: str) -> str:
 
 
 def name_error(topic: str) -> BrokerError | None:
-    """What is wrong with a topic's name, if no topic can be called so."""
+    """The error for a topic name that is not allowed; None: it is allowed."""
     try:
         check_topic_name(topic)
     except BrokerError as error:
@@ -64,18 +64,21 @@ def have_internal_topic(broker: Broker, name: str, then: Callable[[TopicImage | 
 
 
 class Gathering:
-    """Counts what is still out before an answer can go; `done` once by whoever created it, when all has begun."""
+    """Counts the parts of a request that must finish before its answer can go.
+
+    The caller that created it calls `done` once, when all parts have begun.
+    """
 
     def __init__(self, complete: Callable[[], None]) -> None:
         self._complete = complete
         self._outstanding = 1
 
     def begin(self) -> None:
-        """One more is out."""
+        """Count one more part."""
         self._outstanding += 1
 
     def into(self, outcomes: dict[Any, BrokerError | None], key: Hashable) -> Callable[[Any, BrokerError | None], None]:
-        """One more is out: a decision whose error, or None, goes to `outcomes[key]`."""
+        """Count one more part: a decision whose error, or None, goes to `outcomes[key]`."""
         self.begin()
 
         def decided(_result: Any, error: BrokerError | None) -> None:
@@ -85,7 +88,7 @@ class Gathering:
         return decided
 
     def done(self) -> None:
-        """One less; with the last one the answer goes."""
+        """Count one part as finished; with the last one the answer goes."""
         self._outstanding -= 1
         if not self._outstanding:
             self._complete()

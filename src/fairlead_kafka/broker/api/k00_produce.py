@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
@@ -39,11 +39,17 @@ from fairlead_kafka.broker.produced import check_batch
 from fairlead_kafka.broker.replication import Led
 from fairlead_kafka.broker.transactions.verifier import VERIFICATION, Verified
 from fairlead_kafka.records import BatchHeader
-from fairlead_kafka.wire import ApiKey, Message, Request
+from fairlead_kafka.wire import ApiKey, Buffer, Request
+from fairlead_kafka.wire.messages import ProduceRequest, ProduceResponse
 
 if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
     from fairlead_kafka.broker.sessions import Session
+
+_Topic = ProduceResponse.TopicProduceResponse
+_Row = ProduceResponse.PartitionProduceResponse
+_Leader = ProduceResponse.LeaderIdAndEpoch
+_Endpoint = ProduceResponse.NodeEndpoint
 
 
 _ALL_REPLICAS = -1
@@ -60,11 +66,12 @@ _VERIFY_ERRORS: dict[int, int] = dict.fromkeys(
     ),
     ErrorCode.NOT_ENOUGH_REPLICAS,
 )
-"""What the coordinator said → what is told (Kafka's `ReplicaManager.handleProduceAppend`)."""
+"""Error of the transaction coordinator → error told to the producer (Kafka's
+`ReplicaManager.handleProduceAppend`)."""
 
 
 @serves(ApiKey.PRODUCE, versions=(3, 12), advertised_low=0, pipelined=True)
-def produce(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+def produce(broker: Broker, request: Request[ProduceRequest], session: Session, reply: Reply) -> None:
     """Append, and answer when all is written."""
     message = request.message
     refused = _refuse_unnamed(message, session)
@@ -79,7 +86,7 @@ def produce(broker: Broker, request: Request, session: Session, reply: Reply) ->
             wrong = wrong or refusal(session, AclOperation.WRITE, AclResourceType.TOPIC, topic_data.name)
         wrong = wrong or unfit or _refuse_topic(topic_data.name)
         rows = [_append(produced, topic, data, wrong) for data in topic_data.partition_data]
-        produced.responses.append(Message(name=topic_data.name, partition_responses=rows))
+        produced.responses.append(_Topic(name=topic_data.name, partition_responses=rows))
     if produced.to_verify:
         _verify(produced)
     else:
@@ -91,9 +98,10 @@ class _Unverified(NamedTuple):
     """A checked batch that its coordinator must be asked about, and the row that tells what became of it."""
 
     partition: Partition
-    records: Any
+    records: Buffer
     header: BatchHeader
-    row: Message
+    transactional_id: str
+    row: _Row
 
 
 class _Appended(NamedTuple):
@@ -101,13 +109,13 @@ class _Appended(NamedTuple):
 
     led: Led
     end_offset: int
-    row: Message
+    row: _Row
 
 
 class _Produced:
-    """One request from its appending to its answer."""
+    """One Produce request, from its appends to its answer."""
 
-    def __init__(self, broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+    def __init__(self, broker: Broker, request: Request[ProduceRequest], session: Session, reply: Reply) -> None:
         # Not the message itself: its records would stay in memory until the answer.
         message = request.message
         self.broker = broker
@@ -116,7 +124,7 @@ class _Produced:
         self.all_replicas = message.acks == _ALL_REPLICAS
         self._unanswered = message.acks == 0
         self._timeout_ms: int = message.timeout_ms
-        self.responses: list[Message] = []
+        self.responses: list[_Topic] = []
         self.to_verify: list[_Unverified] = []
         self.appended: list[_Appended] = []
         self._session = session
@@ -125,7 +133,7 @@ class _Produced:
         self._deadline: int | None = None
 
     def finish(self) -> None:
-        """Everything is appended, or refused: answer when it is as safe as was asked."""
+        """Answer when all that was appended is as safe as the request's acks ask."""
         self.to_verify.clear()
         if self._unanswered:
             self._reply(None)
@@ -153,7 +161,7 @@ class _Produced:
             self._deadline = broker.deadlines.add(broker.now_ns + ms_to_ns(self._timeout_ms), self._answer)
             broker.logs.when_written(self._failed_unless)
 
-    def _replicated(self, row: Message, answer: Callable[[], None], code: int) -> None:
+    def _replicated(self, row: _Row, answer: Callable[[], None], code: int) -> None:
         row.error_code = code
         self._outstanding -= 1
         if not self._outstanding:
@@ -175,28 +183,33 @@ class _Produced:
         broker = self.broker
         if self._deadline is not None:
             broker.deadlines.cancel(self._deadline)
-        hints: list[Message] = []
+        leaders: list[int] = []
         for response in self.responses:
             for row in response.partition_responses:
                 if row.error_code:
                     row.base_offset = row.log_append_time_ms = row.log_start_offset = -1
                 if row.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
-                    row.current_leader = broker.partitions.leader_hint(broker.controller.image.topics.get(response.name), row.index)
-                    hints.append(row.current_leader)
-        answer = Message(responses=self.responses, throttle_time_ms=0)
-        if hints:
-            answer.node_endpoints = broker.partitions.endpoints(hints, self._session.listener)
+                    topic = broker.controller.image.topics.get(response.name)
+                    leader, epoch = broker.partitions.leader_hint(topic, row.index)
+                    row.current_leader = _Leader(leader_id=leader, leader_epoch=epoch)
+                    leaders.append(leader)
+        answer = ProduceResponse(responses=self.responses, throttle_time_ms=0)
+        if leaders:
+            answer.node_endpoints = [
+                _Endpoint(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack)
+                for node in broker.partitions.endpoints(leaders, self._session.listener)
+            ]
         self._reply(answer)
 
 
-def _refuse_all(message: Message) -> BrokerError | None:
+def _refuse_all(message: ProduceRequest) -> BrokerError | None:
     """An error that every partition of the request gets."""
     if message.acks not in (-1, 0, 1):
         return BrokerError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks is {message.acks}; it must be -1, 0 or 1")
     return None
 
 
-def _refuse_unnamed(message: Message, session: Session) -> BrokerError | None:
+def _refuse_unnamed(message: ProduceRequest, session: Session) -> BrokerError | None:
     """An error that every partition gets if there is a transactional batch, and the session may not write in the name of its transaction.
 
     Asked of the first batch of each, as Kafka does; whether there is a name at all each partition says for itself.
@@ -211,8 +224,8 @@ def _refuse_unnamed(message: Message, session: Session) -> BrokerError | None:
     return refusal(session, AclOperation.WRITE, AclResourceType.TRANSACTIONAL_ID, name)
 
 
-def _transactional(records: Any) -> bool:
-    """Whether the attributes of a batch, of which only the beginning has been looked at, say so."""
+def _transactional(records: Buffer | None) -> bool:
+    """Whether an unchecked batch is transactional, by its attributes."""
     return records is not None and len(records) > _ATTRIBUTES_AT and bool(records[_ATTRIBUTES_AT] & _TRANSACTIONAL)
 
 
@@ -223,14 +236,21 @@ def _refuse_topic(name: str) -> BrokerError | None:
     return None
 
 
-def _check_named(header: BatchHeader, transactional_id: str | None) -> None:
-    """BrokerError with Kafka's code for a transactional batch in a request that does not say whose it is."""
+def _named(header: BatchHeader, transactional_id: str | None) -> str:
+    """The transactional id of a transactional batch; BrokerError with Kafka's code if its request
+    has none."""
     if transactional_id is None:
         text = f"a transactional batch of producer {header.producer_id} needs a transactional id in its request"
         raise BrokerError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, text)
+    return transactional_id
 
 
-def _append(produced: _Produced, topic: TopicImage | None, data: Any, refusal: BrokerError | None) -> Message:
+def _append(
+    produced: _Produced,
+    topic: TopicImage | None,
+    data: ProduceRequest.PartitionProduceData,
+    refusal: BrokerError | None,
+) -> _Row:
     """Append one partition's batch; its row of the answer, which is filled in later if its transaction must be verified."""
     number, broker = data.index, produced.broker
     if refusal is not None:
@@ -239,21 +259,22 @@ def _append(produced: _Produced, topic: TopicImage | None, data: Any, refusal: B
     if isinstance(partition, int):
         return _error_row(number, partition, None)
     try:
-        header = check_batch(partition, data.records, produced.version)
+        records = b"" if data.records is None else data.records  # both are no batch
+        header = check_batch(partition, records, produced.version)
         if header.transactional:
-            _check_named(header, produced.transactional_id)
+            transactional_id = _named(header, produced.transactional_id)
             if not partition.in_transaction(header.producer_id) and broker.settings[VERIFICATION]:
                 row = _error_row(number, ErrorCode.NONE, None)
-                produced.to_verify.append(_Unverified(partition, data.records, header, row))
+                produced.to_verify.append(_Unverified(partition, records, header, transactional_id, row))
                 return row
         row = _error_row(number, ErrorCode.NONE, None)
-        _append_checked(produced, partition, data.records, header, row)
+        _append_checked(produced, partition, records, header, row)
         return row
     except BrokerError as error:
         return _refused(_error_row(number, ErrorCode.NONE, None), error)
 
 
-def _append_checked(produced: _Produced, partition: Partition, records: Any, header: BatchHeader, row: Message) -> None:
+def _append_checked(produced: _Produced, partition: Partition, records: Buffer, header: BatchHeader, row: _Row) -> None:
     """Append a batch to a partition led here, and fill in its row."""
     broker = produced.broker
     led = broker.replication.leading(partition)
@@ -263,7 +284,8 @@ def _append_checked(produced: _Produced, partition: Partition, records: Any, hea
     duplicate = partition.check_producer(header) if header.producer_id >= 0 else None
     if duplicate is None:
         records, header = convert(partition, records, header, broker.wall_ms)
-        base_offset = broker.logs.append(partition, records, header, led.epoch, broker.wall_ms)
+        batch = memoryview(records)
+        base_offset = broker.logs.append(partition, batch, header, led.epoch, broker.wall_ms)
         end_offset = partition.log_end
         if partition.limits.log_append_time:
             append_time_ms = broker.wall_ms
@@ -278,7 +300,7 @@ def _verify(produced: _Produced) -> None:
     """Append each batch once its coordinator has said yes; then finish."""
     broker = produced.broker
     gathering = Gathering(produced.finish)
-    by_producer: dict[ProducerIdentity, list[tuple[TopicPartition, Verified]]] = {}
+    by_producer: dict[tuple[str, ProducerIdentity], list[tuple[TopicPartition, Verified]]] = {}
     for one in produced.to_verify:
         gathering.begin()
 
@@ -288,9 +310,9 @@ def _verify(produced: _Produced) -> None:
 
         producer = ProducerIdentity(one.header.producer_id, one.header.producer_epoch)
         of = TopicPartition(one.partition.topic, one.partition.partition)
-        by_producer.setdefault(producer, []).append((of, verified))
-    for producer, wanted in by_producer.items():
-        broker.verifier.verify(produced.transactional_id, producer, wanted)
+        by_producer.setdefault((one.transactional_id, producer), []).append((of, verified))
+    for (transactional_id, producer), wanted in by_producer.items():
+        broker.verifier.verify(transactional_id, producer, wanted)
     gathering.done()
 
 
@@ -312,16 +334,18 @@ def _take_verified(produced: _Produced, one: _Unverified, error: int) -> None:
         _refused(row, refused)
 
 
-def _refused(row: Message, error: BrokerError) -> Message:
+def _refused(row: _Row, error: BrokerError) -> _Row:
     """The row of a batch that was refused; which records of it were to blame, if that is known."""
     row.error_code, row.error_message = error.code, str(error)
     if isinstance(error, RecordsRefused):
-        row.record_errors = [Message(batch_index=one, batch_index_error_message=error.why) for one in error.records]
+        row.record_errors = [
+            ProduceResponse.BatchIndexAndErrorMessage(batch_index=one, batch_index_error_message=error.why) for one in error.records
+        ]
     return row
 
 
-def _error_row(number: int, error_code: int, text: str | None) -> Message:
-    return Message(
+def _error_row(number: int, error_code: int, text: str | None) -> _Row:
+    return _Row(
         index=number,
         error_code=error_code,
         base_offset=-1,

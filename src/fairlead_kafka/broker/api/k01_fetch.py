@@ -15,14 +15,17 @@ Kafka's `RackAwareReplicaSelector` and the consumer names its rack, a leader els
 most. Fetches of followers in Kafka's protocol (replica id >= 0) are refused with NOT_LEADER_OR_FOLLOWER per partition: our brokers
 follow each other on streams of their own (`replication`).
 
-Needs READ on each topic, and of a follower CLUSTER_ACTION on the cluster: TOPIC_AUTHORIZATION_FAILED for each partition, whether it is
-there or not; an id that is not there is UNKNOWN_TOPIC_ID. Asked anew for each answer, so a session hears of a right that is taken away.
+Needs READ on each topic, and of a follower CLUSTER_ACTION on the cluster:
+TOPIC_AUTHORIZATION_FAILED for each partition, whether it is there or not; an id that is not there
+is UNKNOWN_TOPIC_ID. The rights are checked again for each answer, so a session hears of one that is
+taken away.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+from uuid import UUID
 
 from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
@@ -35,11 +38,17 @@ from fairlead_kafka.broker.fetch_sessions import FINAL_EPOCH, FULL_EPOCH, NO_SES
 from fairlead_kafka.broker.log import Location, Partition, ReadBatch, readable
 from fairlead_kafka.broker.read_replica import THIS_ONE, preferred_replica
 from fairlead_kafka.core.effects import Buffer
-from fairlead_kafka.wire import ApiKey, Message, Request
+from fairlead_kafka.wire import ApiKey, Request
+from fairlead_kafka.wire.messages import FetchRequest, FetchResponse
 
 if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
     from fairlead_kafka.broker.sessions import Session
+
+_Topic = FetchResponse.FetchableTopicResponse
+_Row = FetchResponse.PartitionData
+_Leader = FetchResponse.LeaderIdAndEpoch
+_Endpoint = FetchResponse.NodeEndpoint
 
 _NAMES_UNTIL_VERSION = 12
 _ANY_REPLICA_FROM_VERSION = 11
@@ -51,43 +60,45 @@ _DEBUGGER = -2
 
 
 class _Planned(NamedTuple):
-    """What would be answered for one partition."""
+    """The answer planned for one partition."""
 
     want: Wanted
-    row: Message
+    row: _Row
     partition: Partition | None
     new: bool
-    """It has records, or says something other than watermarks."""
+    """The row has records, or says something other than watermarks."""
     settled: bool
     """There is nothing more to read for now."""
 
 
 _REFUSED_EARLY = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-"""What Kafka answers before it looks at any log: the list of aborted transactions is then empty, and not null."""
+"""Errors that Kafka answers before it looks at any log: the list of aborted transactions is then
+empty, and not null."""
 
 
 @dataclass(slots=True)
 class _Plan:
-    """What would be answered now: rows without records, and where the records lie."""
+    """The answer as it would be now: rows without records, and where the records lie."""
 
     rows: list[_Planned]
     locations: list[Location]
-    counts: list[tuple[Message, int]]
+    counts: list[tuple[_Row, int]]
     """(row, how many of the locations are its own), in order."""
     size_bytes: int
     final: bool
     """There is an error, a diverging epoch or another replica to go to, which is answered without waiting."""
-    hints: list[Message]
+    leaders: list[int]
+    """Node ids of the leaders that rows name."""
 
 
 @serves(ApiKey.FETCH, versions=(4, 18))
-def fetch(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+def fetch(broker: Broker, request: Request[FetchRequest], session: Session, reply: Reply) -> None:
     """Answer now if there is reason to, else when there is."""
     message = request.message
     try:
         wanted = broker.fetch_sessions.of(message, by_id=request.version > _NAMES_UNTIL_VERSION)
     except BrokerError as error:
-        reply(Message(throttle_time_ms=0, error_code=error.code, session_id=NO_SESSION, responses=[]))
+        reply(FetchResponse(throttle_time_ms=0, error_code=error.code, session_id=NO_SESSION, responses=[]))
         return
     waiting = _Fetch(broker, request, wanted, session, reply)
     plan = waiting.plan()
@@ -98,9 +109,9 @@ def fetch(broker: Broker, request: Request, session: Session, reply: Reply) -> N
 
 
 class _Fetch:
-    """One request, perhaps waiting in the purgatory."""
+    """One Fetch request, perhaps waiting in the purgatory."""
 
-    def __init__(self, broker: Broker, request: Request, wanted: FetchSession, session: Session, reply: Reply) -> None:
+    def __init__(self, broker: Broker, request: Request[FetchRequest], wanted: FetchSession, session: Session, reply: Reply) -> None:
         self._broker = broker
         self._message = request.message
         self._wanted = wanted
@@ -117,7 +128,7 @@ class _Fetch:
         if granted_bytes is not None:
             self._most_bytes = min(self._most_bytes, granted_bytes)
         self.min_bytes: int = request.message.min_bytes if granted_bytes is None else min(request.message.min_bytes, granted_bytes)
-        """With so much there is an answer at once."""
+        """Bytes of batches that are enough to be answered at once."""
 
     # --- What would be answered now
 
@@ -136,8 +147,9 @@ class _Fetch:
         if isinstance(partition, int):
             refused = self._refuse(plan, want, None, partition)
             if partition in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):
-                refused.row.current_leader = self._broker.partitions.leader_hint(topic, data.partition)
-                plan.hints.append(refused.row.current_leader)
+                leader, epoch = self._broker.partitions.leader_hint(topic, data.partition)
+                refused.row.current_leader = _Leader(leader_id=leader, leader_epoch=epoch)
+                plan.leaders.append(leader)
             return refused
         if self._wanted.session_id != NO_SESSION:
             self._wanted.watch(want, partition)
@@ -156,7 +168,7 @@ class _Fetch:
             if known_epoch < 0:  # it is older or newer than all that is known here: see `ReplicaManager.readFromLog`
                 return self._refuse(plan, want, partition, ErrorCode.OFFSET_OUT_OF_RANGE)
             if known_epoch < data.last_fetched_epoch or end_offset < offset:
-                row.diverging_epoch = Message(epoch=known_epoch, end_offset=end_offset)
+                row.diverging_epoch = FetchResponse.EpochEndOffset(epoch=known_epoch, end_offset=end_offset)
                 plan.final = True
                 return _Planned(want, row, partition, True, False)
         if self._any_replica:
@@ -192,14 +204,13 @@ class _Fetch:
         return _Planned(want, row, partition, True, False)
 
     def _limit(self, partition: Partition) -> int:
-        """Where reading ends: the high watermark, or for readers of committed records the last stable offset."""
+        """End of reading: the high watermark, or for read_committed the last stable offset."""
         return partition.last_stable_offset if self._committed else partition.high_watermark
 
     def _topic(self, want: Wanted) -> TopicImage | None:
         image = self._broker.controller.image
-        topics: Any = image.topics_by_id if self._wanted.by_id else image.topics
-        topic: TopicImage | None = topics.get(want.topic)
-        return topic
+        asked = want.topic
+        return image.topics_by_id.get(asked) if isinstance(asked, UUID) else image.topics.get(asked)
 
     def _find(self, want: Wanted, topic: TopicImage | None) -> Partition | int:
         if topic is None and self._wanted.by_id:
@@ -217,13 +228,13 @@ class _Fetch:
         return found
 
     def _follows(self) -> bool:
-        """Whoever asks says that it is a follower."""
+        """True if the request says that it comes from a follower."""
         return self._message.replica_id not in (_CONSUMER, _DEBUGGER) or self._message.replica_state.replica_id != _CONSUMER
 
     def _may_read(self, want: Wanted, topic: TopicImage | None) -> bool:
         if self._follows():
             return may_cluster(self._session, AclOperation.CLUSTER_ACTION)
-        name: Any = want.topic if topic is None else topic.name
+        name = str(want.topic) if topic is None else topic.name
         return self._session.may(AclOperation.READ, AclResourceType.TOPIC, name)
 
     # --- Answering
@@ -242,10 +253,10 @@ class _Fetch:
             for row, count in plan.counts:
                 batches, error = readable(found[position : position + count])
                 position += count
-                row.records = _joined(batches)
+                row.__dict__["records"] = _joined(batches)  # or a list, which no reader gets
                 if not batches:  # else the next fetch begins with what could not be read
                     row.error_code = error
-            self._send(said, plan.hints)
+            self._send(said, plan.leaders)
 
         self._broker.logs.read(plan.locations, read)
 
@@ -255,17 +266,22 @@ class _Fetch:
         if self._message.session_epoch == FULL_EPOCH and session_id != NO_SESSION:
             self._broker.fetch_sessions.end(session_id)
             session_id = NO_SESSION
-        self._reply(Message(throttle_time_ms=wait_ms, error_code=ErrorCode.NONE, session_id=session_id, responses=[]))
+        self._reply(FetchResponse(throttle_time_ms=wait_ms, error_code=ErrorCode.NONE, session_id=session_id, responses=[]))
 
-    def _send(self, said: list[_Planned], hints: list[Message]) -> None:
-        by_topic: dict[Any, list[Message]] = {}
+    def _send(self, said: list[_Planned], leaders: list[int]) -> None:
+        by_topic: dict[str | UUID, list[_Row]] = {}
         for planned in said:
             by_topic.setdefault(planned.want.topic, []).append(planned.row)
-        name = "topic_id" if self._wanted.by_id else "topic"
-        responses = [Message(**{name: topic, "partitions": rows}) for topic, rows in by_topic.items()]
-        answer = Message(throttle_time_ms=0, error_code=ErrorCode.NONE, session_id=self._wanted.session_id, responses=responses)
-        if hints:
-            answer.node_endpoints = self._broker.partitions.endpoints(hints, self._session.listener)
+        responses = [
+            _Topic(topic_id=topic, partitions=rows) if isinstance(topic, UUID) else _Topic(topic=topic, partitions=rows)
+            for topic, rows in by_topic.items()
+        ]
+        answer = FetchResponse(throttle_time_ms=0, error_code=ErrorCode.NONE, session_id=self._wanted.session_id, responses=responses)
+        if leaders:
+            answer.node_endpoints = [
+                _Endpoint(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack)
+                for node in self._broker.partitions.endpoints(leaders, self._session.listener)
+            ]
         self._reply(answer)
 
     # --- Waiting
@@ -317,15 +333,18 @@ def _joined(batches: list[Buffer]) -> Buffer | list[Buffer]:
     return batches
 
 
-def _aborted(partition: Partition, offset: int, batch_count: int) -> list[Message]:
+def _aborted(partition: Partition, offset: int, batch_count: int) -> list[FetchResponse.AbortedTransaction]:
     """The aborted transactions in `batch_count` batches from `offset` on."""
     index = partition.index
     stop = index.last_offset(index.first_reaching(offset) + batch_count - 1) + 1
-    return [Message(producer_id=each.producer_id, first_offset=each.first_offset) for each in partition.aborted(offset, stop)]
+    return [
+        FetchResponse.AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset)
+        for each in partition.aborted(offset, stop)
+    ]
 
 
-def _row(number: int, error_code: int, high_watermark: int, log_start: int) -> Message:
-    return Message(
+def _row(number: int, error_code: int, high_watermark: int, log_start: int) -> _Row:
+    return _Row(
         partition_index=number,
         error_code=error_code,
         high_watermark=high_watermark,

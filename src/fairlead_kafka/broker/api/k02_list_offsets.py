@@ -11,7 +11,7 @@ upload). Needs DESCRIBE on each topic (TOPIC_AUTHORIZATION_FAILED, whether it is
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
@@ -20,11 +20,14 @@ from fairlead_kafka.broker.api.rights import permitted
 from fairlead_kafka.broker.controller import TopicImage
 from fairlead_kafka.broker.dispatch import Reply, serves
 from fairlead_kafka.broker.log import TimedRecord
-from fairlead_kafka.wire import ApiKey, Message, Request
+from fairlead_kafka.wire import ApiKey, Request
+from fairlead_kafka.wire.messages import ListOffsetsRequest, ListOffsetsResponse
 
 if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
     from fairlead_kafka.broker.sessions import Session
+
+_Row = ListOffsetsResponse.ListOffsetsPartitionResponse
 
 _READ_COMMITTED = 1
 _OFFSET_NOT_AVAILABLE_FROM_VERSION = 5
@@ -33,15 +36,15 @@ _FROM_VERSION = {LATEST: 1, EARLIEST: 1, NEWEST: 7, EARLIEST_LOCAL: 8, LATEST_TI
 
 
 @serves(ApiKey.LIST_OFFSETS, versions=(1, 10))
-def list_offsets(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+def list_offsets(broker: Broker, request: Request[ListOffsetsRequest], session: Session, reply: Reply) -> None:
     """Look up every partition; the answer goes when the last batch that has to be read is."""
-    answer = Message(throttle_time_ms=0, topics=[])
+    answer = ListOffsetsResponse(throttle_time_ms=0, topics=[])
     gathering = Gathering(lambda: reply(answer))
     committed = request.message.isolation_level == _READ_COMMITTED
     seen = permitted(session, AclOperation.DESCRIBE, AclResourceType.TOPIC, (asked.name for asked in request.message.topics))
     for asked in request.message.topics:
         topic = broker.controller.image.topics.get(asked.name)
-        rows: list[Message] = []
+        rows: list[_Row] = []
         twice = repeated(data.partition_index for data in asked.partitions)
         for data in {data.partition_index: data for data in asked.partitions}.values():
             row = _row(data.partition_index)
@@ -52,11 +55,11 @@ def list_offsets(broker: Broker, request: Request, session: Session, reply: Repl
                 row.error_code = ErrorCode.INVALID_REQUEST
             else:
                 _look_up(broker, topic, data, request.version, committed, row, gathering)
-        answer.topics.append(Message(name=asked.name, partitions=rows))
+        answer.topics.append(ListOffsetsResponse.ListOffsetsTopicResponse(name=asked.name, partitions=rows))
     gathering.done()
 
 
-def _answer_of(row: Message, gathering: Gathering, absent: int) -> Callable[[int, TimedRecord | None], None]:
+def _answer_of(row: _Row, gathering: Gathering, absent: int) -> Callable[[int, TimedRecord | None], None]:
     """Takes what a search found into `row`; `absent` is the error code if that is nothing."""
     gathering.begin()
 
@@ -71,7 +74,13 @@ def _answer_of(row: Message, gathering: Gathering, absent: int) -> Callable[[int
 
 
 def _look_up(
-    broker: Broker, topic: TopicImage | None, data: Any, version: int, committed: bool, row: Message, gathering: Gathering
+    broker: Broker,
+    topic: TopicImage | None,
+    data: ListOffsetsRequest.ListOffsetsPartition,
+    version: int,
+    committed: bool,
+    row: _Row,
+    gathering: Gathering,
 ) -> None:
     partition = broker.partitions.find(topic, data.partition_index, data.current_leader_epoch)
     if isinstance(partition, int):
@@ -104,5 +113,5 @@ def _unknown_end(version: int) -> int:
     return ErrorCode.OFFSET_NOT_AVAILABLE if version >= _OFFSET_NOT_AVAILABLE_FROM_VERSION else ErrorCode.LEADER_NOT_AVAILABLE
 
 
-def _row(number: int) -> Message:
-    return Message(partition_index=number, error_code=ErrorCode.NONE, timestamp=-1, offset=-1, leader_epoch=-1)
+def _row(number: int) -> _Row:
+    return _Row(partition_index=number, error_code=ErrorCode.NONE, timestamp=-1, offset=-1, leader_epoch=-1)

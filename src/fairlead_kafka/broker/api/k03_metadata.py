@@ -28,18 +28,23 @@ from fairlead_kafka.broker.api.rights import NO_OPERATIONS, cluster_operations, 
 from fairlead_kafka.broker.controller import OFFSETS_TOPIC, ClusterImage, CreateInternalTopic, CreateTopics, NewTopic, TopicImage
 from fairlead_kafka.broker.dispatch import Reply, serves
 from fairlead_kafka.broker.quotas.spending import Spending
-from fairlead_kafka.wire import ApiKey, Message, Request
+from fairlead_kafka.wire import ApiKey, Request
+from fairlead_kafka.wire.messages import MetadataRequest, MetadataResponse
 
 if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
     from fairlead_kafka.broker.sessions import Session
+
+_Asked = MetadataRequest.MetadataRequestTopic
+_Topic = MetadataResponse.MetadataResponseTopic
+_Partition = MetadataResponse.MetadataResponsePartition
 
 _ALLOW_FLAG_FROM_VERSION = 4
 _IDS_FROM_VERSION = 12
 
 
 @serves(ApiKey.METADATA, versions=(0, 13))
-def metadata(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+def metadata(broker: Broker, request: Request[MetadataRequest], session: Session, reply: Reply) -> None:
     """Describe the cluster."""
     message = request.message
     image = broker.controller.image
@@ -49,7 +54,7 @@ def metadata(broker: Broker, request: Request, session: Session, reply: Reply) -
         reply(_answer(session, message, told))
         return
     if request.version < _IDS_FROM_VERSION and any(one.topic_id != NO_ID or one.name is None for one in message.topics):
-        reply(_refused(message))
+        reply(_refused(message.topics))
         return
     asked = list({(one.name, one.topic_id): one for one in message.topics}.values())
     allowed = request.version < _ALLOW_FLAG_FROM_VERSION or message.allow_auto_topic_creation
@@ -62,7 +67,7 @@ def metadata(broker: Broker, request: Request, session: Session, reply: Reply) -
     answer.done()
 
 
-def _hidden(session: Session, asked: list[Any]) -> set[str]:
+def _hidden(session: Session, asked: list[_Asked]) -> set[str]:
     """The names of topics of which the session is to know nothing; to this are added those that it may not create."""
     if session.broker.authorizer is None:
         return set()
@@ -74,7 +79,7 @@ def _hidden(session: Session, asked: list[Any]) -> set[str]:
 
 
 def _creatable(session: Session, missing: list[str], hidden: set[str]) -> list[str]:
-    """Those of `missing` that the session may create; the others become `hidden`."""
+    """Topics of `missing` that the session may create; the others are added to `hidden`."""
     if not missing or may_cluster(session, AclOperation.CREATE, quiet=True):
         return missing
     creatable = permitted(session, AclOperation.CREATE, AclResourceType.TOPIC, missing)
@@ -100,18 +105,18 @@ def _create(broker: Broker, session: Session, missing: list[str], refused: dict[
         broker.controller.decide(CreateTopics(wanted, spender=spending.spender), spending.told(created))
 
 
-def _refused(message: Message) -> Message:
-    rows = [
-        Message(error_code=ErrorCode.INVALID_REQUEST, name=one.name or "", topic_id=one.topic_id, partitions=[]) for one in message.topics
-    ]
-    return Message(throttle_time_ms=0, brokers=[], cluster_id=None, controller_id=NO_LEADER, topics=rows)
+def _refused(topics: list[_Asked]) -> MetadataResponse:
+    rows = [_Topic(error_code=ErrorCode.INVALID_REQUEST, name=one.name or "", topic_id=one.topic_id, partitions=[]) for one in topics]
+    return MetadataResponse(throttle_time_ms=0, brokers=[], cluster_id=None, controller_id=NO_LEADER, topics=rows)
 
 
-def _answer(session: Session, message: Message, topics: list[Message]) -> Message:
+def _answer(session: Session, message: MetadataRequest, topics: list[_Topic]) -> MetadataResponse:
     image = session.broker.controller.image
     nodes = [info.endpoint(session.listener) for info in image.alive()]
-    brokers = [Message(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack) for node in nodes]
-    return Message(
+    brokers = [
+        MetadataResponse.MetadataResponseBroker(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack) for node in nodes
+    ]
+    return MetadataResponse(
         throttle_time_ms=0,
         brokers=brokers,
         cluster_id=image.cluster_id,
@@ -122,22 +127,28 @@ def _answer(session: Session, message: Message, topics: list[Message]) -> Messag
     )
 
 
-def _topic(session: Session, message: Message, asked: Any, hidden: set[str], refused: dict[str, BrokerError | None]) -> Message:
+def _topic(
+    session: Session,
+    message: MetadataRequest,
+    asked: _Asked,
+    hidden: set[str],
+    refused: dict[str, BrokerError | None],
+) -> _Topic:
     image = session.broker.controller.image
     if asked.name is None:
         by_id = image.topics_by_id.get(asked.topic_id)
         if by_id is None:
-            return Message(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=asked.topic_id, partitions=[])
+            return _Topic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=asked.topic_id, partitions=[])
         if by_id.name in hidden:
-            return Message(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=None, topic_id=asked.topic_id, partitions=[])
+            return _Topic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=None, topic_id=asked.topic_id, partitions=[])
         return _describe(session, message, by_id)
     if asked.name in hidden:
-        return Message(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=asked.name, partitions=[])
+        return _Topic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=asked.name, partitions=[])
     topic = image.topics.get(asked.name)
     if topic is not None:
         return _describe(session, message, topic)
     error = refused.get(asked.name) or name_error(asked.name)
-    return Message(
+    return _Topic(
         error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if error is None else error.code,
         name=asked.name,
         partitions=[],
@@ -145,23 +156,25 @@ def _topic(session: Session, message: Message, asked: Any, hidden: set[str], ref
     )
 
 
-def _operations(session: Session, message: Message, name: str) -> int:
+def _operations(session: Session, message: MetadataRequest, name: str) -> int:
     return operations(session, AclResourceType.TOPIC, name) if message.include_topic_authorized_operations else NO_OPERATIONS
 
 
-def _describe(session: Session, message: Message, topic: TopicImage) -> Message:
-    return Message(
+def _describe(session: Session, message: MetadataRequest, topic: TopicImage) -> _Topic:
+    row = _Topic(
         error_code=ErrorCode.NONE,
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.internal,
-        partitions=_Partitions(session.broker.controller.image, topic),
         topic_authorized_operations=_operations(session, message, topic.name),
     )
+    # No list, which a reader would get, but encoded as one.
+    row.__dict__["partitions"] = _Partitions(session.broker.controller.image, topic)
+    return row
 
 
 class _Partitions:
-    """The rows of a topic's partitions, to be encoded at once: one `Message` that is each of them in turn.
+    """The rows of a topic's partitions, to be encoded at once: one message that is each of them in turn.
 
     30,000 of them would take 20 MB and as long to make as to encode.
     """
@@ -173,8 +186,8 @@ class _Partitions:
     def __len__(self) -> int:
         return len(self._partitions)
 
-    def __iter__(self) -> Iterator[Message]:
-        row = Message()
+    def __iter__(self) -> Iterator[_Partition]:
+        row = _Partition()
         fields = row.__dict__
         offline: dict[tuple[int, ...], list[int]] = {}
         for number, one in enumerate(self._partitions):

@@ -11,7 +11,7 @@ or not; an id that is not there is UNKNOWN_TOPIC_ID). The group is asked only ab
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
@@ -21,11 +21,15 @@ from fairlead_kafka.broker.api.rights import permitted
 from fairlead_kafka.broker.controller import TopicImage
 from fairlead_kafka.broker.coordinator import CommittedOffset
 from fairlead_kafka.broker.dispatch import Reply, serves
-from fairlead_kafka.wire import ApiKey, Message, Request
+from fairlead_kafka.wire import ApiKey, Request
+from fairlead_kafka.wire.messages import OffsetCommitRequest, OffsetCommitResponse
 
 if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
     from fairlead_kafka.broker.sessions import Session
+
+_Topic = OffsetCommitResponse.OffsetCommitResponseTopic
+_Row = OffsetCommitResponse.OffsetCommitResponsePartition
 
 _IDS_FROM_VERSION = 10
 _KNOWS_MISSING_FROM_VERSION = 9
@@ -33,7 +37,7 @@ _BROKER_RETENTION = -1
 
 
 @serves(ApiKey.OFFSET_COMMIT, versions=(2, 10))
-def offset_commit(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+def offset_commit(broker: Broker, request: Request[OffsetCommitRequest], session: Session, reply: Reply) -> None:
     """Commit what can be, and say per partition what became of it."""
     message = request.message
     by_id = request.version >= _IDS_FROM_VERSION
@@ -54,10 +58,9 @@ def offset_commit(broker: Broker, request: Request, session: Session, reply: Rep
             for one in topic.partitions:
                 of = TopicPartition("" if image is None else image.name, one.partition_index)
                 error = code or errors.get(of, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-                rows.append(Message(partition_index=one.partition_index, error_code=error))
-            name = {"topic_id": topic.topic_id} if by_id else {"name": topic.name}
-            topics.append(Message(**name, partitions=rows))
-        reply(Message(throttle_time_ms=0, topics=topics))
+                rows.append(_Row(partition_index=one.partition_index, error_code=error))
+            topics.append(_Topic(topic_id=topic.topic_id, partitions=rows) if by_id else _Topic(name=topic.name, partitions=rows))
+        reply(OffsetCommitResponse(throttle_time_ms=0, topics=topics))
 
     if not offsets:
         answer({})
@@ -77,12 +80,12 @@ def offset_commit(broker: Broker, request: Request, session: Session, reply: Rep
         answer(dict.fromkeys(offsets, code))
 
 
-def _image(broker: Broker, topic: Any, by_id: bool) -> TopicImage | None:
+def _image(broker: Broker, topic: OffsetCommitRequest.OffsetCommitRequestTopic, by_id: bool) -> TopicImage | None:
     image = broker.controller.image
     return image.topics_by_id.get(topic.topic_id) if by_id else image.topics.get(topic.name)
 
 
-def _refused(session: Session, message: Message, images: list[TopicImage | None], by_id: bool) -> list[int]:
+def _refused(session: Session, message: OffsetCommitRequest, images: list[TopicImage | None], by_id: bool) -> list[int]:
     """For each topic the error that all of its partitions get; 0 if there is none."""
     if not session.may(AclOperation.READ, AclResourceType.GROUP, message.group_id):
         return [ErrorCode.GROUP_AUTHORIZATION_FAILED] * len(images)

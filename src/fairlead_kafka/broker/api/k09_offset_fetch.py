@@ -12,7 +12,7 @@ those that are named (an id that is not there is UNKNOWN_TOPIC_ID), and left out
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
@@ -21,11 +21,19 @@ from fairlead_kafka.base.ids import NO_LEADER_EPOCH, NO_OFFSET, TopicPartition
 from fairlead_kafka.broker.api.rights import demand, permitted
 from fairlead_kafka.broker.coordinator import CommittedOffset
 from fairlead_kafka.broker.dispatch import Reply, serves
-from fairlead_kafka.wire import ApiKey, Message, Request
+from fairlead_kafka.wire import ApiKey, Request
+from fairlead_kafka.wire.messages import OffsetFetchRequest, OffsetFetchResponse
 
 if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
     from fairlead_kafka.broker.sessions import Session
+
+_Asked = OffsetFetchRequest.OffsetFetchRequestTopics
+_Group = OffsetFetchResponse.OffsetFetchResponseGroup
+_Topic = OffsetFetchResponse.OffsetFetchResponseTopics
+_Row = OffsetFetchResponse.OffsetFetchResponsePartitions
+_OldTopic = OffsetFetchResponse.OffsetFetchResponseTopic
+_OldRow = OffsetFetchResponse.OffsetFetchResponsePartition
 
 _ERRORS_FROM_VERSION = 2
 """From here on a group's error is told once; before, with each partition."""
@@ -34,22 +42,41 @@ _IDS_FROM_VERSION = 10
 
 
 @serves(ApiKey.OFFSET_FETCH, versions=(1, 10))
-def offset_fetch(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+def offset_fetch(broker: Broker, request: Request[OffsetFetchRequest], session: Session, reply: Reply) -> None:
     """Give each group's offsets."""
     message = request.message
     by_id = request.version >= _IDS_FROM_VERSION
     stable = bool(message.require_stable)
     if request.version >= _GROUPS_FROM_VERSION:
         groups = [_group(session, group.group_id, group.topics, by_id, stable) for group in message.groups]
-        reply(Message(throttle_time_ms=0, groups=groups))
+        reply(OffsetFetchResponse(throttle_time_ms=0, groups=groups))
         return
-    group = _group(session, message.group_id, message.topics, by_id, stable)
+    topics = None
+    if message.topics is not None:
+        topics = [_Asked(name=one.name, partition_indexes=one.partition_indexes) for one in message.topics]
+    group = _group(session, message.group_id, topics, by_id, stable)
     if group.error_code and request.version < _ERRORS_FROM_VERSION:
-        group.topics = _failed_rows(message.topics, group.error_code)
-    reply(Message(throttle_time_ms=0, topics=group.topics, error_code=group.error_code))
+        group.topics = _failed_rows(topics or [], group.error_code)
+    rows = [_old_topic(topic) for topic in group.topics]
+    reply(OffsetFetchResponse(throttle_time_ms=0, topics=rows, error_code=group.error_code))
 
 
-def _group(session: Session, group_id: str, topics: list[Any] | None, by_id: bool, stable: bool) -> Message:
+def _old_topic(topic: _Topic) -> _OldTopic:
+    """A topic's rows for the versions that know one group only."""
+    rows = [
+        _OldRow(
+            partition_index=row.partition_index,
+            committed_offset=row.committed_offset,
+            committed_leader_epoch=row.committed_leader_epoch,
+            metadata=row.metadata,
+            error_code=row.error_code,
+        )
+        for row in topic.partitions
+    ]
+    return _OldTopic(name=topic.name, partitions=rows)
+
+
+def _group(session: Session, group_id: str, topics: list[_Asked] | None, by_id: bool, stable: bool) -> _Group:
     broker = session.broker
     try:
         demand(session, AclOperation.DESCRIBE, AclResourceType.GROUP, group_id)
@@ -59,13 +86,13 @@ def _group(session: Session, group_id: str, topics: list[Any] | None, by_id: boo
         else:
             rows = _topic_rows(session, group_id, unstable, topics, by_id)
     except BrokerError as error:
-        return Message(group_id=group_id, topics=[], error_code=error.code)
-    return Message(group_id=group_id, topics=rows, error_code=ErrorCode.NONE)
+        return _Group(group_id=group_id, topics=[], error_code=error.code)
+    return _Group(group_id=group_id, topics=rows, error_code=ErrorCode.NONE)
 
 
-def _all_rows(session: Session, group_id: str, unstable: frozenset[TopicPartition], by_id: bool) -> list[Message]:
+def _all_rows(session: Session, group_id: str, unstable: frozenset[TopicPartition], by_id: bool) -> list[_Topic]:
     broker = session.broker
-    by_topic: dict[str, list[Message]] = {}
+    by_topic: dict[str, list[_Row]] = {}
     found = {*broker.coordinator.fetch(group_id, None), *unstable}
     seen = permitted(session, AclOperation.DESCRIBE, AclResourceType.TOPIC, (of.topic for of in found))
     for of in sorted(found):
@@ -73,11 +100,11 @@ def _all_rows(session: Session, group_id: str, unstable: frozenset[TopicPartitio
             by_topic.setdefault(of.topic, []).extend(_partition_rows(broker, group_id, unstable, of.topic, [of.partition]))
     images = broker.controller.image.topics
     if by_id:
-        return [Message(topic_id=images[name].topic_id, partitions=rows) for name, rows in by_topic.items() if name in images]
-    return [Message(name=name, partitions=rows) for name, rows in by_topic.items()]
+        return [_Topic(topic_id=images[name].topic_id, partitions=rows) for name, rows in by_topic.items() if name in images]
+    return [_Topic(name=name, partitions=rows) for name, rows in by_topic.items()]
 
 
-def _topic_rows(session: Session, group_id: str, unstable: frozenset[TopicPartition], topics: Iterable[Any], by_id: bool) -> list[Message]:
+def _topic_rows(session: Session, group_id: str, unstable: frozenset[TopicPartition], topics: list[_Asked], by_id: bool) -> list[_Topic]:
     broker = session.broker
     names = [_name(broker, topic, by_id) for topic in topics]
     seen = permitted(session, AclOperation.DESCRIBE, AclResourceType.TOPIC, (name for name in names if name is not None))
@@ -89,21 +116,19 @@ def _topic_rows(session: Session, group_id: str, unstable: frozenset[TopicPartit
             rows = [_partition_row(number, None, ErrorCode.TOPIC_AUTHORIZATION_FAILED) for number in topic.partition_indexes]
         else:
             rows = _partition_rows(broker, group_id, unstable, name, topic.partition_indexes)
-        answered.append(Message(**({"topic_id": topic.topic_id} if by_id else {"name": topic.name}), partitions=rows))
+        answered.append(_Topic(topic_id=topic.topic_id, partitions=rows) if by_id else _Topic(name=topic.name, partitions=rows))
     return answered
 
 
-def _name(broker: Broker, topic: Any, by_id: bool) -> str | None:
-    """What the topic is called; None for an id that is not there."""
+def _name(broker: Broker, topic: _Asked, by_id: bool) -> str | None:
+    """Name of a topic; None for an id that is not there."""
     if not by_id:
-        return str(topic.name)
+        return topic.name
     image = broker.controller.image.topics_by_id.get(topic.topic_id)
     return None if image is None else image.name
 
 
-def _partition_rows(
-    broker: Broker, group_id: str, unstable: frozenset[TopicPartition], topic: str, numbers: Iterable[int]
-) -> list[Message]:
+def _partition_rows(broker: Broker, group_id: str, unstable: frozenset[TopicPartition], topic: str, numbers: Iterable[int]) -> list[_Row]:
     offsets = broker.coordinator.fetch(group_id, [TopicPartition(topic, number) for number in numbers])
     return [
         _partition_row(of.partition, None, ErrorCode.UNSTABLE_OFFSET_COMMIT)
@@ -113,15 +138,18 @@ def _partition_rows(
     ]
 
 
-def _failed_rows(topics: Iterable[Any], error_code: int) -> list[Message]:
+def _failed_rows(topics: Iterable[_Asked], error_code: int) -> list[_Topic]:
     return [
-        Message(name=topic.name, partitions=[_partition_row(number, None, error_code) for number in topic.partition_indexes])
+        _Topic(
+            name=topic.name,
+            partitions=[_partition_row(number, None, error_code) for number in topic.partition_indexes],
+        )
         for topic in topics
     ]
 
 
-def _partition_row(number: int, committed: CommittedOffset | None, error_code: int) -> Message:
-    return Message(
+def _partition_row(number: int, committed: CommittedOffset | None, error_code: int) -> _Row:
+    return _Row(
         partition_index=number,
         committed_offset=NO_OFFSET if committed is None else committed.offset,
         committed_leader_epoch=NO_LEADER_EPOCH if committed is None else committed.leader_epoch,

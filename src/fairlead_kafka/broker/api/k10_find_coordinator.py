@@ -19,7 +19,8 @@ from fairlead_kafka.broker.api.rights import permitted, refusal
 from fairlead_kafka.broker.controller import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from fairlead_kafka.broker.coordinator import home_partition
 from fairlead_kafka.broker.dispatch import Reply, serves
-from fairlead_kafka.wire import ApiKey, Message, Request
+from fairlead_kafka.wire import ApiKey, Request
+from fairlead_kafka.wire.messages import FindCoordinatorRequest, FindCoordinatorResponse
 
 if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
@@ -35,7 +36,7 @@ _NOBODY = Node(NO_LEADER, "", -1)
 
 
 @serves(ApiKey.FIND_COORDINATOR, versions=(0, 6))
-def find_coordinator(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+def find_coordinator(broker: Broker, request: Request[FindCoordinatorRequest], session: Session, reply: Reply) -> None:
     """Find the coordinator of each key."""
     message = request.message
     several = request.version >= _SEVERAL_FROM_VERSION
@@ -47,11 +48,11 @@ def find_coordinator(broker: Broker, request: Request, session: Session, reply: 
         hidden = {key: refusal(session, AclOperation.DESCRIBE, kind, key) for key in keys if kind is not None and key not in seen}
         found = [_row(session, message.key_type, key, hidden.get(key), error) for key in keys]
         if several:
-            reply(Message(throttle_time_ms=0, coordinators=found))
+            reply(FindCoordinatorResponse(throttle_time_ms=0, coordinators=found))
             return
         (row,) = found
         reply(
-            Message(
+            FindCoordinatorResponse(
                 throttle_time_ms=0,
                 error_code=row.error_code,
                 error_message=row.error_message,
@@ -67,14 +68,18 @@ def find_coordinator(broker: Broker, request: Request, session: Session, reply: 
         answer(None)
 
 
-def _row(session: Session, key_type: int, key: str, hidden: BrokerError | None, missing: BrokerError | None) -> Message:
+def _row(
+    session: Session, key_type: int, key: str, hidden: BrokerError | None, missing: BrokerError | None
+) -> FindCoordinatorResponse.Coordinator:
     try:
         if hidden is not None:
             raise hidden
         node, error_code, error_message = _find(session, key_type, key, missing), ErrorCode.NONE, None
     except BrokerError as error:
         node, error_code, error_message = _NOBODY, error.code, reason(error)
-    return Message(key=key, node_id=node.node_id, host=node.host, port=node.port, error_code=error_code, error_message=error_message)
+    return FindCoordinatorResponse.Coordinator(
+        key=key, node_id=node.node_id, host=node.host, port=node.port, error_code=error_code, error_message=error_message
+    )
 
 
 def _find(session: Session, key_type: int, key: str, missing: BrokerError | None) -> Node:

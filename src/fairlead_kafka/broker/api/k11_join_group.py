@@ -16,7 +16,8 @@ from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.broker.api.common import peer_host
 from fairlead_kafka.broker.coordinator import JoinOutcome, JoinRequest
 from fairlead_kafka.broker.dispatch import Reply, serves
-from fairlead_kafka.wire import ApiKey, Message, Request
+from fairlead_kafka.wire import ApiKey, Request
+from fairlead_kafka.wire.messages import JoinGroupRequest, JoinGroupResponse
 
 if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
@@ -30,7 +31,7 @@ _CAN_SKIP_FROM_VERSION = 9
 
 
 @serves(ApiKey.JOIN_GROUP, versions=(0, 9))
-def join_group(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+def join_group(broker: Broker, request: Request[JoinGroupRequest], session: Session, reply: Reply) -> None:
     """Take a member in."""
     message = request.message
     if not session.may(AclOperation.READ, AclResourceType.GROUP, message.group_id):
@@ -61,11 +62,11 @@ def join_group(broker: Broker, request: Request, session: Session, reply: Reply)
         answer(JoinOutcome(error.code, join.member_id))
 
 
-def _answer(outcome: JoinOutcome, version: int) -> Message:
+def _answer(outcome: JoinOutcome, version: int) -> JoinGroupResponse:
     protocol_name = outcome.protocol_name
     if protocol_name is None and version < _NULL_PROTOCOL_FROM_VERSION:
         protocol_name = ""
-    return Message(
+    return JoinGroupResponse(
         throttle_time_ms=0,
         error_code=outcome.error_code,
         generation_id=outcome.generation,
@@ -75,7 +76,7 @@ def _answer(outcome: JoinOutcome, version: int) -> Message:
         skip_assignment=outcome.skip_assignment,
         member_id=outcome.member_id,
         members=[
-            Message(member_id=member_id, group_instance_id=instance_id, metadata=metadata)
+            JoinGroupResponse.JoinGroupResponseMember(member_id=member_id, group_instance_id=instance_id, metadata=metadata)
             for member_id, instance_id, metadata in outcome.members
         ],
     )

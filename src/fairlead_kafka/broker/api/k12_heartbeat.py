@@ -11,7 +11,8 @@ from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.broker.api.rights import demand
 from fairlead_kafka.broker.dispatch import Reply, serves
-from fairlead_kafka.wire import ApiKey, Message, Request
+from fairlead_kafka.wire import ApiKey, Request
+from fairlead_kafka.wire.messages import HeartbeatRequest, HeartbeatResponse
 
 if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @serves(ApiKey.HEARTBEAT, versions=(0, 4))
-def heartbeat(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+def heartbeat(broker: Broker, request: Request[HeartbeatRequest], session: Session, reply: Reply) -> None:
     """Hear a member out."""
     message = request.message
     try:
@@ -27,4 +28,4 @@ def heartbeat(broker: Broker, request: Request, session: Session, reply: Reply) 
         error_code = broker.coordinator.heartbeat(message.group_id, message.generation_id, message.member_id, message.group_instance_id)
     except BrokerError as error:
         error_code = error.code
-    reply(Message(throttle_time_ms=0, error_code=error_code))
+    reply(HeartbeatResponse(throttle_time_ms=0, error_code=error_code))

@@ -1,4 +1,4 @@
-"""LeaveGroup (13): members go, and the others share anew.
+"""LeaveGroup (13): members leave, and the others rebalance.
 
 Versions 0-5; several members at once from 3 on (KIP-345), static ones by their instance id alone. The reason given (5 on) goes to
 the log. Needs READ on the group (GROUP_AUTHORIZATION_FAILED).
@@ -13,7 +13,8 @@ from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.broker.dispatch import Reply, serves
-from fairlead_kafka.wire import ApiKey, Message, Request
+from fairlead_kafka.wire import ApiKey, Request
+from fairlead_kafka.wire.messages import LeaveGroupRequest, LeaveGroupResponse
 
 if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
@@ -27,14 +28,14 @@ _NOT_THE_GROUPS_FAULT = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_
 
 
 @serves(ApiKey.LEAVE_GROUP, versions=(0, 5))
-def leave_group(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+def leave_group(broker: Broker, request: Request[LeaveGroupRequest], session: Session, reply: Reply) -> None:
     """Let members go."""
     message = request.message
     if not session.may(AclOperation.READ, AclResourceType.GROUP, message.group_id):
-        reply(Message(throttle_time_ms=0, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED, members=[]))
+        reply(LeaveGroupResponse(throttle_time_ms=0, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED, members=[]))
         return
     if request.version < _SEVERAL_FROM_VERSION:
-        reply(Message(throttle_time_ms=0, error_code=_leave(broker, message.group_id, message.member_id, None)))
+        reply(LeaveGroupResponse(throttle_time_ms=0, error_code=_leave(broker, message.group_id, message.member_id, None)))
         return
     rows, error_code = [], ErrorCode.NONE
     for member in message.members:
@@ -43,8 +44,10 @@ def leave_group(broker: Broker, request: Request, session: Session, reply: Reply
         left = _leave(broker, message.group_id, member.member_id, member.group_instance_id)
         if left and left not in _NOT_THE_GROUPS_FAULT:
             error_code = left
-        rows.append(Message(member_id=member.member_id, group_instance_id=member.group_instance_id, error_code=left))
-    reply(Message(throttle_time_ms=0, error_code=error_code, members=[] if error_code else rows))
+        rows.append(
+            LeaveGroupResponse.MemberResponse(member_id=member.member_id, group_instance_id=member.group_instance_id, error_code=left)
+        )
+    reply(LeaveGroupResponse(throttle_time_ms=0, error_code=error_code, members=[] if error_code else rows))
 
 
 def _leave(broker: Broker, group_id: str, member_id: str, instance_id: str | None) -> int:

@@ -14,7 +14,8 @@ from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.broker.api.rights import demand
 from fairlead_kafka.broker.coordinator import SyncOutcome
 from fairlead_kafka.broker.dispatch import Reply, serves
-from fairlead_kafka.wire import ApiKey, Message, Request
+from fairlead_kafka.wire import ApiKey, Request
+from fairlead_kafka.wire.messages import SyncGroupRequest, SyncGroupResponse
 
 if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
@@ -24,13 +25,13 @@ _NAMES_PROTOCOL_FROM_VERSION = 5
 
 
 @serves(ApiKey.SYNC_GROUP, versions=(0, 5))
-def sync_group(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+def sync_group(broker: Broker, request: Request[SyncGroupRequest], session: Session, reply: Reply) -> None:
     """Give a member its assignment."""
     message = request.message
 
     def answer(outcome: SyncOutcome) -> None:
         reply(
-            Message(
+            SyncGroupResponse(
                 throttle_time_ms=0,
                 error_code=outcome.error_code,
                 protocol_type=outcome.protocol_type,

@@ -16,27 +16,31 @@ from fairlead_kafka.broker.api.common import cut_short, reason
 from fairlead_kafka.broker.api.rights import NO_OPERATIONS, demand, operations
 from fairlead_kafka.broker.coordinator import Group, GroupState, Member
 from fairlead_kafka.broker.dispatch import Reply, serves
-from fairlead_kafka.wire import ApiKey, Message, Request
+from fairlead_kafka.wire import ApiKey, Request
+from fairlead_kafka.wire.messages import DescribeGroupsRequest, DescribeGroupsResponse
 
 if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
     from fairlead_kafka.broker.sessions import Session
 
+_Group = DescribeGroupsResponse.DescribedGroup
+_Member = DescribeGroupsResponse.DescribedGroupMember
+
 _MISSING_IS_ERROR_FROM_VERSION = 6
 
 
 @serves(ApiKey.DESCRIBE_GROUPS, versions=(0, 6))
-def describe_groups(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+def describe_groups(broker: Broker, request: Request[DescribeGroupsRequest], session: Session, reply: Reply) -> None:
     """Describe each group."""
     groups = [_describe(broker, session, group_id, request.version) for group_id in request.message.groups]
     if request.message.include_authorized_operations:
         for group in groups:
             if not group.error_code:
                 group.authorized_operations = operations(session, AclResourceType.GROUP, group.group_id)
-    reply(Message(throttle_time_ms=0, groups=groups))
+    reply(DescribeGroupsResponse(throttle_time_ms=0, groups=groups))
 
 
-def _describe(broker: Broker, session: Session, group_id: str, version: int) -> Message:
+def _describe(broker: Broker, session: Session, group_id: str, version: int) -> _Group:
     try:
         demand(session, AclOperation.DESCRIBE, AclResourceType.GROUP, group_id)
         group = broker.coordinator.describe(group_id)
@@ -56,8 +60,8 @@ def _describe(broker: Broker, session: Session, group_id: str, version: int) -> 
     )
 
 
-def _member(group: Group, member: Member, stable: bool) -> Message:
-    return Message(
+def _member(group: Group, member: Member, stable: bool) -> _Member:
+    return _Member(
         member_id=member.member_id,
         group_instance_id=member.instance_id,
         client_id=member.client_id,
@@ -74,9 +78,9 @@ def _row(
     group_state: str = GroupState.DEAD.value,
     protocol_type: str = "",
     protocol_data: str = "",
-    members: list[Message] | None = None,
-) -> Message:
-    return Message(
+    members: list[_Member] | None = None,
+) -> _Group:
+    return _Group(
         error_code=error_code,
         error_message=error_message,
         group_id=group_id,

@@ -12,7 +12,8 @@ from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.broker.api.rights import may_cluster
 from fairlead_kafka.broker.dispatch import Reply, serves
-from fairlead_kafka.wire import ApiKey, Message, Request
+from fairlead_kafka.wire import ApiKey, Request
+from fairlead_kafka.wire.messages import ListGroupsRequest, ListGroupsResponse
 
 if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
@@ -22,18 +23,20 @@ _TYPE = "classic"
 
 
 @serves(ApiKey.LIST_GROUPS, versions=(0, 5))
-def list_groups(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+def list_groups(broker: Broker, request: Request[ListGroupsRequest], session: Session, reply: Reply) -> None:
     """List the groups that the filters let through; filters do not mind upper and lower case."""
     states = {state.lower() for state in request.message.states_filter}
     types = {kind.lower() for kind in request.message.types_filter}
     sees_all = may_cluster(session, AclOperation.DESCRIBE, quiet=True)
     groups, loading = broker.coordinator.groups()
     rows = [
-        Message(group_id=group.group_id, protocol_type=group.protocol_type or "", group_state=group.state.value, group_type=_TYPE)
+        ListGroupsResponse.ListedGroup(
+            group_id=group.group_id, protocol_type=group.protocol_type or "", group_state=group.state.value, group_type=_TYPE
+        )
         for group in groups
         if (sees_all or session.may(AclOperation.DESCRIBE, AclResourceType.GROUP, group.group_id, quiet=True))
         and (not states or group.state.value.lower() in states)
         and (not types or _TYPE in types)
     ]
     error_code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if loading else ErrorCode.NONE
-    reply(Message(throttle_time_ms=0, error_code=error_code, groups=[] if loading else rows))
+    reply(ListGroupsResponse(throttle_time_ms=0, error_code=error_code, groups=[] if loading else rows))

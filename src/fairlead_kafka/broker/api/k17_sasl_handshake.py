@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.broker.dispatch import Reply, serves
-from fairlead_kafka.wire import ApiKey, Message, Request
+from fairlead_kafka.wire import ApiKey, Request
+from fairlead_kafka.wire.messages import SaslHandshakeRequest, SaslHandshakeResponse
 
 if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
@@ -19,9 +20,9 @@ if TYPE_CHECKING:
 
 
 @serves(ApiKey.SASL_HANDSHAKE, versions=(0, 1))
-def sasl_handshake(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+def sasl_handshake(broker: Broker, request: Request[SaslHandshakeRequest], session: Session, reply: Reply) -> None:
     """Begin a log-in, or renew one."""
     if session.login is None:
-        reply(Message(error_code=ErrorCode.ILLEGAL_SASL_STATE, mechanisms=[]))
+        reply(SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE, mechanisms=[]))
     else:
         session.login.handshake(request.message.mechanism, request.version, reply)

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.broker.dispatch import REGISTRY, Reply, serves
-from fairlead_kafka.wire import ApiKey, Message, Request
+from fairlead_kafka.wire import ApiKey, Request
+from fairlead_kafka.wire.messages import ApiVersionsRequest, ApiVersionsResponse
 
 if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
@@ -24,7 +25,7 @@ _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
 @serves(ApiKey.API_VERSIONS, versions=(0, 4))
-def api_versions(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+def api_versions(broker: Broker, request: Request[ApiVersionsRequest], session: Session, reply: Reply) -> None:
     """Answer with the registry."""
     message = request.message
     error = ErrorCode.NONE
@@ -32,7 +33,10 @@ def api_versions(broker: Broker, request: Request, session: Session, reply: Repl
         names = (message.client_software_name, message.client_software_version)
         if not all(_SOFTWARE.fullmatch(name) for name in names):
             error = ErrorCode.INVALID_REQUEST
-    rows = [Message(api_key=int(key), min_version=api.advertised_low, max_version=api.high) for key, api in sorted(REGISTRY.items())]
+    rows = [
+        ApiVersionsResponse.ApiVersion(api_key=int(key), min_version=api.advertised_low, max_version=api.high)
+        for key, api in sorted(REGISTRY.items())
+    ]
     if session.login is not None and error == ErrorCode.NONE:
         session.login.versions_told()
-    reply(Message(error_code=error, api_keys=rows if error == ErrorCode.NONE else []))
+    reply(ApiVersionsResponse(error_code=error, api_keys=rows if error == ErrorCode.NONE else []))

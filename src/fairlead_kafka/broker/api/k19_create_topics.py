@@ -24,17 +24,20 @@ from fairlead_kafka.broker.api.rights import may_cluster, permitted, refusal
 from fairlead_kafka.broker.controller import CreateTopics, NewTopic, TopicImage
 from fairlead_kafka.broker.dispatch import Reply, serves
 from fairlead_kafka.broker.quotas.spending import Spending
-from fairlead_kafka.wire import ApiKey, Message, Request
+from fairlead_kafka.wire import ApiKey, Request
+from fairlead_kafka.wire.messages import CreateTopicsRequest, CreateTopicsResponse
 
 if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
     from fairlead_kafka.broker.sessions import Session
 
+_Row = CreateTopicsResponse.CreatableTopicResult
+
 _STRICT_FROM_VERSION = 6
 
 
 @serves(ApiKey.CREATE_TOPICS, versions=(2, 7))
-def create_topics(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+def create_topics(broker: Broker, request: Request[CreateTopicsRequest], session: Session, reply: Reply) -> None:
     """Create each topic, or say why not; one failing does not stop the others."""
     validate_only = request.message.validate_only
     spending = Spending(broker, session, strict=request.version >= _STRICT_FROM_VERSION)
@@ -51,7 +54,7 @@ def create_topics(broker: Broker, request: Request, session: Session, reply: Rep
             _failed(name, one) if isinstance(one, BrokerError) else _created(broker, one, validate_only, name in seen)
             for name, one in outcomes.items()
         ]
-        reply(Message(throttle_time_ms=spending.throttle_ms, topics=rows))
+        reply(CreateTopicsResponse(throttle_time_ms=spending.throttle_ms, topics=rows))
 
     broker.controller.decide(CreateTopics(wanted, validate_only, spending.spender), spending.told(decided))
 
@@ -64,7 +67,7 @@ def _refused(session: Session, names: Iterable[str]) -> dict[str, BrokerError]:
     return {name: refusal(session, AclOperation.CREATE, AclResourceType.TOPIC, name) for name in names if name not in creatable}
 
 
-def _check(asked: Any, twice: bool) -> NewTopic | BrokerError:
+def _check(asked: CreateTopicsRequest.CreatableTopic, twice: bool) -> NewTopic | BrokerError:
     if twice:
         return BrokerError(ErrorCode.INVALID_REQUEST, "the topic comes more than once in the request")
     configs = repeated(config.name for config in asked.configs)
@@ -81,10 +84,10 @@ def _check(asked: Any, twice: bool) -> NewTopic | BrokerError:
     )
 
 
-def _created(broker: Broker, topic: TopicImage, validate_only: bool, seen: bool) -> Message:
+def _created(broker: Broker, topic: TopicImage, validate_only: bool, seen: bool) -> _Row:
     topic_id = NO_ID if validate_only else topic.topic_id
     if not seen:
-        return Message(
+        return _Row(
             name=topic.name,
             topic_id=topic_id,
             error_code=ErrorCode.NONE,
@@ -93,10 +96,12 @@ def _created(broker: Broker, topic: TopicImage, validate_only: bool, seen: bool)
             configs=[],
         )
     configs = [
-        Message(name=config.key.name, value=config.value, read_only=config.read_only, config_source=int(config.source), is_sensitive=False)
+        CreateTopicsResponse.CreatableTopicConfigs(
+            name=config.key.name, value=config.value, read_only=config.read_only, config_source=int(config.source), is_sensitive=False
+        )
         for config in broker.controller.configs.describe_topic(topic.configs)
     ]
-    return Message(
+    return _Row(
         name=topic.name,
         topic_id=topic_id,
         error_code=ErrorCode.NONE,
@@ -108,5 +113,5 @@ def _created(broker: Broker, topic: TopicImage, validate_only: bool, seen: bool)
     )
 
 
-def _failed(name: str, error: BrokerError) -> Message:
-    return Message(name=name, topic_id=NO_ID, error_code=error.code, error_message=reason(error), configs=[])
+def _failed(name: str, error: BrokerError) -> _Row:
+    return _Row(name=name, topic_id=NO_ID, error_code=error.code, error_message=reason(error), configs=[])

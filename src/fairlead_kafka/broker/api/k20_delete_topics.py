@@ -4,8 +4,9 @@ Versions 1-6. Any broker serves it. Refused: internal topics (INVALID_TOPIC_EXCE
 (TOPIC_DELETION_DISABLED), a topic that comes twice in a request or has both a name and an id (INVALID_REQUEST);
 from version 5 on what is above the client's controller_mutation_rate (THROTTLING_QUOTA_EXCEEDED, KIP-599).
 
-Needs DELETE on the cluster, or on each topic. Without it a topic is TOPIC_AUTHORIZATION_FAILED, and whoever may not DESCRIBE it does not
-learn from that whether there is one of that name, nor how that of an id is called. An id that is not there is UNKNOWN_TOPIC_ID.
+Needs DELETE on the cluster, or on each topic. Without it a topic is TOPIC_AUTHORIZATION_FAILED, and
+a client that may not DESCRIBE it does not learn from that whether there is one of that name, nor
+the name of one given by id. An id that is not there is UNKNOWN_TOPIC_ID.
 """
 
 from __future__ import annotations
@@ -22,11 +23,14 @@ from fairlead_kafka.broker.api.rights import may_cluster
 from fairlead_kafka.broker.controller import DeleteTopics
 from fairlead_kafka.broker.dispatch import Reply, serves
 from fairlead_kafka.broker.quotas.spending import Spending
-from fairlead_kafka.wire import ApiKey, Message, Request
+from fairlead_kafka.wire import ApiKey, Request
+from fairlead_kafka.wire.messages import DeleteTopicsRequest, DeleteTopicsResponse
 
 if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
     from fairlead_kafka.broker.sessions import Session
+
+_Row = DeleteTopicsResponse.DeletableTopicResult
 
 _IDS_FROM_VERSION = 6
 _STRICT_FROM_VERSION = 5
@@ -35,7 +39,7 @@ Asked = tuple[str | None, UUID]
 
 
 @serves(ApiKey.DELETE_TOPICS, versions=(1, 6))
-def delete_topics(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+def delete_topics(broker: Broker, request: Request[DeleteTopicsRequest], session: Session, reply: Reply) -> None:
     """Delete each topic, or say why not."""
     if request.version >= _IDS_FROM_VERSION:
         asked = [(topic.name, topic.topic_id) for topic in request.message.topics]
@@ -50,13 +54,13 @@ def delete_topics(broker: Broker, request: Request, session: Session, reply: Rep
     def decided(results: Any, error: BrokerError | None) -> None:
         deleted = dict(zip(wanted, results or [error] * len(wanted), strict=True))
         rows = [refused[one] if one in refused else _row(one, deleted[one] if one in deleted else checked[one]) for one in checked]
-        reply(Message(throttle_time_ms=spending.throttle_ms, responses=rows))
+        reply(DeleteTopicsResponse(throttle_time_ms=spending.throttle_ms, responses=rows))
 
     spending = Spending(broker, session, strict=request.version >= _STRICT_FROM_VERSION)
     broker.controller.decide(DeleteTopics(list(wanted.values()), spending.spender), spending.told(decided))
 
 
-def _refused(session: Session, named: Iterable[Asked]) -> dict[Asked, Message]:
+def _refused(session: Session, named: Iterable[Asked]) -> dict[Asked, _Row]:
     """The rows of topics that the session may not delete, each saying no more than it may know."""
     if session.broker.authorizer is None or may_cluster(session, AclOperation.DELETE, quiet=True):
         return {}
@@ -70,7 +74,7 @@ def _refused(session: Session, named: Iterable[Asked]) -> dict[Asked, Message]:
         seen = session.may(AclOperation.DESCRIBE, AclResourceType.TOPIC, known)
         if not seen or (topic is not None and not session.may(AclOperation.DELETE, AclResourceType.TOPIC, known)):
             text = f"{session.principal} has no right to DELETE on the topic"
-            rows[asked] = Message(
+            rows[asked] = _Row(
                 name=known if seen else name, topic_id=topic_id, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, error_message=text
             )
     return rows
@@ -85,8 +89,8 @@ def _check(asked: Asked, twice: bool) -> str | UUID | BrokerError:
     return topic_id if name is None else name
 
 
-def _row(asked: Asked, outcome: Any) -> Message:
+def _row(asked: Asked, outcome: Any) -> _Row:
     name, topic_id = asked
     if isinstance(outcome, BrokerError):
-        return Message(name=name, topic_id=topic_id, error_code=outcome.code, error_message=reason(outcome))
-    return Message(name=outcome.name, topic_id=outcome.topic_id, error_code=ErrorCode.NONE, error_message=None)
+        return _Row(name=name, topic_id=topic_id, error_code=outcome.code, error_message=reason(outcome))
+    return _Row(name=outcome.name, topic_id=outcome.topic_id, error_code=ErrorCode.NONE, error_message=None)

@@ -21,42 +21,46 @@ from fairlead_kafka.broker.controller import INTERNAL_TOPICS
 from fairlead_kafka.broker.dispatch import Reply, serves
 from fairlead_kafka.broker.log import Partition
 from fairlead_kafka.broker.replication import Led
-from fairlead_kafka.wire import ApiKey, Message, Request
+from fairlead_kafka.wire import ApiKey, Request
+from fairlead_kafka.wire.messages import DeleteRecordsRequest, DeleteRecordsResponse
 
 if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
     from fairlead_kafka.broker.sessions import Session
+
+_Topic = DeleteRecordsResponse.DeleteRecordsTopicResult
+_Row = DeleteRecordsResponse.DeleteRecordsPartitionResult
 
 _TO_HIGH_WATERMARK = -1
 _NO_LOW_WATERMARK = -1
 
 
 @serves(ApiKey.DELETE_RECORDS, versions=(0, 2))
-def delete_records(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+def delete_records(broker: Broker, request: Request[DeleteRecordsRequest], session: Session, reply: Reply) -> None:
     """Raise the start of each partition, and see the replicas follow."""
     names = (topic.name for topic in request.message.topics)
     deletion = _Deletion(broker, permitted(session, AclOperation.DELETE, AclResourceType.TOPIC, names), reply)
     topics = [
-        Message(name=topic.name, partitions=[deletion.delete(topic.name, one.partition_index, one.offset) for one in topic.partitions])
+        _Topic(name=topic.name, partitions=[deletion.delete(topic.name, one.partition_index, one.offset) for one in topic.partitions])
         for topic in request.message.topics
     ]
     deletion.await_replicas(topics, request.message.timeout_ms)
 
 
 class _Deletion:
-    """One request until its answer."""
+    """One DeleteRecords request until its answer."""
 
     def __init__(self, broker: Broker, deletable: Container[str | None], reply: Reply) -> None:
         self._broker = broker
         self._deletable = deletable
         self._reply = reply
-        self._topics: list[Message] = []
-        self._begun: list[tuple[Led, int, Message]] = []
+        self._topics: list[_Topic] = []
+        self._begun: list[tuple[Led, int, _Row]] = []
         self._deadline: int | None = None
 
-    def delete(self, topic: str, number: int, offset: int) -> Message:
+    def delete(self, topic: str, number: int, offset: int) -> _Row:
         """Delete on the leader; the partition's row of the answer."""
-        row = Message(partition_index=number, low_watermark=_NO_LOW_WATERMARK, error_code=ErrorCode.NONE)
+        row = _Row(partition_index=number, low_watermark=_NO_LOW_WATERMARK, error_code=ErrorCode.NONE)
         found = self._refusal(topic, number, offset)
         if isinstance(found, int):
             row.error_code = found
@@ -83,7 +87,7 @@ class _Deletion:
         within = offset == _TO_HIGH_WATERMARK or 0 <= offset <= partition.high_watermark
         return partition if within else ErrorCode.OFFSET_OUT_OF_RANGE
 
-    def await_replicas(self, topics: list[Message], timeout_ms: int) -> None:
+    def await_replicas(self, topics: list[_Topic], timeout_ms: int) -> None:
         """Answer with `topics` when the replicas have followed, or time is up."""
         broker = self._broker
         self._topics = topics
@@ -92,7 +96,7 @@ class _Deletion:
             row.error_code = ErrorCode.REQUEST_TIMED_OUT  # what it is unless they follow in time
             gathering.begin()
 
-            def followed(code: int, row: Message = row) -> None:
+            def followed(code: int, row: _Row = row) -> None:
                 row.error_code = code
                 gathering.done()
 
@@ -108,4 +112,4 @@ class _Deletion:
         for led, _start, row in self._begun:
             if broker.replication.holds(led):
                 row.low_watermark = broker.replication.low_watermark(led)
-        self._reply(Message(throttle_time_ms=0, topics=self._topics))
+        self._reply(DeleteRecordsResponse(throttle_time_ms=0, topics=self._topics))

@@ -1,9 +1,11 @@
 """InitProducerId (22): a producer id for an idempotent producer, or id and epoch for a transactional one.
 
-Versions 0-5. Without a transactional id each call gives a new id with epoch 0, whatever id the client had before (as Kafka's
-`TransactionCoordinator.handleInitProducerId` does). With one, whoever had it before is fenced, and a transaction that is open is aborted
-first (CONCURRENT_TRANSACTIONS: come again); from version 3 on a producer may say what it has and go on with the next epoch (KIP-360).
-Below version 4 PRODUCER_FENCED is told as INVALID_PRODUCER_EPOCH. Not served: 6 (two-phase commit, KIP-939).
+Versions 0-5. Without a transactional id each call gives a new id with epoch 0, whatever id the
+client had before (as Kafka's `TransactionCoordinator.handleInitProducerId` does). With one, the
+producer that had it before is fenced, and a transaction that is open is aborted first
+(CONCURRENT_TRANSACTIONS: come again); from version 3 on a producer may say what it has and go on
+with the next epoch (KIP-360). Below version 4 PRODUCER_FENCED is told as INVALID_PRODUCER_EPOCH.
+Not served: 6 (two-phase commit, KIP-939).
 
 Needs WRITE on the transactional id (TRANSACTIONAL_ID_AUTHORIZATION_FAILED); without one IDEMPOTENT_WRITE on the cluster, or WRITE on any
 topic (KIP-679; CLUSTER_AUTHORIZATION_FAILED).
@@ -21,7 +23,8 @@ from fairlead_kafka.broker.api.common import told_fenced
 from fairlead_kafka.broker.api.rights import may_cluster, may_somewhere
 from fairlead_kafka.broker.dispatch import Reply, serves
 from fairlead_kafka.broker.internal import NO_PRODUCER, ProducerIdentity
-from fairlead_kafka.wire import ApiKey, Message, Request
+from fairlead_kafka.wire import ApiKey, Request
+from fairlead_kafka.wire.messages import InitProducerIdRequest, InitProducerIdResponse
 
 if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
@@ -31,14 +34,14 @@ _FENCED_FROM_VERSION = 4
 
 
 @serves(ApiKey.INIT_PRODUCER_ID, versions=(0, 5))
-def init_producer_id(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+def init_producer_id(broker: Broker, request: Request[InitProducerIdRequest], session: Session, reply: Reply) -> None:
     """Give a producer id and epoch, or say why not."""
     message = request.message
 
     def answer(error: int, producer: ProducerIdentity) -> None:
         code = told_fenced(error, request.version >= _FENCED_FROM_VERSION)
         producer = NO_PRODUCER if error else producer
-        reply(Message(throttle_time_ms=0, error_code=code, producer_id=producer.producer_id, producer_epoch=producer.epoch))
+        reply(InitProducerIdResponse(throttle_time_ms=0, error_code=code, producer_id=producer.producer_id, producer_epoch=producer.epoch))
 
     def at_hand(error: BrokerError | None) -> None:
         if error is not None:
@@ -71,7 +74,7 @@ def _refused(session: Session, transactional_id: str | None) -> int:
 
 
 def _expected(producer: ProducerIdentity) -> ProducerIdentity | None:
-    """What the producer says that it has; None: nothing. BrokerError INVALID_REQUEST for half of it."""
+    """Id and epoch that the producer has; None: neither. BrokerError INVALID_REQUEST for one."""
     if producer == NO_PRODUCER:
         return None
     if NO_PRODUCER_ID in producer:

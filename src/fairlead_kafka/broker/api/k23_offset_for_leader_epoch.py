@@ -13,7 +13,8 @@ from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.broker.api.rights import may_cluster, permitted
 from fairlead_kafka.broker.dispatch import Reply, serves
-from fairlead_kafka.wire import ApiKey, Message, Request
+from fairlead_kafka.wire import ApiKey, Request
+from fairlead_kafka.wire.messages import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 
 if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @serves(ApiKey.OFFSET_FOR_LEADER_EPOCH, versions=(2, 4))
-def offset_for_leader_epoch(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+def offset_for_leader_epoch(broker: Broker, request: Request[OffsetForLeaderEpochRequest], session: Session, reply: Reply) -> None:
     """Answer from the partitions' epochs."""
     topics = []
     names = {asked.topic for asked in request.message.topics}
@@ -31,7 +32,9 @@ def offset_for_leader_epoch(broker: Broker, request: Request, session: Session, 
         topic = broker.controller.image.topics.get(asked.topic)
         rows = []
         for data in asked.partitions:
-            row = Message(error_code=ErrorCode.NONE, partition=data.partition, leader_epoch=-1, end_offset=-1)
+            row = OffsetForLeaderEpochResponse.EpochEndOffset(
+                error_code=ErrorCode.NONE, partition=data.partition, leader_epoch=-1, end_offset=-1
+            )
             hidden = asked.topic not in seen
             partition = (
                 ErrorCode.TOPIC_AUTHORIZATION_FAILED if hidden else broker.partitions.find(topic, data.partition, data.current_leader_epoch)
@@ -42,5 +45,5 @@ def offset_for_leader_epoch(broker: Broker, request: Request, session: Session, 
                 epoch = broker.partitions.leader_epoch(partition)
                 row.leader_epoch, row.end_offset = partition.epochs.end_offset(data.leader_epoch, epoch, partition.log_end)
             rows.append(row)
-        topics.append(Message(topic=asked.topic, partitions=rows))
-    reply(Message(throttle_time_ms=0, topics=topics))
+        topics.append(OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult(topic=asked.topic, partitions=rows))
+    reply(OffsetForLeaderEpochResponse(throttle_time_ms=0, topics=topics))

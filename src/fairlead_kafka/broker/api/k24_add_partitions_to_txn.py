@@ -11,7 +11,8 @@ A client needs WRITE on the transactional id (TRANSACTIONAL_ID_AUTHORIZATION_FAI
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
@@ -22,28 +23,38 @@ from fairlead_kafka.broker.api.rights import may_cluster, permitted
 from fairlead_kafka.broker.controller import INTERNAL_TOPICS
 from fairlead_kafka.broker.dispatch import Reply, serves
 from fairlead_kafka.broker.internal import ProducerIdentity
-from fairlead_kafka.wire import ApiKey, Message, Request
+from fairlead_kafka.wire import ApiKey, Request
+from fairlead_kafka.wire.messages import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
 
 if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
     from fairlead_kafka.broker.sessions import Session
+
+_Asked = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic
+_Result = AddPartitionsToTxnResponse.AddPartitionsToTxnResult
+_Topic = AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult
+_Row = AddPartitionsToTxnResponse.AddPartitionsToTxnPartitionResult
 
 _SEVERAL_FROM_VERSION = 4
 _ABORTABLE_FROM_VERSION = 5
 
 
 @serves(ApiKey.ADD_PARTITIONS_TO_TXN, versions=(0, 5))
-def add_partitions_to_txn(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+def add_partitions_to_txn(broker: Broker, request: Request[AddPartitionsToTxnRequest], session: Session, reply: Reply) -> None:
     """Add, or verify, and answer when all is written."""
     message, version = request.message, request.version
     if version >= _SEVERAL_FROM_VERSION:
         if not may_cluster(session, AclOperation.CLUSTER_ACTION):
-            reply(Message(throttle_time_ms=0, error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED, results_by_transaction=[]))
+            reply(
+                AddPartitionsToTxnResponse(throttle_time_ms=0, error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED, results_by_transaction=[])
+            )
             return
-        results: list[Message] = []
-        gathering = Gathering(lambda: reply(Message(throttle_time_ms=0, error_code=ErrorCode.NONE, results_by_transaction=results)))
+        results: list[_Result] = []
+        gathering = Gathering(
+            lambda: reply(AddPartitionsToTxnResponse(throttle_time_ms=0, error_code=ErrorCode.NONE, results_by_transaction=results))
+        )
         for one in message.transactions:
-            result = Message(transactional_id=one.transactional_id, topic_results=[])
+            result = _Result(transactional_id=one.transactional_id, topic_results=[])
             results.append(result)
             producer = ProducerIdentity(one.producer_id, one.producer_epoch)
             _serve(session, one.transactional_id, producer, one.topics, one.verify_only, version, _taker(result, gathering))
@@ -51,16 +62,16 @@ def add_partitions_to_txn(broker: Broker, request: Request, session: Session, re
         return
     producer = ProducerIdentity(message.v3_and_below_producer_id, message.v3_and_below_producer_epoch)
 
-    def answer(rows: list[Message]) -> None:
-        reply(Message(throttle_time_ms=0, results_by_topic_v3_and_below=rows))
+    def answer(rows: list[_Topic]) -> None:
+        reply(AddPartitionsToTxnResponse(throttle_time_ms=0, results_by_topic_v3_and_below=rows))
 
     _serve(session, message.v3_and_below_transactional_id, producer, message.v3_and_below_topics, False, version, answer)
 
 
-def _taker(result: Message, gathering: Gathering) -> Any:
+def _taker(result: _Result, gathering: Gathering) -> Callable[[list[_Topic]], None]:
     gathering.begin()
 
-    def take(rows: list[Message]) -> None:
+    def take(rows: list[_Topic]) -> None:
         result.topic_results = rows
         gathering.done()
 
@@ -68,7 +79,13 @@ def _taker(result: Message, gathering: Gathering) -> Any:
 
 
 def _serve(
-    session: Session, transactional_id: str, producer: ProducerIdentity, topics: Any, verify_only: bool, version: int, answer: Any
+    session: Session,
+    transactional_id: str,
+    producer: ProducerIdentity,
+    topics: list[_Asked],
+    verify_only: bool,
+    version: int,
+    answer: Callable[[list[_Topic]], None],
 ) -> None:
     """Add or verify for one transaction; `answer` gets the rows by topic."""
     broker = session.broker
@@ -103,17 +120,17 @@ def _error_of(broker: Broker, of: TopicPartition, writable: set[str]) -> int:
     return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if broker.controller.image.partition(*of) is None else ErrorCode.NONE
 
 
-def _rows(topics: Any, errors: dict[TopicPartition, int], version: int) -> list[Message]:
+def _rows(topics: list[_Asked], errors: dict[TopicPartition, int], version: int) -> list[_Topic]:
     def code(topic: str, number: int) -> int:
         error = told_fenced(errors[TopicPartition(topic, number)], version >= 2)
         unknown = error == ErrorCode.TRANSACTION_ABORTABLE and version < _ABORTABLE_FROM_VERSION
         return ErrorCode.INVALID_TXN_STATE if unknown else error
 
     return [
-        Message(
+        _Topic(
             name=topic.name,
             results_by_partition=[
-                Message(partition_index=number, partition_error_code=code(topic.name, number)) for number in topic.partitions
+                _Row(partition_index=number, partition_error_code=code(topic.name, number)) for number in topic.partitions
             ],
         )
         for topic in topics

@@ -17,7 +17,8 @@ from fairlead_kafka.broker.controller import OFFSETS_TOPIC, TopicImage
 from fairlead_kafka.broker.dispatch import Reply, serves
 from fairlead_kafka.broker.home import home_partition
 from fairlead_kafka.broker.internal import ProducerIdentity
-from fairlead_kafka.wire import ApiKey, Message, Request
+from fairlead_kafka.wire import ApiKey, Request
+from fairlead_kafka.wire.messages import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 
 if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
@@ -25,12 +26,12 @@ if TYPE_CHECKING:
 
 
 @serves(ApiKey.ADD_OFFSETS_TO_TXN, versions=(0, 4))
-def add_offsets_to_txn(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+def add_offsets_to_txn(broker: Broker, request: Request[AddOffsetsToTxnRequest], session: Session, reply: Reply) -> None:
     """Add, and answer when that is written."""
     message = request.message
 
     def answer(error: int) -> None:
-        reply(Message(throttle_time_ms=0, error_code=told_fenced(error, request.version >= 2)))
+        reply(AddOffsetsToTxnResponse(throttle_time_ms=0, error_code=told_fenced(error, request.version >= 2)))
 
     def add(topic: TopicImage | None, _error: BrokerError | None) -> None:
         if topic is None:

@@ -14,7 +14,8 @@ from fairlead_kafka.broker.api.common import told_fenced
 from fairlead_kafka.broker.api.rights import demand
 from fairlead_kafka.broker.dispatch import Reply, serves
 from fairlead_kafka.broker.internal import ProducerIdentity
-from fairlead_kafka.wire import ApiKey, Message, Request
+from fairlead_kafka.wire import ApiKey, Request
+from fairlead_kafka.wire.messages import EndTxnRequest, EndTxnResponse
 
 if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
@@ -22,12 +23,12 @@ if TYPE_CHECKING:
 
 
 @serves(ApiKey.END_TXN, versions=(0, 4))
-def end_txn(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+def end_txn(broker: Broker, request: Request[EndTxnRequest], session: Session, reply: Reply) -> None:
     """End the transaction."""
     message = request.message
 
     def answer(error: int) -> None:
-        reply(Message(throttle_time_ms=0, error_code=told_fenced(error, request.version >= 2)))
+        reply(EndTxnResponse(throttle_time_ms=0, error_code=told_fenced(error, request.version >= 2)))
 
     producer = ProducerIdentity(message.producer_id, message.producer_epoch)
     try:

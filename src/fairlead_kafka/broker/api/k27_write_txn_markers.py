@@ -16,17 +16,20 @@ from fairlead_kafka.broker.api.common import Gathering
 from fairlead_kafka.broker.api.rights import may_cluster
 from fairlead_kafka.broker.dispatch import Reply, serves
 from fairlead_kafka.broker.internal import Marker, append_marker
-from fairlead_kafka.wire import ApiKey, Message, Request
+from fairlead_kafka.wire import ApiKey, Request
+from fairlead_kafka.wire.messages import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 
 if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
     from fairlead_kafka.broker.sessions import Session
 
+_Row = WriteTxnMarkersResponse.WritableTxnMarkerPartitionResult
+
 
 @serves(ApiKey.WRITE_TXN_MARKERS, versions=(1, 1))
-def write_txn_markers(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+def write_txn_markers(broker: Broker, request: Request[WriteTxnMarkersRequest], session: Session, reply: Reply) -> None:
     """Append every marker to every partition it names."""
-    answer = Message(markers=[])
+    answer = WriteTxnMarkersResponse(markers=[])
     gathering = Gathering(lambda: reply(answer))
     allowed = may_cluster(session, AclOperation.ALTER, quiet=True) or may_cluster(session, AclOperation.CLUSTER_ACTION)
     error = ErrorCode.NONE if allowed else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
@@ -34,15 +37,15 @@ def write_txn_markers(broker: Broker, request: Request, session: Session, reply:
         marker = Marker(asked.producer_id, asked.producer_epoch, asked.transaction_result, asked.coordinator_epoch)
         topics = []
         for topic in asked.topics:
-            rows = [Message(partition_index=number, error_code=error) for number in topic.partition_indexes]
-            topics.append(Message(name=topic.name, partitions=rows))
+            rows = [_Row(partition_index=number, error_code=error) for number in topic.partition_indexes]
+            topics.append(WriteTxnMarkersResponse.WritableTxnMarkerTopicResult(name=topic.name, partitions=rows))
             for row in rows if allowed else ():
                 _append(broker, TopicPartition(topic.name, row.partition_index), marker, row, gathering)
-        answer.markers.append(Message(producer_id=asked.producer_id, topics=topics))
+        answer.markers.append(WriteTxnMarkersResponse.WritableTxnMarkerResult(producer_id=asked.producer_id, topics=topics))
     gathering.done()
 
 
-def _append(broker: Broker, of: TopicPartition, marker: Marker, row: Message, gathering: Gathering) -> None:
+def _append(broker: Broker, of: TopicPartition, marker: Marker, row: _Row, gathering: Gathering) -> None:
     gathering.begin()
 
     def appended(error: int) -> None:

@@ -24,7 +24,8 @@ from fairlead_kafka.broker.dispatch import Reply, serves
 from fairlead_kafka.broker.home import home_partition
 from fairlead_kafka.broker.internal import ProducerIdentity
 from fairlead_kafka.broker.transactions.verifier import VERIFICATION, Verified
-from fairlead_kafka.wire import ApiKey, Message, Request
+from fairlead_kafka.wire import ApiKey, Request
+from fairlead_kafka.wire.messages import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 
 if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
@@ -35,7 +36,7 @@ _ABORTABLE_FROM_VERSION = 4
 
 
 @serves(ApiKey.TXN_OFFSET_COMMIT, versions=(0, 4))
-def txn_offset_commit(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+def txn_offset_commit(broker: Broker, request: Request[TxnOffsetCommitRequest], session: Session, reply: Reply) -> None:
     """Commit what can be, once the transaction's coordinator has said that the group's offsets are in it."""
     message = request.message
     refused = _refused(session, message)
@@ -59,9 +60,9 @@ def txn_offset_commit(broker: Broker, request: Request, session: Session, reply:
             for one in topic.partitions:
                 of = TopicPartition(topic.name, one.partition_index)
                 error = refused or (otherwise or errors.get(of, missing) if of in offsets else missing)
-                rows.append(Message(partition_index=one.partition_index, error_code=error))
-            topics.append(Message(name=topic.name, partitions=rows))
-        reply(Message(throttle_time_ms=0, topics=topics))
+                rows.append(TxnOffsetCommitResponse.TxnOffsetCommitResponsePartition(partition_index=one.partition_index, error_code=error))
+            topics.append(TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic(name=topic.name, partitions=rows))
+        reply(TxnOffsetCommitResponse(throttle_time_ms=0, topics=topics))
 
     producer = ProducerIdentity(message.producer_id, message.producer_epoch)
 
@@ -83,7 +84,7 @@ def txn_offset_commit(broker: Broker, request: Request, session: Session, reply:
         answer({})
 
 
-def _refused(session: Session, message: Message) -> int:
+def _refused(session: Session, message: TxnOffsetCommitRequest) -> int:
     """The error of every partition for who may not do this at all; 0 for who may."""
     if not session.may(AclOperation.WRITE, AclResourceType.TRANSACTIONAL_ID, message.transactional_id):
         return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
@@ -97,7 +98,8 @@ _VERIFY_ERRORS = {
     int(ErrorCode.NOT_COORDINATOR): int(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS),
     int(ErrorCode.CONCURRENT_TRANSACTIONS): int(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS),
 }
-"""What the transaction's coordinator said → what is told: the group is here, so whoever asks should come again, not look elsewhere."""
+"""Error of the transaction's coordinator → error told to the client: the group is here, so the
+client should retry, and not look for another coordinator."""
 
 
 def _verify(broker: Broker, transactional_id: str, group_id: str, producer: ProducerIdentity, verified: Verified) -> None:

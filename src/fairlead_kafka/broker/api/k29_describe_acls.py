@@ -7,7 +7,7 @@ this release does not know (INVALID_REQUEST; Kafka finds none, or hangs up).
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from fairlead_kafka.base.acls import AclBinding, AclFilter, AclOperation, AclPatternType, AclPermission, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
@@ -16,7 +16,8 @@ from fairlead_kafka.broker.api.common import reason
 from fairlead_kafka.broker.api.rights import cluster_refusal
 from fairlead_kafka.broker.controller import check_filter, matches
 from fairlead_kafka.broker.dispatch import Reply, serves
-from fairlead_kafka.wire import ApiKey, Message, Request
+from fairlead_kafka.wire import ApiKey, Request
+from fairlead_kafka.wire.messages import DeleteAclsRequest, DescribeAclsRequest, DescribeAclsResponse
 
 if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
@@ -26,26 +27,30 @@ Known = TypeVar("Known", bound=IntEnum)
 
 
 @serves(ApiKey.DESCRIBE_ACLS, versions=(1, 3))
-def describe_acls(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+def describe_acls(broker: Broker, request: Request[DescribeAclsRequest], session: Session, reply: Reply) -> None:
     """Tell the ACLs that fit."""
     wanted = filter_of(request.message)
     error = acls_refusal(broker, session, AclOperation.DESCRIBE) or check_filter(wanted)
     if error is not None:
-        reply(Message(throttle_time_ms=0, error_code=error.code, error_message=reason(error), resources=[]))
+        reply(DescribeAclsResponse(throttle_time_ms=0, error_code=error.code, error_message=reason(error), resources=[]))
         return
     by_pattern: dict[tuple[AclResourceType, str, AclPatternType], list[AclBinding]] = {}
     for acl in broker.controller.image.acls:
         if matches(wanted, acl):
             by_pattern.setdefault((acl.resource_type, acl.resource_name, acl.pattern_type), []).append(acl)
     resources = [
-        Message(resource_type=int(kind), resource_name=name, pattern_type=int(pattern_type), acls=[_row(acl) for acl in acls])
+        DescribeAclsResponse.DescribeAclsResource(
+            resource_type=int(kind), resource_name=name, pattern_type=int(pattern_type), acls=[_row(acl) for acl in acls]
+        )
         for (kind, name, pattern_type), acls in by_pattern.items()
     ]
-    reply(Message(throttle_time_ms=0, error_code=ErrorCode.NONE, error_message=None, resources=resources))
+    reply(DescribeAclsResponse(throttle_time_ms=0, error_code=ErrorCode.NONE, error_message=None, resources=resources))
 
 
-def _row(acl: AclBinding) -> Message:
-    return Message(principal=acl.principal, host=acl.host, operation=int(acl.operation), permission_type=int(acl.permission))
+def _row(acl: AclBinding) -> DescribeAclsResponse.AclDescription:
+    return DescribeAclsResponse.AclDescription(
+        principal=acl.principal, host=acl.host, operation=int(acl.operation), permission_type=int(acl.permission)
+    )
 
 
 def acls_refusal(broker: Broker, session: Session, operation: AclOperation) -> BrokerError | None:
@@ -56,7 +61,7 @@ def acls_refusal(broker: Broker, session: Session, operation: AclOperation) -> B
     return error
 
 
-def filter_of(asked: Any) -> AclFilter:
+def filter_of(asked: DescribeAclsRequest | DeleteAclsRequest.DeleteAclsFilter) -> AclFilter:
     """A filter as DescribeAcls and DeleteAcls bring it."""
     return AclFilter(
         known(AclResourceType, asked.resource_type_filter),

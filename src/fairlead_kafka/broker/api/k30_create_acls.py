@@ -16,20 +16,23 @@ from fairlead_kafka.broker.api.common import reason
 from fairlead_kafka.broker.api.k29_describe_acls import acls_refusal, known
 from fairlead_kafka.broker.controller import CreateAcls
 from fairlead_kafka.broker.dispatch import Reply, serves
-from fairlead_kafka.wire import ApiKey, Message, Request
+from fairlead_kafka.wire import ApiKey, Request
+from fairlead_kafka.wire.messages import CreateAclsRequest, CreateAclsResponse
 
 if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
     from fairlead_kafka.broker.sessions import Session
 
+_Row = CreateAclsResponse.AclCreationResult
+
 
 @serves(ApiKey.CREATE_ACLS, versions=(1, 3))
-def create_acls(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+def create_acls(broker: Broker, request: Request[CreateAclsRequest], session: Session, reply: Reply) -> None:
     """Create each ACL, or say why not; one failing does not stop the others."""
     bindings = [_binding(asked) for asked in request.message.creations]
 
     def decided(errors: Any, error: BrokerError | None) -> None:
-        reply(Message(throttle_time_ms=0, results=[_row(one) for one in errors or [error] * len(bindings)]))
+        reply(CreateAclsResponse(throttle_time_ms=0, results=[_row(one) for one in errors or [error] * len(bindings)]))
 
     refused = acls_refusal(broker, session, AclOperation.ALTER)
     if refused is not None:
@@ -38,7 +41,7 @@ def create_acls(broker: Broker, request: Request, session: Session, reply: Reply
         broker.controller.decide(CreateAcls(bindings), decided)
 
 
-def _binding(asked: Any) -> AclBinding:
+def _binding(asked: CreateAclsRequest.AclCreation) -> AclBinding:
     return AclBinding(
         known(AclResourceType, asked.resource_type),
         asked.resource_name,
@@ -50,7 +53,7 @@ def _binding(asked: Any) -> AclBinding:
     )
 
 
-def _row(error: BrokerError | None) -> Message:
+def _row(error: BrokerError | None) -> _Row:
     if error is None:
-        return Message(error_code=ErrorCode.NONE, error_message=None)
-    return Message(error_code=error.code, error_message=reason(error))
+        return _Row(error_code=ErrorCode.NONE, error_message=None)
+    return _Row(error_code=error.code, error_message=reason(error))

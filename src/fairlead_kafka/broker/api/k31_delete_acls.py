@@ -16,20 +16,24 @@ from fairlead_kafka.broker.api.common import reason
 from fairlead_kafka.broker.api.k29_describe_acls import acls_refusal, filter_of
 from fairlead_kafka.broker.controller import DeleteAcls
 from fairlead_kafka.broker.dispatch import Reply, serves
-from fairlead_kafka.wire import ApiKey, Message, Request
+from fairlead_kafka.wire import ApiKey, Request
+from fairlead_kafka.wire.messages import DeleteAclsRequest, DeleteAclsResponse
 
 if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
     from fairlead_kafka.broker.sessions import Session
 
+_Result = DeleteAclsResponse.DeleteAclsFilterResult
+_Deleted = DeleteAclsResponse.DeleteAclsMatchingAcl
+
 
 @serves(ApiKey.DELETE_ACLS, versions=(1, 3))
-def delete_acls(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+def delete_acls(broker: Broker, request: Request[DeleteAclsRequest], session: Session, reply: Reply) -> None:
     """Delete what fits each filter."""
     filters = [filter_of(asked) for asked in request.message.filters]
 
     def decided(results: Any, error: BrokerError | None) -> None:
-        reply(Message(throttle_time_ms=0, filter_results=[_result(one) for one in results or [error] * len(filters)]))
+        reply(DeleteAclsResponse(throttle_time_ms=0, filter_results=[_result(one) for one in results or [error] * len(filters)]))
 
     refused = acls_refusal(broker, session, AclOperation.ALTER)
     if refused is not None:
@@ -38,14 +42,14 @@ def delete_acls(broker: Broker, request: Request, session: Session, reply: Reply
         broker.controller.decide(DeleteAcls(filters), decided)
 
 
-def _result(outcome: Any) -> Message:
+def _result(outcome: Any) -> _Result:
     if isinstance(outcome, BrokerError):
-        return Message(error_code=outcome.code, error_message=reason(outcome), matching_acls=[])
-    return Message(error_code=ErrorCode.NONE, error_message=None, matching_acls=[_deleted(acl) for acl in outcome])
+        return _Result(error_code=outcome.code, error_message=reason(outcome), matching_acls=[])
+    return _Result(error_code=ErrorCode.NONE, error_message=None, matching_acls=[_deleted(acl) for acl in outcome])
 
 
-def _deleted(acl: AclBinding) -> Message:
-    return Message(
+def _deleted(acl: AclBinding) -> _Deleted:
+    return _Deleted(
         error_code=ErrorCode.NONE,
         error_message=None,
         resource_type=int(acl.resource_type),

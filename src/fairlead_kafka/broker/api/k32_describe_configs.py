@@ -9,7 +9,7 @@ and brokers (INVALID_REQUEST): there are no broker loggers, client metrics or gr
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Protocol
 
 from fairlead_kafka.base.acls import CLUSTER_NAME, AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
@@ -20,11 +20,16 @@ from fairlead_kafka.broker.api.rights import demand
 from fairlead_kafka.broker.controller import DescribedConfig
 from fairlead_kafka.broker.controller.names import check_topic_name
 from fairlead_kafka.broker.dispatch import Reply, serves
-from fairlead_kafka.wire import ApiKey, Message, Request
+from fairlead_kafka.wire import ApiKey, Request
+from fairlead_kafka.wire.messages import DescribeConfigsRequest, DescribeConfigsResponse
 
 if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
     from fairlead_kafka.broker.sessions import Session
+
+_Asked = DescribeConfigsRequest.DescribeConfigsResource
+_Result = DescribeConfigsResponse.DescribeConfigsResult
+_Row = DescribeConfigsResponse.DescribeConfigsResourceResult
 
 RESOURCE_TOPIC = 2
 RESOURCE_BROKER = 4
@@ -43,6 +48,13 @@ _WIRE_TYPES: dict[ConfigType, int] = {
 """Kafka's `DescribeConfigsResponse.ConfigType`."""
 
 
+class Resource(Protocol):
+    """A resource with configs, as the requests that describe and alter them name it."""
+
+    resource_type: int
+    resource_name: str
+
+
 def refuse_resource(resource_type: int) -> BrokerError:
     """The error for a resource that has no configs here."""
     return BrokerError(
@@ -51,7 +63,7 @@ def refuse_resource(resource_type: int) -> BrokerError:
     )
 
 
-def demand_configs(session: Session, operation: AclOperation, resource: Any) -> None:
+def demand_configs(session: Session, operation: AclOperation, resource: Resource) -> None:
     """Raises BrokerError unless the session may do this with a resource's configs."""
     if resource.resource_type == RESOURCE_TOPIC:
         demand(session, operation, AclResourceType.TOPIC, resource.resource_name)
@@ -62,13 +74,17 @@ def demand_configs(session: Session, operation: AclOperation, resource: Any) -> 
 
 
 @serves(ApiKey.DESCRIBE_CONFIGS, versions=(1, 4))
-def describe_configs(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+def describe_configs(broker: Broker, request: Request[DescribeConfigsRequest], session: Session, reply: Reply) -> None:
     """Describe each resource."""
     message = request.message
-    reply(Message(throttle_time_ms=0, results=[_describe(broker, session, message, resource) for resource in message.resources]))
+    reply(
+        DescribeConfigsResponse(
+            throttle_time_ms=0, results=[_describe(broker, session, message, resource) for resource in message.resources]
+        )
+    )
 
 
-def _describe(broker: Broker, session: Session, message: Message, resource: Any) -> Message:
+def _describe(broker: Broker, session: Session, message: DescribeConfigsRequest, resource: _Asked) -> _Result:
     try:
         demand_configs(session, AclOperation.DESCRIBE_CONFIGS, resource)
         configs = _configs_of(broker, resource)
@@ -80,7 +96,7 @@ def _describe(broker: Broker, session: Session, message: Message, resource: Any)
     return _result(resource, ErrorCode.NONE, None, rows)
 
 
-def _configs_of(broker: Broker, resource: Any) -> list[DescribedConfig]:
+def _configs_of(broker: Broker, resource: _Asked) -> list[DescribedConfig]:
     if resource.resource_type == RESOURCE_TOPIC:
         check_topic_name(resource.resource_name)
         return broker.controller.describe_topic_configs(resource.resource_name, broker.node_id)
@@ -89,14 +105,8 @@ def _configs_of(broker: Broker, resource: Any) -> list[DescribedConfig]:
     raise refuse_resource(resource.resource_type)
 
 
-def resource_row(resource: Any, error: BrokerError | None) -> Message:
-    """What came of altering a resource's configs, in both requests that do."""
-    code, text = (ErrorCode.NONE, None) if error is None else (error.code, reason(error))
-    return Message(error_code=code, error_message=text, resource_type=resource.resource_type, resource_name=resource.resource_name)
-
-
-def _result(resource: Any, error_code: int, error_message: str | None, rows: list[Message]) -> Message:
-    return Message(
+def _result(resource: _Asked, error_code: int, error_message: str | None, rows: list[_Row]) -> _Result:
+    return _Result(
         error_code=error_code,
         error_message=error_message,
         resource_type=resource.resource_type,
@@ -105,11 +115,14 @@ def _result(resource: Any, error_code: int, error_message: str | None, rows: lis
     )
 
 
-def _row(config: DescribedConfig, with_synonyms: bool, with_documentation: bool) -> Message:
+def _row(config: DescribedConfig, with_synonyms: bool, with_documentation: bool) -> _Row:
     secret = config.key.type is ConfigType.PASSWORD
     told = [one for one in config.synonyms if with_synonyms and one.value is not None]
-    synonyms = [Message(name=one.key, value=None if secret else one.value, source=int(one.source)) for one in told]
-    return Message(
+    synonyms = [
+        DescribeConfigsResponse.DescribeConfigsSynonym(name=one.key, value=None if secret else one.value, source=int(one.source))
+        for one in told
+    ]
+    return _Row(
         name=config.key.name,
         value=None if secret else config.value,
         read_only=config.read_only,

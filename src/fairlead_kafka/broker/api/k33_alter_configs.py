@@ -6,30 +6,42 @@ is refused.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.broker.api.common import repeated
 from fairlead_kafka.broker.api.k32_describe_configs import RESOURCE_BROKER, RESOURCE_TOPIC, refuse_resource
-from fairlead_kafka.broker.api.k44_incremental_alter_configs import alter_each
+from fairlead_kafka.broker.api.k44_incremental_alter_configs import Altered, alter_each
 from fairlead_kafka.broker.controller import AlterBrokerConfigs, AlterTopicConfigs, ClusterView, changeable_configs, replacing
 from fairlead_kafka.broker.dispatch import Reply, serves
 from fairlead_kafka.wire import ApiKey, Request
+from fairlead_kafka.wire.messages import AlterConfigsRequest, AlterConfigsResponse
 
 if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
     from fairlead_kafka.broker.sessions import Session
 
+_Asked = AlterConfigsRequest.AlterConfigsResource
+_Row = AlterConfigsResponse.AlterConfigsResourceResponse
+
 
 @serves(ApiKey.ALTER_CONFIGS, versions=(0, 2))
-def alter_configs(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+def alter_configs(broker: Broker, request: Request[AlterConfigsRequest], session: Session, reply: Reply) -> None:
     """Alter each resource, all of its configs or none."""
     message = request.message
-    alter_each(session, message, reply, lambda resource: _decision(broker.controller, resource, message.validate_only))
+
+    def decision_of(resource: _Asked) -> AlterTopicConfigs | AlterBrokerConfigs:
+        return _decision(broker.controller, resource, message.validate_only)
+
+    def answer(altered: list[Altered]) -> None:
+        rows = [_Row(error_code=one.error, error_message=one.text, resource_type=one.kind, resource_name=one.name) for one in altered]
+        reply(AlterConfigsResponse(throttle_time_ms=0, responses=rows))
+
+    alter_each(session, message.resources, decision_of, answer)
 
 
-def _decision(view: ClusterView, resource: Any, validate_only: bool) -> AlterTopicConfigs | AlterBrokerConfigs:
+def _decision(view: ClusterView, resource: _Asked, validate_only: bool) -> AlterTopicConfigs | AlterBrokerConfigs:
     name = resource.resource_name
     if repeated(config.name for config in resource.configs):
         raise BrokerError(ErrorCode.INVALID_REQUEST, "a config is named more than once")

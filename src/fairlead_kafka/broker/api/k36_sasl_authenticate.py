@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.broker.dispatch import Reply, serves
 from fairlead_kafka.broker.login import LoginState
-from fairlead_kafka.wire import ApiKey, Message, Request
+from fairlead_kafka.wire import ApiKey, Request
+from fairlead_kafka.wire.messages import SaslAuthenticateRequest, SaslAuthenticateResponse
 
 if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
@@ -21,10 +22,12 @@ _UNASKED = "SaslAuthenticate request received after successful authentication"
 
 
 @serves(ApiKey.SASL_AUTHENTICATE, versions=(0, 2))
-def sasl_authenticate(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+def sasl_authenticate(broker: Broker, request: Request[SaslAuthenticateRequest], session: Session, reply: Reply) -> None:
     """Have the host look at a client's token."""
     login = session.login
     if login is None or login.state is LoginState.DONE:
-        reply(Message(error_code=ErrorCode.ILLEGAL_SASL_STATE, error_message=_UNASKED, auth_bytes=b"", session_lifetime_ms=0))
+        reply(
+            SaslAuthenticateResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE, error_message=_UNASKED, auth_bytes=b"", session_lifetime_ms=0)
+        )
     else:
         login.token(bytes(request.message.auth_bytes), reply)

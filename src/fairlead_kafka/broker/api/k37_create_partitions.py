@@ -19,17 +19,20 @@ from fairlead_kafka.broker.api.rights import permitted, refusal
 from fairlead_kafka.broker.controller import CreatePartitions
 from fairlead_kafka.broker.dispatch import Reply, serves
 from fairlead_kafka.broker.quotas.spending import Spending
-from fairlead_kafka.wire import ApiKey, Message, Request
+from fairlead_kafka.wire import ApiKey, Request
+from fairlead_kafka.wire.messages import CreatePartitionsRequest, CreatePartitionsResponse
 
 if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
     from fairlead_kafka.broker.sessions import Session
 
+_Row = CreatePartitionsResponse.CreatePartitionsTopicResult
+
 _STRICT_FROM_VERSION = 3
 
 
 @serves(ApiKey.CREATE_PARTITIONS, versions=(0, 3))
-def create_partitions(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+def create_partitions(broker: Broker, request: Request[CreatePartitionsRequest], session: Session, reply: Reply) -> None:
     """Grow each topic, or say why not."""
     message = request.message
     twice = repeated(topic.name for topic in message.topics)
@@ -39,7 +42,7 @@ def create_partitions(broker: Broker, request: Request, session: Session, reply:
     spending = Spending(broker, session, strict=request.version >= _STRICT_FROM_VERSION)
 
     def complete() -> None:
-        reply(Message(throttle_time_ms=spending.throttle_ms, results=[_row(name, outcomes[name]) for name in by_name]))
+        reply(CreatePartitionsResponse(throttle_time_ms=spending.throttle_ms, results=[_row(name, outcomes[name]) for name in by_name]))
 
     answer = Gathering(complete)
     for name, asked in by_name.items():
@@ -55,7 +58,7 @@ def create_partitions(broker: Broker, request: Request, session: Session, reply:
     answer.done()
 
 
-def _row(name: str, error: BrokerError | None) -> Message:
+def _row(name: str, error: BrokerError | None) -> _Row:
     if error is not None:
-        return Message(name=name, error_code=error.code, error_message=reason(error))
-    return Message(name=name, error_code=ErrorCode.NONE, error_message=None)
+        return _Row(name=name, error_code=error.code, error_message=reason(error))
+    return _Row(name=name, error_code=ErrorCode.NONE, error_message=None)

@@ -13,7 +13,8 @@ from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.broker.api.rights import permitted
 from fairlead_kafka.broker.dispatch import Reply, serves
-from fairlead_kafka.wire import ApiKey, Message, Request
+from fairlead_kafka.wire import ApiKey, Request
+from fairlead_kafka.wire.messages import DeleteGroupsRequest, DeleteGroupsResponse
 
 if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @serves(ApiKey.DELETE_GROUPS, versions=(0, 2))
-def delete_groups(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+def delete_groups(broker: Broker, request: Request[DeleteGroupsRequest], session: Session, reply: Reply) -> None:
     """Delete each group, and answer when the last is gone."""
     group_ids = list(dict.fromkeys(request.message.groups_names))
     deletable = permitted(session, AclOperation.DELETE, AclResourceType.GROUP, group_ids)
@@ -30,11 +31,11 @@ def delete_groups(broker: Broker, request: Request, session: Session, reply: Rep
     def deleted(group_id: str, error_code: int) -> None:
         errors[group_id] = error_code
         if len(errors) == len(group_ids):
-            rows = [Message(group_id=one, error_code=errors[one]) for one in group_ids]
-            reply(Message(throttle_time_ms=0, results=rows))
+            rows = [DeleteGroupsResponse.DeletableGroupResult(group_id=one, error_code=errors[one]) for one in group_ids]
+            reply(DeleteGroupsResponse(throttle_time_ms=0, results=rows))
 
     if not group_ids:
-        reply(Message(throttle_time_ms=0, results=[]))
+        reply(DeleteGroupsResponse(throttle_time_ms=0, results=[]))
     for group_id in group_ids:
         if group_id not in deletable:
             deleted(group_id, ErrorCode.GROUP_AUTHORIZATION_FAILED)

@@ -19,18 +19,21 @@ from fairlead_kafka.broker.api.common import reason
 from fairlead_kafka.broker.api.rights import cluster_refusal
 from fairlead_kafka.broker.controller import ElectLeaders
 from fairlead_kafka.broker.dispatch import Reply, serves
-from fairlead_kafka.wire import ApiKey, Message, Request
+from fairlead_kafka.wire import ApiKey, Request
+from fairlead_kafka.wire.messages import ElectLeadersRequest, ElectLeadersResponse
 
 if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
     from fairlead_kafka.broker.sessions import Session
+
+_Row = ElectLeadersResponse.PartitionResult
 
 _PREFERRED = 0
 _TYPES_FROM_VERSION = 1
 
 
 @serves(ApiKey.ELECT_LEADERS, versions=(0, 2))
-def elect_leaders(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+def elect_leaders(broker: Broker, request: Request[ElectLeadersRequest], session: Session, reply: Reply) -> None:
     """Hold the elections."""
     message = request.message
     election_type = message.election_type if request.version >= _TYPES_FROM_VERSION else _PREFERRED
@@ -38,11 +41,18 @@ def elect_leaders(broker: Broker, request: Request, session: Session, reply: Rep
     partitions = None if asked is None else [(one.topic, number) for one in asked for number in one.partitions]
 
     def decided(results: Any, error: BrokerError | None) -> None:
-        by_topic: dict[str, list[Message]] = {} if asked is None else {one.topic: [] for one in asked}
+        by_topic: dict[str, list[_Row]] = {} if asked is None else {one.topic: [] for one in asked}
         for topic, number, refused in results or [(*one, error) for one in partitions or ()]:
             by_topic.setdefault(topic, []).append(_row(number, refused))
-        rows = [Message(topic=topic, partition_result=partition_rows) for topic, partition_rows in by_topic.items()]
-        reply(Message(throttle_time_ms=0, error_code=ErrorCode.NONE if error is None else error.code, replica_election_results=rows))
+        rows = [
+            ElectLeadersResponse.ReplicaElectionResult(topic=topic, partition_result=partition_rows)
+            for topic, partition_rows in by_topic.items()
+        ]
+        reply(
+            ElectLeadersResponse(
+                throttle_time_ms=0, error_code=ErrorCode.NONE if error is None else error.code, replica_election_results=rows
+            )
+        )
 
     refused = cluster_refusal(session, AclOperation.ALTER)
     if refused is not None:
@@ -51,7 +61,7 @@ def elect_leaders(broker: Broker, request: Request, session: Session, reply: Rep
         broker.controller.decide(ElectLeaders(election_type, partitions), decided)
 
 
-def _row(number: int, error: BrokerError | None) -> Message:
+def _row(number: int, error: BrokerError | None) -> _Row:
     if error is None:
-        return Message(partition_id=number, error_code=ErrorCode.NONE, error_message=None)
-    return Message(partition_id=number, error_code=error.code, error_message=reason(error))
+        return _Row(partition_id=number, error_code=ErrorCode.NONE, error_message=None)
+    return _Row(partition_id=number, error_code=error.code, error_message=reason(error))

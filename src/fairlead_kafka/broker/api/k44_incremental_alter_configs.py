@@ -10,54 +10,81 @@ there or not), or for anything but a topic or a group on the cluster (CLUSTER_AU
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from fairlead_kafka.base.acls import AclOperation
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.errors import BrokerError
-from fairlead_kafka.broker.api.common import Gathering
+from fairlead_kafka.broker.api.common import Gathering, reason
 from fairlead_kafka.broker.api.k32_describe_configs import (
     RESOURCE_BROKER,
     RESOURCE_TOPIC,
+    Resource,
     demand_configs,
     refuse_resource,
-    resource_row,
 )
 from fairlead_kafka.broker.controller import AlterBrokerConfigs, AlterOperation, AlterTopicConfigs, ConfigAlteration
 from fairlead_kafka.broker.dispatch import Reply, serves
-from fairlead_kafka.wire import ApiKey, Message, Request
+from fairlead_kafka.wire import ApiKey, Request
+from fairlead_kafka.wire.messages import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
 
 if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
     from fairlead_kafka.broker.sessions import Session
 
+_Asked = IncrementalAlterConfigsRequest.AlterConfigsResource
+_Row = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
+R = TypeVar("R", bound=Resource)
+
+
+class Altered(NamedTuple):
+    """A resource whose configs were to be altered, and the error; 0: they were."""
+
+    kind: int
+    name: str
+    error: int
+    text: str | None
+
 
 @serves(ApiKey.INCREMENTAL_ALTER_CONFIGS, versions=(0, 1))
-def incremental_alter_configs(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+def incremental_alter_configs(broker: Broker, request: Request[IncrementalAlterConfigsRequest], session: Session, reply: Reply) -> None:
     """Alter each resource, all of its configs or none."""
     message = request.message
-    alter_each(session, message, reply, lambda resource: _decision(resource, message.validate_only))
+
+    def answer(altered: list[Altered]) -> None:
+        rows = [_Row(error_code=one.error, error_message=one.text, resource_type=one.kind, resource_name=one.name) for one in altered]
+        reply(IncrementalAlterConfigsResponse(throttle_time_ms=0, responses=rows))
+
+    alter_each(session, message.resources, lambda resource: _decision(resource, message.validate_only), answer)
 
 
-def alter_each(session: Session, message: Any, reply: Reply, decision_of: Callable[[Any], AlterTopicConfigs | AlterBrokerConfigs]) -> None:
+def alter_each(
+    session: Session,
+    resources: list[R],
+    decision_of: Callable[[R], AlterTopicConfigs | AlterBrokerConfigs],
+    answer: Callable[[list[Altered]], None],
+) -> None:
     """Have the controller decide on each resource of an AlterConfigs or IncrementalAlterConfigs request, and answer for all."""
     outcomes: dict[int, BrokerError | None] = {}
-    resources = list(enumerate(message.resources))
-    answer = Gathering(
-        lambda: reply(Message(throttle_time_ms=0, responses=[resource_row(resource, outcomes[number]) for number, resource in resources]))
-    )
-    for number, resource in resources:
+    gathering = Gathering(lambda: answer([_altered(resource, outcomes[number]) for number, resource in enumerate(resources)]))
+    for number, resource in enumerate(resources):
         try:
             demand_configs(session, AclOperation.ALTER_CONFIGS, resource)
             decision = decision_of(resource)
         except BrokerError as error:
             outcomes[number] = error
         else:
-            session.broker.controller.decide(decision, answer.into(outcomes, number))
-    answer.done()
+            session.broker.controller.decide(decision, gathering.into(outcomes, number))
+    gathering.done()
 
 
-def _decision(resource: Any, validate_only: bool) -> AlterTopicConfigs | AlterBrokerConfigs:
+def _altered(resource: Resource, error: BrokerError | None) -> Altered:
+    if error is None:
+        return Altered(resource.resource_type, resource.resource_name, ErrorCode.NONE, None)
+    return Altered(resource.resource_type, resource.resource_name, error.code, reason(error))
+
+
+def _decision(resource: _Asked, validate_only: bool) -> AlterTopicConfigs | AlterBrokerConfigs:
     alterations = [ConfigAlteration(one.name, _operation(one.config_operation), one.value) for one in resource.configs]
     if resource.resource_type == RESOURCE_TOPIC:
         return AlterTopicConfigs(resource.resource_name, alterations, validate_only)

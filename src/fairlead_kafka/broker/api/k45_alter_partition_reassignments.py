@@ -19,17 +19,23 @@ from fairlead_kafka.broker.api.common import reason, repeated
 from fairlead_kafka.broker.api.rights import cluster_refusal
 from fairlead_kafka.broker.controller import AlterReassignments, Reassignment
 from fairlead_kafka.broker.dispatch import Reply, serves
-from fairlead_kafka.wire import ApiKey, Message, Request
+from fairlead_kafka.wire import ApiKey, Request
+from fairlead_kafka.wire.messages import AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse
 
 if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
     from fairlead_kafka.broker.sessions import Session
 
+_Topic = AlterPartitionReassignmentsResponse.ReassignableTopicResponse
+_Row = AlterPartitionReassignmentsResponse.ReassignablePartitionResponse
+
 _FACTOR_FROM_VERSION = 1
 
 
 @serves(ApiKey.ALTER_PARTITION_REASSIGNMENTS, versions=(0, 1))
-def alter_partition_reassignments(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+def alter_partition_reassignments(
+    broker: Broker, request: Request[AlterPartitionReassignmentsRequest], session: Session, reply: Reply
+) -> None:
     """Begin, change or cancel each move, or say why not."""
     message = request.message
     refused = cluster_refusal(session, AclOperation.ALTER)
@@ -53,14 +59,14 @@ def alter_partition_reassignments(broker: Broker, request: Request, session: Ses
             ((move.topic, move.partition), outcome) for move, outcome in zip(moves, results or [error] * len(moves), strict=True)
         )
         rows = [
-            Message(
+            _Topic(
                 name=topic.name,
                 partitions=[_row(one.partition_index, outcomes[topic.name, one.partition_index]) for one in topic.partitions],
             )
             for topic in message.topics
         ]
         reply(
-            Message(
+            AlterPartitionReassignmentsResponse(
                 throttle_time_ms=0,
                 allow_replication_factor_change=may_change_factor,
                 error_code=ErrorCode.NONE,
@@ -72,13 +78,13 @@ def alter_partition_reassignments(broker: Broker, request: Request, session: Ses
     broker.controller.decide(AlterReassignments(moves, may_change_factor), decided)
 
 
-def _refuse(message: Message, error: BrokerError) -> Message:
+def _refuse(message: AlterPartitionReassignmentsRequest, error: BrokerError) -> AlterPartitionReassignmentsResponse:
     """The answer to a request of which nothing is done."""
-    rows = [Message(name=topic.name, partitions=[_row(one.partition_index, error) for one in topic.partitions]) for topic in message.topics]
-    return Message(throttle_time_ms=0, error_code=error.code, error_message=reason(error), responses=rows)
+    rows = [_Topic(name=topic.name, partitions=[_row(one.partition_index, error) for one in topic.partitions]) for topic in message.topics]
+    return AlterPartitionReassignmentsResponse(throttle_time_ms=0, error_code=error.code, error_message=reason(error), responses=rows)
 
 
-def _row(number: int, error: BrokerError | None) -> Message:
+def _row(number: int, error: BrokerError | None) -> _Row:
     if error is None:
-        return Message(partition_index=number, error_code=ErrorCode.NONE, error_message=None)
-    return Message(partition_index=number, error_code=error.code, error_message=reason(error))
+        return _Row(partition_index=number, error_code=ErrorCode.NONE, error_message=None)
+    return _Row(partition_index=number, error_code=error.code, error_message=reason(error))

@@ -15,19 +15,25 @@ from fairlead_kafka.broker.api.common import reason
 from fairlead_kafka.broker.api.rights import cluster_refusal
 from fairlead_kafka.broker.controller import TopicImage
 from fairlead_kafka.broker.dispatch import Reply, serves
-from fairlead_kafka.wire import ApiKey, Message, Request
+from fairlead_kafka.wire import ApiKey, Request
+from fairlead_kafka.wire.messages import ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse
 
 if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
     from fairlead_kafka.broker.sessions import Session
 
+_Topic = ListPartitionReassignmentsResponse.OngoingTopicReassignment
+_Row = ListPartitionReassignmentsResponse.OngoingPartitionReassignment
+
 
 @serves(ApiKey.LIST_PARTITION_REASSIGNMENTS, versions=(0, 0))
-def list_partition_reassignments(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+def list_partition_reassignments(
+    broker: Broker, request: Request[ListPartitionReassignmentsRequest], session: Session, reply: Reply
+) -> None:
     """List the moves under way."""
     refused = cluster_refusal(session, AclOperation.DESCRIBE)
     if refused is not None:
-        reply(Message(throttle_time_ms=0, error_code=refused.code, error_message=reason(refused), topics=[]))
+        reply(ListPartitionReassignmentsResponse(throttle_time_ms=0, error_code=refused.code, error_message=reason(refused), topics=[]))
         return
     topics, asked = broker.controller.image.topics, request.message.topics
     if asked is None:
@@ -35,13 +41,13 @@ def list_partition_reassignments(broker: Broker, request: Request, session: Sess
     else:
         named = {one.name: one.partition_indexes for one in asked}
         listed = [(topics[name], _moving(topics[name], numbers)) for name, numbers in named.items() if name in topics]
-    rows = [Message(name=topic.name, partitions=partitions) for topic, partitions in listed if partitions]
-    reply(Message(throttle_time_ms=0, error_code=ErrorCode.NONE, error_message=None, topics=rows))
+    rows = [_Topic(name=topic.name, partitions=partitions) for topic, partitions in listed if partitions]
+    reply(ListPartitionReassignmentsResponse(throttle_time_ms=0, error_code=ErrorCode.NONE, error_message=None, topics=rows))
 
 
-def _moving(topic: TopicImage, numbers: Iterable[int]) -> list[Message]:
+def _moving(topic: TopicImage, numbers: Iterable[int]) -> list[_Row]:
     return [
-        Message(
+        _Row(
             partition_index=number,
             replicas=list(one.replicas),
             adding_replicas=list(one.adding),

@@ -15,7 +15,8 @@ from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.broker.api.rights import demand, permitted
 from fairlead_kafka.broker.dispatch import Reply, serves
-from fairlead_kafka.wire import ApiKey, Message, Request
+from fairlead_kafka.wire import ApiKey, Request
+from fairlead_kafka.wire.messages import OffsetDeleteRequest, OffsetDeleteResponse
 
 if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @serves(ApiKey.OFFSET_DELETE, versions=(0, 0))
-def offset_delete(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+def offset_delete(broker: Broker, request: Request[OffsetDeleteRequest], session: Session, reply: Reply) -> None:
     """Take offsets back."""
     message = request.message
     image = broker.controller.image
@@ -36,14 +37,14 @@ def offset_delete(broker: Broker, request: Request, session: Session, reply: Rep
         for topic in message.topics:
             missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if topic.name in readable else ErrorCode.TOPIC_AUTHORIZATION_FAILED
             rows = [
-                Message(
+                OffsetDeleteResponse.OffsetDeleteResponsePartition(
                     partition_index=one.partition_index,
                     error_code=errors.get(TopicPartition(topic.name, one.partition_index), missing),
                 )
                 for one in topic.partitions
             ]
-            topics.append(Message(name=topic.name, partitions=rows))
-        reply(Message(error_code=ErrorCode.NONE, throttle_time_ms=0, topics=topics))
+            topics.append(OffsetDeleteResponse.OffsetDeleteResponseTopic(name=topic.name, partitions=rows))
+        reply(OffsetDeleteResponse(error_code=ErrorCode.NONE, throttle_time_ms=0, topics=topics))
 
     try:
         demand(session, AclOperation.DELETE, AclResourceType.GROUP, message.group_id)
@@ -51,4 +52,4 @@ def offset_delete(broker: Broker, request: Request, session: Session, reply: Rep
             raise BrokerError(ErrorCode.INVALID_GROUP_ID, "a group needs a name")
         broker.coordinator.delete_offsets(message.group_id, known, answer)
     except BrokerError as error:
-        reply(Message(error_code=error.code, throttle_time_ms=0, topics=[]))
+        reply(OffsetDeleteResponse(error_code=error.code, throttle_time_ms=0, topics=[]))

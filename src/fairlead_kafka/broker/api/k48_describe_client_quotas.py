@@ -11,7 +11,7 @@ Needs DESCRIBE_CONFIGS on the cluster.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fairlead_kafka.base.acls import AclOperation
 from fairlead_kafka.base.codes import ErrorCode
@@ -21,36 +21,39 @@ from fairlead_kafka.broker.api.rights import cluster_refusal
 from fairlead_kafka.broker.controller import QuotaEntity
 from fairlead_kafka.broker.dispatch import Reply, serves
 from fairlead_kafka.broker.quotas.table import CLIENT_ID, IP, USER
-from fairlead_kafka.wire import ApiKey, Message, Request
+from fairlead_kafka.wire import ApiKey, Request
+from fairlead_kafka.wire.messages import DescribeClientQuotasRequest, DescribeClientQuotasResponse
 
 if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
     from fairlead_kafka.broker.sessions import Session
+
+_Component = DescribeClientQuotasRequest.ComponentData
 
 _EXACT, _DEFAULT, _SPECIFIED = 0, 1, 2
 """How a component matches: by its name, the default alone, or any."""
 
 
 @serves(ApiKey.DESCRIBE_CLIENT_QUOTAS, versions=(0, 1))
-def describe_client_quotas(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+def describe_client_quotas(broker: Broker, request: Request[DescribeClientQuotasRequest], session: Session, reply: Reply) -> None:
     """List what matches."""
     message = request.message
     error = cluster_refusal(session, AclOperation.DESCRIBE_CONFIGS) or _wrong(message.components)
     if error is not None:
-        reply(Message(throttle_time_ms=0, error_code=error.code, error_message=reason(error), entries=None))
+        reply(DescribeClientQuotasResponse(throttle_time_ms=0, error_code=error.code, error_message=reason(error), entries=None))
         return
     rows = [
-        Message(
-            entity=[Message(entity_type=kind, entity_name=name) for kind, name in entity],
-            values=[Message(key=key, value=value) for key, value in values.items()],
+        DescribeClientQuotasResponse.EntryData(
+            entity=[DescribeClientQuotasResponse.EntityData(entity_type=kind, entity_name=name) for kind, name in entity],
+            values=[DescribeClientQuotasResponse.ValueData(key=key, value=value) for key, value in values.items()],
         )
         for entity, values in broker.controller.image.client_quotas.items()
         if _matches(entity, message.components, message.strict)
     ]
-    reply(Message(throttle_time_ms=0, error_code=ErrorCode.NONE, error_message=None, entries=rows))
+    reply(DescribeClientQuotasResponse(throttle_time_ms=0, error_code=ErrorCode.NONE, error_message=None, entries=rows))
 
 
-def _wrong(components: Sequence[Any]) -> BrokerError | None:
+def _wrong(components: Sequence[_Component]) -> BrokerError | None:
     try:
         _check(components)
     except BrokerError as error:
@@ -58,7 +61,7 @@ def _wrong(components: Sequence[Any]) -> BrokerError | None:
     return None
 
 
-def _check(components: Sequence[Any]) -> None:
+def _check(components: Sequence[_Component]) -> None:
     """BrokerError for a filter that makes no sense."""
     types = [one.entity_type for one in components]
     if "" in types or repeated(types):
@@ -75,7 +78,7 @@ def _check(components: Sequence[Any]) -> None:
         raise BrokerError(ErrorCode.INVALID_REQUEST, f"no entity has an {IP} together with a {USER} or a {CLIENT_ID}")
 
 
-def _matches(entity: QuotaEntity, components: Sequence[Any], strict: bool) -> bool:
+def _matches(entity: QuotaEntity, components: Sequence[_Component], strict: bool) -> bool:
     names = dict(entity)
     if strict and len(names) != len(components):
         return False

@@ -19,17 +19,21 @@ from fairlead_kafka.broker.api.common import reason, repeated
 from fairlead_kafka.broker.api.rights import cluster_refusal
 from fairlead_kafka.broker.controller import AlterClientQuotas, QuotaAlteration
 from fairlead_kafka.broker.dispatch import Reply, serves
-from fairlead_kafka.wire import ApiKey, Message, Request
+from fairlead_kafka.wire import ApiKey, Request
+from fairlead_kafka.wire.messages import AlterClientQuotasRequest, AlterClientQuotasResponse
 
 if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
     from fairlead_kafka.broker.sessions import Session
 
+_Asked = AlterClientQuotasRequest.EntryData
+_Row = AlterClientQuotasResponse.EntryData
+
 Entity = tuple[tuple[str, str | None], ...]
 
 
 @serves(ApiKey.ALTER_CLIENT_QUOTAS, versions=(0, 1))
-def alter_client_quotas(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+def alter_client_quotas(broker: Broker, request: Request[AlterClientQuotasRequest], session: Session, reply: Reply) -> None:
     """Alter the quotas of each entity, or say why not."""
     message = request.message
     asked = [(_entity(entry), entry) for entry in message.entries]
@@ -41,26 +45,27 @@ def alter_client_quotas(broker: Broker, request: Request, session: Session, repl
         outcomes: dict[Entity, BrokerError | None] = dict(zip(alterations, results or [error] * len(alterations), strict=True))
         refusal = BrokerError(ErrorCode.INVALID_REQUEST, "the entity comes more than once in the request")
         rows = [_row(entity, outcomes.get(entity, refusal)) for entity in entities]
-        reply(Message(throttle_time_ms=0, entries=rows))
+        reply(AlterClientQuotasResponse(throttle_time_ms=0, entries=rows))
 
     refused = cluster_refusal(session, AclOperation.ALTER_CONFIGS)
     if refused is not None:
-        reply(Message(throttle_time_ms=0, entries=[_row(entity, refused) for entity in entities]))
+        reply(AlterClientQuotasResponse(throttle_time_ms=0, entries=[_row(entity, refused) for entity in entities]))
         return
     broker.controller.decide(AlterClientQuotas(list(alterations.values()), message.validate_only), decided)
 
 
-def _entity(entry: Any) -> Entity:
+def _entity(entry: _Asked) -> Entity:
     return tuple((part.entity_type, part.entity_name) for part in entry.entity)
 
 
-def _alteration(entity: Entity, entry: Any) -> QuotaAlteration:
-    return QuotaAlteration(list(entity), [(operation.key, None if operation.remove else operation.value) for operation in entry.ops])
+def _alteration(entity: Entity, entry: _Asked) -> QuotaAlteration:
+    values = [(operation.key, None if operation.remove else operation.value) for operation in entry.ops]
+    return QuotaAlteration(list(entity), values)
 
 
-def _row(entity: Entity, error: BrokerError | None) -> Message:
-    return Message(
+def _row(entity: Entity, error: BrokerError | None) -> _Row:
+    return _Row(
         error_code=ErrorCode.NONE if error is None else error.code,
         error_message=None if error is None else reason(error),
-        entity=[Message(entity_type=kind, entity_name=name) for kind, name in entity],
+        entity=[AlterClientQuotasResponse.EntityData(entity_type=kind, entity_name=name) for kind, name in entity],
     )

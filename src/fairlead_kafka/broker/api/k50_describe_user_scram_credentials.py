@@ -14,38 +14,50 @@ from fairlead_kafka.broker.api.common import reason, repeated
 from fairlead_kafka.broker.api.rights import cluster_refusal
 from fairlead_kafka.broker.controller.credentials import SCRAM_MECHANISMS
 from fairlead_kafka.broker.dispatch import Reply, serves
-from fairlead_kafka.wire import ApiKey, Message, Request
+from fairlead_kafka.wire import ApiKey, Request
+from fairlead_kafka.wire.messages import DescribeUserScramCredentialsRequest, DescribeUserScramCredentialsResponse
 
 if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
     from fairlead_kafka.broker.sessions import Session
 
+_Result = DescribeUserScramCredentialsResponse.DescribeUserScramCredentialsResult
+_Info = DescribeUserScramCredentialsResponse.CredentialInfo
+
 _NUMBERS = {name: number for number, name in SCRAM_MECHANISMS.items()}
 
 
 @serves(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, versions=(0, 0))
-def describe_user_scram_credentials(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+def describe_user_scram_credentials(
+    broker: Broker, request: Request[DescribeUserScramCredentialsRequest], session: Session, reply: Reply
+) -> None:
     """Describe the credentials of each user."""
     refused = cluster_refusal(session, AclOperation.DESCRIBE)
     if refused is not None:
-        nobody = Message(user="", error_code=refused.code, error_message=reason(refused), credential_infos=[])  # as Kafka's request has it
-        reply(Message(throttle_time_ms=0, error_code=refused.code, error_message=reason(refused), results=[nobody]))
+        nobody = _Result(user="", error_code=refused.code, error_message=reason(refused), credential_infos=[])  # as Kafka's request has it
+        reply(
+            DescribeUserScramCredentialsResponse(
+                throttle_time_ms=0, error_code=refused.code, error_message=reason(refused), results=[nobody]
+            )
+        )
         return
     kept = broker.controller.image.scram_credentials
-    by_user: dict[str, list[Message]] = {}
+    by_user: dict[str, list[_Info]] = {}
     for (mechanism, user), credential in sorted(kept.items(), key=lambda item: (item[0][1], _NUMBERS[item[0][0]])):
-        by_user.setdefault(user, []).append(Message(mechanism=_NUMBERS[mechanism], iterations=credential.iterations))
+        info = _Info(mechanism=_NUMBERS[mechanism], iterations=credential.iterations)
+        by_user.setdefault(user, []).append(info)
     named = [one.name for one in request.message.users or ()]
     twice = repeated(named)
     rows = [_row(user, by_user.get(user), user in twice) for user in dict.fromkeys(named or by_user)]
-    reply(Message(throttle_time_ms=0, error_code=ErrorCode.NONE, error_message=None, results=rows))
+    reply(DescribeUserScramCredentialsResponse(throttle_time_ms=0, error_code=ErrorCode.NONE, error_message=None, results=rows))
 
 
-def _row(user: str, infos: list[Message] | None, twice: bool) -> Message:
+def _row(user: str, infos: list[_Info] | None, twice: bool) -> _Result:
     code, text = ErrorCode.NONE, None
     if twice:
         code = ErrorCode.DUPLICATE_RESOURCE
         text = f"Cannot describe SCRAM credentials for the same user twice in a single request: {user}"
     elif infos is None:
         code, text = ErrorCode.RESOURCE_NOT_FOUND, f"Attempt to describe a user credential that does not exist: {user}"
-    return Message(user=user, error_code=code, error_message=text, credential_infos=[] if code else infos)
+    told = [] if code or infos is None else infos
+    return _Result(user=user, error_code=code, error_message=text, credential_infos=told)

@@ -16,15 +16,20 @@ from fairlead_kafka.broker.api.rights import cluster_refusal
 from fairlead_kafka.broker.controller import AlterScramCredentials, ScramAlteration, ScramCredential
 from fairlead_kafka.broker.controller.credentials import SCRAM_MECHANISMS, credential_of
 from fairlead_kafka.broker.dispatch import Reply, serves
-from fairlead_kafka.wire import ApiKey, Message, Request
+from fairlead_kafka.wire import ApiKey, Request
+from fairlead_kafka.wire.messages import AlterUserScramCredentialsRequest, AlterUserScramCredentialsResponse
 
 if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
     from fairlead_kafka.broker.sessions import Session
 
+_Row = AlterUserScramCredentialsResponse.AlterUserScramCredentialsResult
+
 
 @serves(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, versions=(0, 0))
-def alter_user_scram_credentials(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+def alter_user_scram_credentials(
+    broker: Broker, request: Request[AlterUserScramCredentialsRequest], session: Session, reply: Reply
+) -> None:
     """Change what is kept of passwords."""
     message = request.message
     alterations = [ScramAlteration(one.name, one.mechanism, None) for one in message.deletions]
@@ -34,7 +39,7 @@ def alter_user_scram_credentials(broker: Broker, request: Request, session: Sess
         by_user: dict[str, BrokerError | None] = {}
         for each, result in zip(alterations, results or [error] * len(alterations), strict=True):
             by_user[each.user] = by_user.get(each.user) or result
-        reply(Message(throttle_time_ms=0, results=[_row(user, one) for user, one in by_user.items()]))
+        reply(AlterUserScramCredentialsResponse(throttle_time_ms=0, results=[_row(user, one) for user, one in by_user.items()]))
 
     refused = cluster_refusal(session, AclOperation.ALTER)
     if refused is not None:
@@ -42,15 +47,15 @@ def alter_user_scram_credentials(broker: Broker, request: Request, session: Sess
     elif alterations:
         broker.controller.decide(AlterScramCredentials(alterations), decided)
     else:
-        reply(Message(throttle_time_ms=0, results=[]))
+        reply(AlterUserScramCredentialsResponse(throttle_time_ms=0, results=[]))
 
 
-def _credential(one: Any) -> ScramCredential:
+def _credential(one: AlterUserScramCredentialsRequest.ScramCredentialUpsertion) -> ScramCredential:
     mechanism = SCRAM_MECHANISMS.get(one.mechanism, SCRAM_MECHANISMS[1])  # an unknown one is refused by the controller, by its number
     return credential_of(mechanism, bytes(one.salted_password), bytes(one.salt), one.iterations)
 
 
-def _row(user: str, error: BrokerError | None) -> Message:
+def _row(user: str, error: BrokerError | None) -> _Row:
     if error is None:
-        return Message(user=user, error_code=ErrorCode.NONE, error_message=None)
-    return Message(user=user, error_code=error.code, error_message=reason(error))
+        return _Row(user=user, error_code=ErrorCode.NONE, error_message=None)
+    return _Row(user=user, error_code=error.code, error_message=reason(error))

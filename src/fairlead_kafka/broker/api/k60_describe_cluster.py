@@ -13,7 +13,8 @@ from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.ids import NO_LEADER
 from fairlead_kafka.broker.api.rights import NO_OPERATIONS, cluster_operations
 from fairlead_kafka.broker.dispatch import Reply, serves
-from fairlead_kafka.wire import ApiKey, Message, Request
+from fairlead_kafka.wire import ApiKey, Request
+from fairlead_kafka.wire.messages import DescribeClusterRequest, DescribeClusterResponse
 
 if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
@@ -23,7 +24,7 @@ _ENDPOINT_BROKERS, _ENDPOINT_CONTROLLERS = 1, 2
 
 
 @serves(ApiKey.DESCRIBE_CLUSTER, versions=(0, 2))
-def describe_cluster(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+def describe_cluster(broker: Broker, request: Request[DescribeClusterRequest], session: Session, reply: Reply) -> None:
     """Describe the cluster."""
     image, message = broker.controller.image, request.message
     error_code, error_message = ErrorCode.NONE, None
@@ -33,13 +34,15 @@ def describe_cluster(broker: Broker, request: Request, session: Session, reply: 
         error_code, infos = ErrorCode.MISMATCHED_ENDPOINT_TYPE if known else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, []
         error_message = f"endpoint type {message.endpoint_type}: a broker was asked, and knows brokers ({_ENDPOINT_BROKERS}) only"
     brokers = [
-        Message(broker_id=node.node_id, host=node.host, port=node.port, rack=node.rack, is_fenced=not info.alive)
+        DescribeClusterResponse.DescribeClusterBroker(
+            broker_id=node.node_id, host=node.host, port=node.port, rack=node.rack, is_fenced=not info.alive
+        )
         for info, node in ((info, info.endpoint(session.listener)) for info in infos)
         if info.alive or message.include_fenced_brokers
     ]
     tells_operations = message.include_cluster_authorized_operations and not error_code
     reply(
-        Message(
+        DescribeClusterResponse(
             throttle_time_ms=0,
             error_code=error_code,
             error_message=error_message,

@@ -15,15 +15,19 @@ from fairlead_kafka.broker.api.common import cut_short, name_error, reason
 from fairlead_kafka.broker.api.rights import refusal
 from fairlead_kafka.broker.dispatch import Reply, serves
 from fairlead_kafka.broker.log import Partition
-from fairlead_kafka.wire import ApiKey, Message, Request
+from fairlead_kafka.wire import ApiKey, Request
+from fairlead_kafka.wire.messages import DescribeProducersRequest, DescribeProducersResponse
 
 if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
     from fairlead_kafka.broker.sessions import Session
 
+_Row = DescribeProducersResponse.PartitionResponse
+_Producer = DescribeProducersResponse.ProducerState
+
 
 @serves(ApiKey.DESCRIBE_PRODUCERS, versions=(0, 0))
-def describe_producers(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+def describe_producers(broker: Broker, request: Request[DescribeProducersRequest], session: Session, reply: Reply) -> None:
     """Describe the producers of each partition."""
     topics = []
     for asked in request.message.topics:
@@ -34,25 +38,25 @@ def describe_producers(broker: Broker, request: Request, session: Session, reply
             rows = [_describe(broker, asked.name, number) for number in asked.partition_indexes]
         else:
             rows = [_row(number, refused.code, reason(refused), []) for number in asked.partition_indexes]
-        topics.append(Message(name=asked.name, partitions=rows))
-    reply(Message(throttle_time_ms=0, topics=topics))
+        topics.append(DescribeProducersResponse.TopicResponse(name=asked.name, partitions=rows))
+    reply(DescribeProducersResponse(throttle_time_ms=0, topics=topics))
 
 
-def _describe(broker: Broker, topic: str, number: int) -> Message:
+def _describe(broker: Broker, topic: str, number: int) -> _Row:
     partition = broker.log_of(topic, number)
     if isinstance(partition, int):
         return _row(number, partition, cut_short(f"{topic}-{number} is not led by broker {broker.node_id}"), [])
     return _row(number, ErrorCode.NONE, None, _producers(partition))
 
 
-def _row(number: int, error_code: int, text: str | None, active: list[Message]) -> Message:
-    return Message(partition_index=number, error_code=error_code, error_message=text, active_producers=active)
+def _row(number: int, error_code: int, text: str | None, active: list[_Producer]) -> _Row:
+    return _Row(partition_index=number, error_code=error_code, error_message=text, active_producers=active)
 
 
-def _producers(partition: Partition) -> list[Message]:
+def _producers(partition: Partition) -> list[_Producer]:
     open_transactions = partition.transactions.open if partition.transactions is not None else {}
     return [
-        Message(
+        _Producer(
             producer_id=producer_id,
             producer_epoch=entry.epoch,
             last_sequence=entry.batches[-1].last_sequence if entry.batches else NO_SEQUENCE,

@@ -14,22 +14,25 @@ from fairlead_kafka.base.errors import BrokerError
 from fairlead_kafka.base.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from fairlead_kafka.broker.api.rights import demand, permitted
 from fairlead_kafka.broker.dispatch import Reply, serves
-from fairlead_kafka.wire import ApiKey, Message, Request
+from fairlead_kafka.wire import ApiKey, Request
+from fairlead_kafka.wire.messages import DescribeTransactionsRequest, DescribeTransactionsResponse
 
 if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
     from fairlead_kafka.broker.sessions import Session
 
+_Row = DescribeTransactionsResponse.TransactionState
+
 
 @serves(ApiKey.DESCRIBE_TRANSACTIONS, versions=(0, 0))
-def describe_transactions(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+def describe_transactions(broker: Broker, request: Request[DescribeTransactionsRequest], session: Session, reply: Reply) -> None:
     """Describe each transactional id."""
     states = [_row(broker, session, transactional_id) for transactional_id in request.message.transactional_ids]
-    reply(Message(throttle_time_ms=0, transaction_states=states))
+    reply(DescribeTransactionsResponse(throttle_time_ms=0, transaction_states=states))
 
 
-def _row(broker: Broker, session: Session, transactional_id: str) -> Message:
-    row = Message(
+def _row(broker: Broker, session: Session, transactional_id: str) -> _Row:
+    row = _Row(
         error_code=ErrorCode.NONE,
         transactional_id=transactional_id,
         transaction_state="",
@@ -52,5 +55,5 @@ def _row(broker: Broker, session: Session, transactional_id: str) -> Message:
     seen = permitted(session, AclOperation.DESCRIBE, AclResourceType.TOPIC, (topic for topic, _number in image.partitions))
     for topic, number in sorted(of for of in image.partitions if of[0] in seen):
         by_topic.setdefault(topic, []).append(number)
-    row.topics = [Message(topic=topic, partitions=numbers) for topic, numbers in by_topic.items()]
+    row.topics = [DescribeTransactionsResponse.TopicData(topic=topic, partitions=numbers) for topic, numbers in by_topic.items()]
     return row

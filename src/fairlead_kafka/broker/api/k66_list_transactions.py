@@ -12,7 +12,8 @@ from fairlead_kafka.base.acls import AclOperation, AclResourceType
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.broker.dispatch import Reply, serves
 from fairlead_kafka.broker.transactions import Transaction, TransactionState
-from fairlead_kafka.wire import ApiKey, Message, Request
+from fairlead_kafka.wire import ApiKey, Request
+from fairlead_kafka.wire.messages import ListTransactionsRequest, ListTransactionsResponse
 
 if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
@@ -22,10 +23,10 @@ _STATES = {state.value for state in TransactionState}
 
 
 @serves(ApiKey.LIST_TRANSACTIONS, versions=(0, 1))
-def list_transactions(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+def list_transactions(broker: Broker, request: Request[ListTransactionsRequest], session: Session, reply: Reply) -> None:
     """List what the filters let through."""
     message = request.message
-    answer = Message(throttle_time_ms=0, error_code=ErrorCode.NONE, unknown_state_filters=[], transaction_states=[])
+    answer = ListTransactionsResponse(throttle_time_ms=0, error_code=ErrorCode.NONE, unknown_state_filters=[], transaction_states=[])
     transactions, loading = broker.transactions.transactions()
     if loading:
         answer.error_code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
@@ -44,7 +45,9 @@ def list_transactions(broker: Broker, request: Request, session: Session, reply:
         )
 
     answer.transaction_states = [
-        Message(transactional_id=one.transactional_id, producer_id=one.image.producer_id, transaction_state=one.image.state.value)
+        ListTransactionsResponse.TransactionState(
+            transactional_id=one.transactional_id, producer_id=one.image.producer_id, transaction_state=one.image.state.value
+        )
         for one in transactions
         if wanted(one)
     ]

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.broker.dispatch import Reply, serves
-from fairlead_kafka.wire import ApiKey, Message, Request
+from fairlead_kafka.wire import ApiKey, Request
+from fairlead_kafka.wire.messages import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 
 if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
@@ -22,10 +23,10 @@ _WORDS = "this cluster has groups of the classic protocol alone, not those of KI
 
 
 @serves(ApiKey.CONSUMER_GROUP_HEARTBEAT, versions=(0, 1))
-def consumer_group_heartbeat(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+def consumer_group_heartbeat(broker: Broker, request: Request[ConsumerGroupHeartbeatRequest], session: Session, reply: Reply) -> None:
     """Refuse, so that the client need not wait."""
     reply(
-        Message(
+        ConsumerGroupHeartbeatResponse(
             throttle_time_ms=0,
             error_code=ErrorCode.UNSUPPORTED_VERSION,
             error_message=_WORDS,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from fairlead_kafka.base.acls import AclOperation
 from fairlead_kafka.broker.api.rights import cluster_refusal
 from fairlead_kafka.broker.dispatch import Reply, serves_privately
-from fairlead_kafka.wire import PrivateApi, Request
+from fairlead_kafka.wire import Message, PrivateApi, Request
 
 if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @serves_privately(PrivateApi.REPLICATE)
-def replicate(broker: Broker, request: Request, session: Session, reply: Reply) -> None:
+def replicate(broker: Broker, request: Request[Message], session: Session, reply: Reply) -> None:
     """A follower's pull or nudge."""
     here = session.listener == broker.links.listener.name
     refused = cluster_refusal(session, AclOperation.CLUSTER_ACTION) if here else "it came to another listener"

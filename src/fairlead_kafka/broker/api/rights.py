@@ -1,4 +1,4 @@
-"""Asking, in few words, what the principal of a session may do; the decision is `broker.authorizer`'s.
+"""Helpers to ask what the principal of a session may do; `broker.authorizer` decides it.
 
 Without an authorizer all is allowed, and each of these looks at one attribute.
 """
@@ -53,7 +53,7 @@ def may_somewhere(session: Session, operation: AclOperation, kind: AclResourceTy
 def permitted(
     session: Session, operation: AclOperation, kind: AclResourceType, names: Iterable[str], quiet: bool = False
 ) -> Container[str | None]:
-    """Those of `names` on which the session may do this; `quiet`: what it may not is no attempt to be logged."""
+    """Names of resources on which the session may do this; `quiet`: refusals are not logged."""
     if session.broker.authorizer is None:
         return _EVERYTHING
     return {name for name in set(names) if session.may(operation, kind, name, quiet)}
@@ -67,7 +67,7 @@ def operations(session: Session, kind: AclResourceType, name: str) -> int:
 
 
 def cluster_operations(session: Session) -> int:
-    """The same of the cluster; 0 for whoever may not describe it."""
+    """All that the session may do with the cluster, as bits; 0 if it may not describe it."""
     return operations(session, AclResourceType.CLUSTER, CLUSTER_NAME) if may_cluster(session, AclOperation.DESCRIBE) else 0
 
 
@@ -85,7 +85,7 @@ def demand(session: Session, operation: AclOperation, kind: AclResourceType, nam
 
 
 def cluster_refusal(session: Session, operation: AclOperation) -> BrokerError | None:
-    """What a request is told that needs a right on the cluster; None: the session has it."""
+    """The error for a session without a right on the cluster; None: it has the right."""
     if may_cluster(session, operation):
         return None
     return refusal(session, operation, AclResourceType.CLUSTER, CLUSTER_NAME)

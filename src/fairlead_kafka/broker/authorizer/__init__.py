@@ -14,9 +14,10 @@ A pattern is a name ("orders"; "*" has every name of its type) or a prefix. `ind
 name, one for "*", and one for each length that a prefix of this type has, and within them those of a principal, so ten thousand ACLs cost
 no more than ten. `authorizer` decides, and keeps what it decided until an ACL comes or goes.
 
-A broker has an authorizer if `authorizer.class.name` says so, made when its image is whole and told of each change of it; what is
-indexed and kept is compared with the image by `check`. Without one everybody may do everything, and handlers test one attribute
-(`Session.may`). Whoever must not do something is named in the log `fairlead_kafka.authorizer`, at level INFO, as in Kafka's.
+A broker has an authorizer if `authorizer.class.name` says so, made when its image is whole and told
+of each change of it; what is indexed and kept is compared with the image by `check`. Without one
+everybody may do everything, and handlers test one attribute (`Session.may`). A principal that is
+denied something is named in the log `fairlead_kafka.authorizer`, at level INFO, as in Kafka's.
 """
 
 from fairlead_kafka.broker.authorizer.authorizer import Authorizer

@@ -17,7 +17,8 @@ from fairlead_kafka.broker.authorizer.rules import EVERYONE, covers
 _logger = logging.getLogger("fairlead_kafka.authorizer")
 
 _ANY_NAME = "hardcode"
-"""Asked about first when any resource will do, as Kafka does: whoever may use all, may use this."""
+"""Resource name that is asked about first when any resource will do, as Kafka does: a principal
+that may use all resources may use this one."""
 
 _Asked = tuple[Principal, str, AclOperation, AclResourceType, str]
 
@@ -95,7 +96,7 @@ class Authorizer:
         return any(not _dominated(pattern, denied) for pattern in allowed)
 
     def check(self, acls: Iterable[AclBinding]) -> None:
-        """What is indexed, and what was decided, are what `acls` give; CheckFailed if not."""
+        """Check that the index and the decisions kept agree with `acls`; CheckFailed if not."""
         same("the ACLs that are indexed", self._index.parts(), AclIndex(acls).parts())
         for asked, decided in self._decided.items():
             same(f"what was decided of {asked}", decided, self._decide(*asked))

@@ -14,13 +14,13 @@ Hosts = dict[AclBinding, str]
 
 
 class AclIndex:
-    """Finds the ACLs that speak of a name without looking at the others."""
+    """Finds the ACLs that apply to a name without looking at the others."""
 
     def __init__(self, bindings: Iterable[AclBinding] = ()) -> None:
         self._by_pattern: dict[tuple[AclResourceType, AclPatternType, str], dict[str, Hosts]] = {}
-        """By resource type and pattern, then by principal."""
+        """ACLs by resource type and pattern, then by principal."""
         self._prefix_lengths: dict[AclResourceType, Counter[int]] = {}
-        """By resource type, how many patterns are prefixes of each length."""
+        """Number of prefix patterns of each length, by resource type."""
         self._by_principal: dict[tuple[AclResourceType, str], Hosts] = {}
         for binding in bindings:
             self.add(binding)

@@ -1,4 +1,4 @@
-"""What a single ACL says of what is asked, and how hosts are spelt: pure functions."""
+"""Pure functions: which operations a single ACL covers, and how hosts are spelt."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ _ALLOWED_WITH: dict[AclOperation, frozenset[AclOperation]] = {
     AclOperation.DESCRIBE: frozenset({AclOperation.READ, AclOperation.WRITE, AclOperation.DELETE, AclOperation.ALTER}),
     AclOperation.DESCRIBE_CONFIGS: frozenset({AclOperation.ALTER_CONFIGS}),
 }
-"""Operation → those that whoever is allowed them may do it with (Kafka's `StandardAuthorizerData.IMPLIES_DESCRIBE`)."""
+"""Operation → operations that imply it when an ACL allows them (Kafka's
+`StandardAuthorizerData.IMPLIES_DESCRIBE`)."""
 
 
 def covers(operation: AclOperation, permission: AclPermission, asked: AclOperation) -> bool:
-    """Whether an ACL about `operation` speaks of the operation `asked`. What is denied implies nothing further."""
+    """Whether an ACL about `operation` covers the operation `asked`. A denial implies no other."""
     if operation in (asked, AclOperation.ALL):
         return True
     return permission is AclPermission.ALLOW and operation in _ALLOWED_WITH.get(asked, ())

@@ -9,9 +9,10 @@ the controller is served by a machine in the launcher's (`server`), and each bro
     broker ◀──answer(number, result)── server  after the line: the broker's image has the decision when `done` is called
     broker ──beat──▶ server ──beat──▶ broker   either misses the other after broker.session.timeout.ms
 
-The lines are the very bytes of the metadata log, folded by the very function that replays it. A broker that was away is given the whole
-image anew, and what changed meanwhile is told to its listeners as if it had been there (`catch_up`). `plain` is decisions and results
-as JSON, `frames` the protocol, `producer_ids` the block of producer ids that the controller gave this broker.
+The lines are the very bytes of the metadata log, folded by the very function that replays it. A
+broker that was away is given the whole image again, and what changed meanwhile is told to its
+listeners as if it had been there (`catch_up`). `plain` is decisions and results as JSON, `frames`
+the protocol, `producer_ids` the block of producer ids that the controller gave this broker.
 
 A life of a broker is counted from its `BrokerStarted` to the end of its connection; the controller's epochs tell lives apart. The server
 learns of a `kill -9` from the kernel, which closes the connection, and of a broker that hangs or is cut off by its silence.

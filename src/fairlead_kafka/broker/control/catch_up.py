@@ -44,7 +44,7 @@ def catch_up(image: ClusterImage, now: ClusterImage) -> list[Change]:
 
 
 def _rights(image: ClusterImage, now: ClusterImage) -> list[Change]:
-    """Who may come in, do what, and how much of it."""
+    """Copy ACLs, SCRAM credentials and client quotas to `image`; what changed is returned."""
     added = tuple(each for each in now.acls if each not in image.acls)
     removed = tuple(each for each in image.acls if each not in now.acls)
     changes: list[Change] = [AclsChanged(added, removed)] if added or removed else []

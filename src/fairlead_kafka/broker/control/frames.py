@@ -10,7 +10,8 @@
 | answer | controller | JSON: [number, result, error or null] |
 | refusal | controller | text: why the broker may not join; the connection ends |
 
-The controller sends an answer after the lines of the decision that it answers, so whoever reads it has them.
+The controller sends an answer after the lines of the decision that it answers, so a broker that
+reads it has them.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from fairlead_kafka.core.effects import Buffer
 
 
 class Kind(IntEnum):
-    """What a frame is."""
+    """Kind of a frame: the first byte after its size."""
 
     JOIN = 1
     DECIDE = 2

@@ -47,7 +47,7 @@ UNANSWERED_MAX = 10_000
 
 
 class LinkState(Enum):
-    """Where a link is in its life."""
+    """State of a link to the controller."""
 
     IDLE = "idle"
     CONNECTING = "connecting"
@@ -58,7 +58,7 @@ class LinkState(Enum):
 
 
 class Trigger(Enum):
-    """What moves a link on."""
+    """Event that changes the state of a link."""
 
     ATTACHED = "attached"
     CONNECTED = "connected"
@@ -101,7 +101,7 @@ class Attached(Protocol):
         """Run `function` in a step at the deadline, in the name of `owner`."""
 
     def bind(self, function: Callable[..., None]) -> Callable[..., None]:
-        """The function, to be called later in the name of whoever the broker works for now."""
+        """Bind `function` to the owner of the work at hand, to be called later in its name."""
 
 
 class _Waiting(NamedTuple):
@@ -276,7 +276,7 @@ class RemoteController(ClusterView):
         return "the link to the controller"
 
     def failed(self, error: Exception) -> None:
-        """What was done for this link on a timer raised: it is made anew."""
+        """A timer of this link raised: connect again."""
         if self.state in (LinkState.CONNECTING, LinkState.JOINING, LinkState.FOLLOWING):
             self._lose(f"it failed: {error!r}")
         elif self.state is LinkState.AWAY:

@@ -3,8 +3,9 @@
     accepted ──join──▶ member ──BrokerStarted──▶ alive in the image ──connection lost, or silent too long──▶ gone
         └──wrong token, or silent──▶ closed
 
-A broker is known to be dead the moment its connection ends, which `kill -9` brings about at once; one that hangs, or is cut off, when it
-has said nothing for `broker.session.timeout.ms`. It is fenced by then, and if it lives it joins again and starts anew.
+A broker is known to be dead the moment its connection ends, which `kill -9` brings about at once;
+one that hangs, or is cut off, when it has said nothing for `broker.session.timeout.ms`. It is
+fenced by then, and if it lives it joins and starts again.
 """
 
 from __future__ import annotations
@@ -104,7 +105,7 @@ class ControllerServer:
         return min(deadlines if due_ns is None else [*deadlines, due_ns], default=None)
 
     def crashed(self, error: Exception) -> Sequence[Effect]:
-        """No controller any more: whoever waits for it is told."""
+        """The controller has ended: every operation that waits for it fails with `error`."""
         self._unfollow()
         waiting = [self._opening, *(event.operation for event in self._inbox if isinstance(event, Submitted))]
         return [Resolve(operation.completion, None, error) for operation in waiting if operation is not None]
@@ -189,7 +190,7 @@ class ControllerServer:
         self._controller.decide(decision, done)
 
     def _decided(self, line: bytes) -> None:
-        """Every decision, whoever asked for it, goes to all members."""
+        """Send the line of a decision to all members that have joined."""
         if self._members:
             told = frame(Kind.LINE, line)
             for member in self._members.values():

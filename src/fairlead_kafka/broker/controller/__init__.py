@@ -17,17 +17,18 @@ times that size.
 Brokers. Each start of a broker is registered under an epoch of its own. One that stops, or is lost, is fenced: it leads nothing and is in
 sync nowhere, but where it is the last one (`brokers` has the table).
 
-Leadership. A partition is led by the first of its replicas, in order of preference, that is in sync and alive (`elections` has the
-table). Each new leader is a new leader epoch, so that clients and followers can tell one reign from the next; every change of a
-partition is a new partition epoch, so that a leader whose view is old is told so. Who is in sync is said by the leader (`in_sync`).
-After a restart whoever led leads again: it has what anybody has.
+Leadership. A partition is led by the first of its replicas, in order of preference, that is in sync
+and alive (`elections` has the table). Each new leader is a new leader epoch, so that clients and
+followers can tell one reign from the next; every change of a partition is a new partition epoch, so
+that a leader whose view is old is told so. Who is in sync is said by the leader (`in_sync`). After
+a restart the last leader leads again: it has what any replica has.
 
 There is one controller, not a quorum: an object that the brokers of one thread call directly, and that `broker.control` brings to others.
 
 | who | what |
 |---|---|
 | `image`, `fold`, `packed`, `log`, `older` | the data and its changes; records; partitions as columns; bytes; records of release 0.1 |
-| `view`, `journal`, `controller` | reading; writing; the face of those who decide |
+| `view`, `journal`, `controller` | reading; writing; the methods that decide |
 | `decisions` | what brokers may ask for |
 | `topics`, `placement`, `names`, `limits` | topics come, grow and go; who gets a partition; what a topic may be called; KIP-578 |
 | `brokers`, `elections`, `leadership`, `in_sync`, `reassignment` | who is alive, who leads, who is in sync, who moves |

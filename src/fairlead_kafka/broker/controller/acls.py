@@ -30,7 +30,7 @@ class Acls:
         self._journal = journal
 
     def create(self, bindings: Sequence[AclBinding]) -> list[BrokerError | None]:
-        """Have ACLs, in one decision; for each None, or why it cannot be (INVALID_REQUEST)."""
+        """Create ACLs, in one decision; for each None, or why it cannot be (INVALID_REQUEST)."""
         errors = [check_new(binding) for binding in bindings]
         there = self._journal.image.acls
         new = dict.fromkeys(one for one, error in zip(bindings, errors, strict=True) if error is None and one not in there)
@@ -104,7 +104,10 @@ def matches(wanted: AclFilter, binding: AclBinding) -> bool:
 
 
 def _has_name(wanted: AclFilter, binding: AclBinding) -> bool:
-    """Of MATCH, whether the ACL's pattern has the filter's name; else whether both are of this name."""
+    """Whether an ACL's pattern fits a filter's pattern type and name (None: any).
+
+    With MATCH the ACL's pattern must match the name; else both names must be equal.
+    """
     kind, name = wanted.pattern_type, wanted.resource_name
     if kind not in (AclPatternType.ANY, AclPatternType.MATCH, binding.pattern_type):
         return False

@@ -11,8 +11,9 @@
 A broker that is gone is gone, whether that can be written or not, and nobody leads what it led. Who leads then, and which replicas are in
 sync, changes only once it is written: until then they wait, and it is tried again every second.
 
-Each start is a new epoch; who speaks with an older one is told STALE_BROKER_EPOCH. That a broker is lost is found out by whoever has
-the connection to it (`broker.control`), and told by the broker itself where it shares the controller's thread.
+Each start is a new epoch; a broker that uses an older one is told STALE_BROKER_EPOCH. The loss of a
+broker is found out by the server that has its connection (`broker.control`), and told by the broker
+itself where it shares the controller's thread.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class Brokers:
         """The cluster ends: nobody takes over from anybody. What is not replicated by now is not acknowledged (acks=all)."""
 
     def electorate(self, *, without: int | None = None, coming: int | None = None) -> Electorate:
-        """Who counts now, but for a broker that leaves or comes with the decision being made."""
+        """The brokers that count now, without one that leaves and with one that comes."""
         alive = {node_id for node_id, broker in self._image.brokers.items() if broker.alive}
         eligible = set(self._image.eligible())
         if coming is not None:
@@ -100,7 +101,7 @@ class Brokers:
         self._journal.commit([broker_record(replace(broker, disk_failed=False)), *changed_records(changes)])
 
     def _resign(self, broker: BrokerInfo) -> None:
-        """What the broker leads, or holds in sync, is for the others, where there are others in sync."""
+        """Move what the broker leads, or holds in sync, to others that are in sync, if any."""
         node_id, electorate = broker.node.node_id, self.electorate()
         electorate = replace(electorate, eligible=frozenset(electorate.eligible) - {node_id})
         self._leave(node_id, electorate, broker_record(broker), unclean=False)
@@ -177,7 +178,7 @@ class Brokers:
         if broker.epoch != epoch:
             raise BrokerError(
                 ErrorCode.STALE_BROKER_EPOCH,
-                f"broker {node_id} has epoch {broker.epoch}, not {epoch}: it started again since; register anew",
+                f"broker {node_id} has epoch {broker.epoch}, not {epoch}: it started again since; register again",
             )
         return broker
 
@@ -188,7 +189,10 @@ class Brokers:
         return bool(self._journal.configs.topic_settings(topic)["unclean.leader.election.enable"])
 
     def changes(self, decide: Decide) -> Iterator[ChangedPartition]:
-        """What `decide` makes of every partition. It is asked once for all that look alike: epochs say nothing to it, they only grow."""
+        """Yield what `decide` makes of each partition that it changes.
+
+        It is asked once for all of a topic that look alike; epochs play no part, they only grow.
+        """
         for topic in self._image.topics.values():
             unclean = self.unclean(topic)
             lasts = chain(self._journal.last_leaders.get(topic.topic_id, ()), repeat(NO_LEADER))

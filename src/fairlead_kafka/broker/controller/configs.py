@@ -18,7 +18,8 @@ from fairlead_kafka.broker.controller.image import CLUSTER_WIDE, ClusterImage, T
 
 
 class ConfigSource(IntEnum):
-    """Where a value comes from, by the protocol's numbers (Kafka's `DescribeConfigsResponse.ConfigSource`)."""
+    """Source of a config's value, by the protocol's numbers (Kafka's
+    `DescribeConfigsResponse.ConfigSource`)."""
 
     TOPIC = 1
     DYNAMIC_BROKER = 2
@@ -28,7 +29,7 @@ class ConfigSource(IntEnum):
 
 
 class AlterOperation(IntEnum):
-    """What to do with a key (KIP-339)."""
+    """Operation on the value of a config key (KIP-339)."""
 
     SET = 0
     DELETE = 1
@@ -71,7 +72,10 @@ _NO_TOPIC = ""
 
 
 class Configs:
-    """What an image's configs amount to. Parsed settings are kept until something below them changes."""
+    """The settings that an image's configs amount to.
+
+    Parsed settings are kept until something below them changes.
+    """
 
     def __init__(self, image: ClusterImage, static: Settings) -> None:
         self._image = image
@@ -211,7 +215,11 @@ def _check(scope: str, configs: Mapping[str, str]) -> None:
 
 
 def _check_known(scope: str, key: str) -> None:
-    """What Kafka has and this release has not is never set: it may be deleted (kafka-reassign-partitions does, for its throttles)."""
+    """Refuse to delete a key that is not known, with INVALID_CONFIG.
+
+    A key that Kafka has and this release has not passes: it is never set, but
+    kafka-reassign-partitions deletes some, for its throttles.
+    """
     known = BROKER_CONFIGS.keys.get(key)
     refused = any(key == name or (name.endswith(".") and key.startswith(name)) for name in BROKER_CONFIGS.unsupported)
     if not refused and (known is None or scope not in known.scopes):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -17,8 +17,25 @@ from fairlead_kafka.broker.controller.client_quotas import QuotaAlterations
 from fairlead_kafka.broker.controller.configs import ConfigAlteration, alter, alter_topic
 from fairlead_kafka.broker.controller.credentials import Credentials
 from fairlead_kafka.broker.controller.decisions import (
-    DECIDERS,
+    AllocateProducerIds,
+    AlterBrokerConfigs,
+    AlterClientQuotas,
+    AlterPartitions,
+    AlterReassignments,
+    AlterScramCredentials,
+    AlterTopicConfigs,
+    BrokerStarted,
+    BrokerStopped,
+    BrokerStopping,
+    CreateAcls,
+    CreateInternalTopic,
+    CreatePartitions,
+    CreateTopics,
     DecisionDone,
+    DeleteAcls,
+    DeleteTopics,
+    DiskReported,
+    ElectLeaders,
     NewTopic,
     ProposedIsr,
     QuotaAlteration,
@@ -43,7 +60,8 @@ _UNCLEAN = "unclean.leader.election.enable"
 
 
 class Controller(Journal):
-    """One per cluster: the face of those who decide. `append` and `replace` write the metadata log, see `Journal`.
+    """The controller, one per cluster: a method for each decision. `append` and `replace` write the
+    metadata log, see `Journal`.
 
     All methods that change something raise `BrokerError` with Kafka's code, and change nothing then.
     """
@@ -103,7 +121,7 @@ class Controller(Journal):
         self.awaited.update(node_ids)
 
     def broker_stopping(self, node_id: int) -> None:
-        """The broker is about to stop in good order, and hands over what it leads. Nothing if it is not alive."""
+        """Controlled shutdown: move what the broker leads. Nothing if it is not alive."""
         self._brokers.stopping(node_id)
 
     def broker_stopped(self, node_id: int) -> None:
@@ -115,11 +133,13 @@ class Controller(Journal):
         self._brokers.disk_reported(node_id, broker_epoch, works)
 
     def cluster_stopping(self) -> None:
-        """All brokers are about to stop: who leaves from now on leaves its partitions as they are, to find them so when it is back."""
+        """All brokers are about to stop: one that leaves from now on leaves its partitions as they
+        are, to find them so when it is back."""
         self._brokers.all_stopping = True
 
     def alter_partitions(self, node_id: int, broker_epoch: int, proposals: Sequence[ProposedIsr]) -> list[int]:
-        """What leader `node_id` says of the replicas in sync; per proposal an error code. BrokerError(STALE_BROKER_EPOCH)."""
+        """Decide on replicas in sync that leader `node_id` proposes; per proposal an error code.
+        BrokerError(STALE_BROKER_EPOCH)."""
         return self._in_sync.alter(node_id, broker_epoch, proposals)
 
     def elect_leaders(self, election: int, partitions: Sequence[Named] | None) -> list[tuple[str, int, BrokerError | None]]:
@@ -195,13 +215,15 @@ class Controller(Journal):
     # --- Who may come in
 
     def alter_scram_credentials(self, alterations: Sequence[ScramAlteration]) -> list[BrokerError | None]:
-        """Set and delete what is kept of passwords; of one user all or none. For each None, or why its user's cannot be."""
+        """Set and delete SCRAM credentials; of one user all or none. For each None, or why its
+        user's cannot be."""
         return self._credentials.alter(alterations)
 
     # --- Rights
 
     def create_acls(self, bindings: Sequence[AclBinding]) -> list[BrokerError | None]:
-        """Have ACLs, in one decision; for each None, or why it cannot be. One that is there already stays as it is."""
+        """Create ACLs, in one decision; for each None, or why it cannot be. One that is there
+        already stays as it is."""
         return self._acls.create(bindings)
 
     def delete_acls(self, filters: Sequence[AclFilter]) -> list[list[AclBinding] | BrokerError]:
@@ -241,3 +263,50 @@ class Controller(Journal):
 
 def _changed(current: Mapping[str, str], altered: Mapping[str, str]) -> dict[str, str | None]:
     return {key: altered.get(key) for key in sorted({*current, *altered}) if current.get(key) != altered.get(key)}
+
+
+def _elect(controller: Controller, decision: ElectLeaders) -> list[tuple[str, int, BrokerError | None]]:
+    partitions = None if decision.partitions is None else [(topic, number) for topic, number in decision.partitions]
+    return controller.elect_leaders(decision.election_type, partitions)
+
+
+def _create(controller: Controller, decision: CreateTopics) -> Any:
+    return controller.mutations.spend_for(decision.spender, lambda: controller.create_topics(decision.topics, decision.validate_only))
+
+
+def _delete(controller: Controller, decision: DeleteTopics) -> Any:
+    return controller.mutations.spend_for(decision.spender, lambda: controller.delete_topics(decision.topics))
+
+
+def _grow(controller: Controller, one: CreatePartitions) -> Any:
+    return controller.mutations.spend_for(
+        one.spender, lambda: controller.create_partitions(one.name, one.partitions, one.assignments, one.validate_only)
+    )
+
+
+def _allocate(controller: Controller, decision: AllocateProducerIds) -> tuple[int, int]:
+    block = controller.allocate_producer_ids(decision.node_id)
+    return block.start, len(block)
+
+
+DECIDERS: dict[type, Callable[[Controller, Any], Any]] = {
+    CreateTopics: _create,
+    CreateInternalTopic: lambda controller, one: controller.create_internal_topic(one.name),
+    DeleteTopics: _delete,
+    CreatePartitions: _grow,
+    AlterTopicConfigs: lambda controller, one: controller.alter_topic_configs(one.name, one.alterations, one.validate_only),
+    AlterBrokerConfigs: lambda controller, one: controller.alter_broker_configs(one.name, one.alterations, one.validate_only),
+    AlterClientQuotas: lambda controller, one: controller.alter_client_quotas(one.alterations, one.validate_only),
+    AllocateProducerIds: _allocate,
+    BrokerStarted: lambda controller, one: controller.broker_started(one.node, one.endpoints),
+    ElectLeaders: _elect,
+    AlterReassignments: lambda controller, one: controller.alter_reassignments(one.moves, one.may_change_factor),
+    BrokerStopping: lambda controller, one: controller.broker_stopping(one.node_id),
+    AlterPartitions: lambda controller, one: controller.alter_partitions(one.node_id, one.broker_epoch, one.changes),
+    DiskReported: lambda controller, one: controller.disk_reported(one.node_id, one.broker_epoch, one.works),
+    AlterScramCredentials: lambda controller, one: controller.alter_scram_credentials(one.alterations),
+    BrokerStopped: lambda controller, one: controller.broker_stopped(one.node_id),
+    CreateAcls: lambda controller, one: controller.create_acls(one.bindings),
+    DeleteAcls: lambda controller, one: controller.delete_acls(one.filters),
+}
+"""The one way in: what is not here cannot be decided."""

@@ -1,4 +1,5 @@
-"""What is kept of users' passwords for SCRAM, and who may change it how (KIP-554; Kafka's `ScramControlManager`)."""
+"""SCRAM credentials of users: how they are made, and which changes are allowed (KIP-554; Kafka's
+`ScramControlManager`)."""
 
 from __future__ import annotations
 
@@ -61,7 +62,10 @@ class Credentials:
 
 
 def credential_of(mechanism: str, salted_password: bytes, salt: bytes, iterations: int) -> ScramCredential:
-    """What is kept of a salted password (RFC 5802, 3); no keys if there is none. `mechanism` is one of SCRAM_MECHANISMS."""
+    """The credential for a salted password (RFC 5802, 3); without keys if it is empty.
+
+    `mechanism` is one of SCRAM_MECHANISMS.
+    """
     if not salted_password:
         return ScramCredential(salt, b"", b"", iterations)
     digest = digest_of(mechanism)
@@ -75,7 +79,7 @@ def digest_of(mechanism: str) -> str:
 
 
 def iterations_error(credential: ScramCredential) -> BrokerError | None:
-    """What is wrong with how often a password was hashed."""
+    """The error for too few or too many iterations; None: they are within bounds."""
     if credential.iterations < ITERATIONS_MIN:
         return BrokerError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too few iterations")
     if credential.iterations > ITERATIONS_MAX:

@@ -1,15 +1,16 @@
 """Everything that changes the cluster's metadata, as plain values: what a broker asks of the controller, wherever that is.
 
-A decision crosses from a broker to the controller, at times over a wire (`broker.control`), so its fields are plain: numbers, texts, UUIDs,
-enums, tuples and lists of such, and the dataclasses of this package. `DECIDERS` says which method of `Controller` decides it; what that
-returns is the decision's result, and the `BrokerError` it raises its error.
+A decision crosses from a broker to the controller, at times over a wire (`broker.control`), so its
+fields are plain: numbers, texts, UUIDs, enums, tuples and lists of such, and the dataclasses of
+this package. `controller.DECIDERS` says which method of `Controller` decides it; what that returns
+is the decision's result, and the `BrokerError` it raises its error.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from fairlead_kafka.base.acls import AclBinding, AclFilter
@@ -18,9 +19,6 @@ from fairlead_kafka.base.ids import Node
 from fairlead_kafka.broker.controller.configs import ConfigAlteration
 from fairlead_kafka.broker.controller.image import ScramCredential
 from fairlead_kafka.broker.controller.placement import Assignments
-
-if TYPE_CHECKING:
-    from fairlead_kafka.broker.controller.controller import Controller
 
 DecisionDone = Callable[[Any, BrokerError | None], None]
 """Told once what came of a decision: (result, None) or (None, error). The broker's own image has the decision by then."""
@@ -35,7 +33,7 @@ class Spender(NamedTuple):
     user: str
     client_id: str | None
     strict: bool
-    """What is above the quota is refused; otherwise it is done, and the client throttled."""
+    """True: what is above the quota is refused. False: it is done, and the client throttled."""
 
 
 class NewTopic(NamedTuple):
@@ -129,7 +127,7 @@ class BrokerStopped(NamedTuple):
 
 
 class BrokerStopping(NamedTuple):
-    """A broker is about to stop in good order, and hands over what others can lead. Result: None."""
+    """Controlled shutdown: a broker will stop, and what others can lead moves. Result: None."""
 
     node_id: int
 
@@ -161,7 +159,8 @@ class ProposedIsr(NamedTuple):
 
 
 class AlterPartitions(NamedTuple):
-    """What leader `node_id`, in the life `broker_epoch`, says of replicas in sync (Kafka's AlterPartition). Result: per change a code.
+    """Replicas in sync that leader `node_id`, in the life `broker_epoch`, proposes (Kafka's
+    AlterPartition). Result: per change a code.
 
     0: taken, or true already. NOT_CONTROLLER: the leader knows more than the image. FENCED_LEADER_EPOCH: it leads no more.
     INVALID_UPDATE_VERSION: the partition changed meanwhile, look again. INELIGIBLE_REPLICA: a replica is fenced, stopping, on a failed
@@ -217,53 +216,7 @@ class ScramAlteration(NamedTuple):
 
 
 class AlterScramCredentials(NamedTuple):
-    """What is kept of passwords; of one user all changes or none. Result: for each None, or the BrokerError of its user."""
+    """Changes of SCRAM credentials; of one user all or none. Result: for each None, or the
+    BrokerError of its user."""
 
     alterations: Sequence[ScramAlteration]
-
-
-def _elect(controller: Controller, decision: ElectLeaders) -> list[tuple[str, int, BrokerError | None]]:
-    partitions = None if decision.partitions is None else [(topic, number) for topic, number in decision.partitions]
-    return controller.elect_leaders(decision.election_type, partitions)
-
-
-def _create(controller: Controller, decision: CreateTopics) -> Any:
-    return controller.mutations.spend_for(decision.spender, lambda: controller.create_topics(decision.topics, decision.validate_only))
-
-
-def _delete(controller: Controller, decision: DeleteTopics) -> Any:
-    return controller.mutations.spend_for(decision.spender, lambda: controller.delete_topics(decision.topics))
-
-
-def _grow(controller: Controller, one: CreatePartitions) -> Any:
-    return controller.mutations.spend_for(
-        one.spender, lambda: controller.create_partitions(one.name, one.partitions, one.assignments, one.validate_only)
-    )
-
-
-def _allocate(controller: Controller, decision: AllocateProducerIds) -> tuple[int, int]:
-    block = controller.allocate_producer_ids(decision.node_id)
-    return block.start, len(block)
-
-
-DECIDERS: dict[type, Callable[[Controller, Any], Any]] = {
-    CreateTopics: _create,
-    CreateInternalTopic: lambda controller, one: controller.create_internal_topic(one.name),
-    DeleteTopics: _delete,
-    CreatePartitions: _grow,
-    AlterTopicConfigs: lambda controller, one: controller.alter_topic_configs(one.name, one.alterations, one.validate_only),
-    AlterBrokerConfigs: lambda controller, one: controller.alter_broker_configs(one.name, one.alterations, one.validate_only),
-    AlterClientQuotas: lambda controller, one: controller.alter_client_quotas(one.alterations, one.validate_only),
-    AllocateProducerIds: _allocate,
-    BrokerStarted: lambda controller, one: controller.broker_started(one.node, one.endpoints),
-    ElectLeaders: _elect,
-    AlterReassignments: lambda controller, one: controller.alter_reassignments(one.moves, one.may_change_factor),
-    BrokerStopping: lambda controller, one: controller.broker_stopping(one.node_id),
-    AlterPartitions: lambda controller, one: controller.alter_partitions(one.node_id, one.broker_epoch, one.changes),
-    DiskReported: lambda controller, one: controller.disk_reported(one.node_id, one.broker_epoch, one.works),
-    AlterScramCredentials: lambda controller, one: controller.alter_scram_credentials(one.alterations),
-    BrokerStopped: lambda controller, one: controller.broker_stopped(one.node_id),
-    CreateAcls: lambda controller, one: controller.create_acls(one.bindings),
-    DeleteAcls: lambda controller, one: controller.delete_acls(one.filters),
-}
-"""The one way in: what is not here cannot be decided."""

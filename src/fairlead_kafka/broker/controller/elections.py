@@ -76,7 +76,10 @@ def grown(before: PartitionImage, change: PartitionImage) -> PartitionImage:
 
 
 def choose(replicas: Sequence[int], isr: Sequence[int], electorate: Electorate) -> int:
-    """Who is to lead: the first of the replicas that is in sync and eligible; NO_LEADER while that must be somebody who is awaited."""
+    """The leader: the first of the replicas that is in sync and eligible.
+
+    NO_LEADER if there is none, or while one before it, in sync, is awaited.
+    """
     for replica in replicas:
         if replica in isr and replica in electorate.eligible:
             return replica

@@ -16,17 +16,19 @@ CLUSTER_WIDE = ""
 OFFSETS_TOPIC = "__consumer_offsets"
 TRANSACTIONS_TOPIC = "__transaction_state"
 NO_BROKER_EPOCH = -1
-"""Of a broker that never started."""
+"""Epoch of a broker that never started."""
 INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC})
 """Topics that clients may read and may not create, delete or grow (Kafka's `Topic.isInternal`)."""
 
 
 QuotaEntity = tuple[tuple[str, str | None], ...]
-"""Whom a quota is for: ("client-id", ...), ("ip", ...), ("user", ...) by type, in this order; None: whoever has none of its own."""
+"""Entity that a quota is for: ("client-id", ...), ("ip", ...), ("user", ...) by type, in this
+order; None: the default, for those that have none of their own."""
 
 
 class ScramCredential(NamedTuple):
-    """What is kept of a user's password for SCRAM (RFC 5802): enough to tell that a client knows it, and not to log in with it."""
+    """A user's SCRAM credential (RFC 5802): enough to verify that a client knows the password, and
+    not to log in with it."""
 
     salt: bytes
     stored_key: bytes
@@ -121,7 +123,7 @@ class ClusterImage:
     next_producer_id: int = 0
     acls: dict[AclBinding, None] = field(default_factory=dict)
     scram_credentials: dict[tuple[str, str], ScramCredential] = field(default_factory=dict)
-    """By mechanism and user."""
+    """SCRAM credentials by (mechanism, user)."""
     client_quotas: dict[QuotaEntity, dict[str, float]] = field(default_factory=dict)
 
     def alive(self) -> list[BrokerInfo]:
@@ -194,7 +196,7 @@ class LeadersChanged:
     partitions: tuple[tuple[TopicImage, int], ...]
 
     def by_topic(self) -> Iterator[tuple[TopicImage, list[int]]]:
-        """The same in the same order: each topic with the numbers of its partitions."""
+        """Yield each topic with the numbers of its partitions, in the order of `partitions`."""
         for _, pairs in groupby(self.partitions, key=lambda pair: id(pair[0])):
             topics, numbers = zip(*pairs, strict=True)
             yield topics[0], list(numbers)
@@ -231,7 +233,7 @@ class BrokersChanged:
 
 @dataclass(frozen=True, slots=True)
 class AclsChanged:
-    """Who may do what changed; the image has all of it."""
+    """ACLs were added or removed; the image has all of it."""
 
     added: tuple[AclBinding, ...]
     removed: tuple[AclBinding, ...]

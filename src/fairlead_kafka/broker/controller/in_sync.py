@@ -60,7 +60,8 @@ class InSync:
         return codes
 
     def _judge(self, proposal: ProposedIsr, before: PartitionImage, electorate: Electorate) -> PartitionImage | int | None:
-        """What the partition is to become, moved if that was all that its move waited for; None: it is so already; or an error code."""
+        """The partition as proposed, moved if that was all that its move waited for; None: it is so
+        already; or an error code."""
         isr, epochs = _wanted(proposal)
         if len(set(isr)) != len(isr) or not set(isr) <= set(before.replicas) or before.leader not in isr:
             return ErrorCode.INVALID_REQUEST

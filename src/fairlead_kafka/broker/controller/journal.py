@@ -45,7 +45,8 @@ class Journal(ClusterView):
         self.awaited: set[int] = set()
         """Brokers of a log that was replayed, or that are said to be about to start, which have not started since."""
         self.last_leaders: dict[UUID, list[int]] = {}
-        """Who led each partition of a log that was replayed, by topic: it has whatever anybody has. Kept while brokers are awaited."""
+        """Last leader of each partition of a log that was replayed, by topic id: it has what any
+        replica has. Kept while brokers are awaited."""
         self._replace = replace
         self._snapshot_bytes = 0
         self._written_bytes = 0

@@ -23,7 +23,7 @@ _MS_PER_SECOND = 1_000
 
 
 class ElectionType(IntEnum):
-    """By the protocol's numbers."""
+    """Types of elections, by the protocol's numbers."""
 
     PREFERRED = 0
     UNCLEAN = 1
@@ -67,7 +67,7 @@ class Leadership:
         return results
 
     def elect_unclean(self) -> None:
-        """Unclean election was switched on somewhere: whoever waited for it is led."""
+        """Unclean election was enabled: elect leaders for the partitions that waited for it."""
         electorate = self._brokers.electorate()
         records = changed_records(self._brokers.changes(lambda one, unclean, _: after_coming(one, electorate, unclean)))
         if records:
@@ -114,7 +114,8 @@ _REASONS: dict[int, str] = {
 
 
 def _elected(before: PartitionImage, election: ElectionType, electorate: Electorate) -> PartitionImage | int:
-    """What an election makes of a partition, or the error code that says why there is none (Kafka's `electLeader`)."""
+    """The partition after an election, or the error code that says why there is none (Kafka's
+    `electLeader`)."""
     if election is ElectionType.PREFERRED:
         if before.leader == before.target_replicas[0]:
             return ErrorCode.ELECTION_NOT_NEEDED

@@ -38,7 +38,7 @@ def count_replicas(placed: Iterable[Sequence[int]]) -> Counter[int]:
 
 
 class Limits:
-    """What the brokers hold, and whether they may hold more."""
+    """Counts the replicas that brokers hold, and says whether they may hold more (KIP-578)."""
 
     def __init__(self, image: ClusterImage, configs: Configs) -> None:
         self._image = image
@@ -66,7 +66,7 @@ class Limits:
                 self._held.update(counted)
 
     def forget(self) -> None:
-        """Replicas moved: count anew when it matters next."""
+        """Replicas moved: count them again when it matters next."""
         self._held = None
 
     def held(self) -> Counter[int]:

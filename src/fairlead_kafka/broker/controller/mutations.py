@@ -61,7 +61,10 @@ class Mutations:
         return outcome, self._throttle_ms
 
     def spend(self, partitions: int) -> None:
-        """So many partitions are about to be created or deleted. BrokerError(THROTTLING_QUOTA_EXCEEDED) if they may not be, now."""
+        """Charge partitions that are about to be created or deleted.
+
+        BrokerError(THROTTLING_QUOTA_EXCEEDED) if they may not be, now.
+        """
         spender = self._spender
         applied = None if spender is None else self._table.of_client(spender.user, spender.client_id)
         if spender is None or applied is None:

@@ -1,4 +1,5 @@
-"""Where new partitions go: around the ring of live brokers, each topic going on where the one before it ended."""
+"""Placement of new partitions: around the ring of live brokers, each topic going on where the one
+before it ended."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class Topics:
 
     @property
     def placement(self) -> Placement:
-        """Where partitions go."""
+        """The placement of new partitions on brokers."""
         return self._placement
 
     def note(self, change: Change | None) -> None:

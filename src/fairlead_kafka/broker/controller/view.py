@@ -1,4 +1,4 @@
-"""What the brokers see of the cluster: its image, to read and to follow, and a way to have it changed."""
+"""The brokers' view of the cluster: its image, to read and follow, and a way to change it."""
 
 from __future__ import annotations
 

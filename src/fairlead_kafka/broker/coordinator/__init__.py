@@ -1,9 +1,11 @@
 """The group coordinator: who reads which partition together, and how far they have come.
 
-Theory of operation. A group lives in one partition of the internal topic `__consumer_offsets`: |hash of its name| modulo the
-number of partitions (`home`). Whoever leads that partition coordinates the group; FindCoordinator says who that is. Each broker
-has one `GroupCoordinator`, which follows the controller: when it comes to lead a partition it reads its records into a shard, when
-it ceases to, the shard is dropped and everyone who waits is told NOT_COORDINATOR.
+Theory of operation. A group lives in one partition of the internal topic `__consumer_offsets`:
+|hash of its name| modulo the number of partitions (`home`). The leader of that partition
+coordinates the group; FindCoordinator says which broker that is. Each broker has one
+`GroupCoordinator`, which follows the controller: when it comes to lead a partition it reads its
+records into a shard, when it ceases to, the shard is dropped and everyone who waits is told
+NOT_COORDINATOR.
 
 Members (`group` is the data, `rebalance` the rules, `states` the tables, `attendance` their sessions) follow Kafka's classic protocol:
 
@@ -17,11 +19,12 @@ it is to be (`answers`), for each lets its connection's next request in. Session
 is not moved by each heartbeat but looks again when it is due. A group that had no members does not wait for more unless
 `group.initial.rebalance.delay.ms` says so.
 
-What a shard's log holds (`shard`: the fold of its records; `shard_log`: writing them) is in Kafka's own format, so that Kafka's tools
-can read it: committed offsets (`offset_records`), and each generation of a group with its members and their assignments
-(`group_records`). Who coordinates a group next, on this broker or another, goes on with that generation: members that send their next
-heartbeat to it notice nothing, and who does not within a session's time is missed. A generation that was joined and not assigned is
-gone with its coordinator; its members are told and join anew.
+What a shard's log holds (`shard`: the fold of its records; `shard_log`: writing them) is in Kafka's
+own format, so that Kafka's tools can read it: committed offsets (`offset_records`), and each
+generation of a group with its members and their assignments (`group_records`). Who coordinates a
+group next, on this broker or another, goes on with that generation: members that send their next
+heartbeat to it notice nothing, and who does not within a session's time is missed. A generation
+that was joined and not assigned is gone with its coordinator; its members are told and join again.
 
 An offset is answered, and can be fetched, once its record is committed: written here and by the replicas in sync. A commit for which that
 takes longer than `offsets.commit.timeout.ms` is told to have timed out, and may stand. Replay and life share one `apply`. The log is

@@ -1,8 +1,8 @@
 """Answers to members, given once a group is as it is to be.
 
-An answer lets its connection's next request in, at once: a member that asked to join and then to leave leaves while it is being
-answered. Whoever is in the middle of changing a group must not be met by that. So answers are gathered, and given when the outermost
-turn is over.
+An answer lets its connection's next request in, at once: a member that asked to join and then to
+leave leaves while it is being answered. That must not happen in the middle of a change of the
+group. So answers are gathered, and given when the outermost turn is over.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Who is there: a member that is not heard of for its session's time is gone.
+"""Sessions of members: a member that is not heard of for its session timeout is gone.
 
 One timer per member. It is not moved when the deadline moves away, as it does with each heartbeat: when due, it looks again.
 """
@@ -15,7 +15,7 @@ from fairlead_kafka.broker.timers import Timer
 
 
 class AttendanceHost(Protocol):
-    """What sessions need of their broker."""
+    """The part of the broker that the sessions of members need."""
 
     now_ns: int
 
@@ -24,11 +24,14 @@ class AttendanceHost(Protocol):
 
 
 OwnerOf = Callable[[Group], Owner]
-"""In whose name something is done for a group: its shard's (`guard`)."""
+"""Gives the owner (`guard`) of work for a group: its shard's."""
 
 
 class Attendance:
-    """The sessions of all members of one broker's groups; `gone(group, member)` is called once for whoever's is over."""
+    """The sessions of all members of one broker's groups.
+
+    `gone(group, member)` is called once for each member whose session has expired.
+    """
 
     def __init__(self, host: AttendanceHost, gone: Callable[[Group, Member], None], owner_of: OwnerOf) -> None:
         self._host = host
@@ -36,11 +39,11 @@ class Attendance:
         self._gone = gone
 
     def touch(self, group: Group, member: Member) -> None:
-        """The member was heard of: its session begins anew."""
+        """The member was heard of: restart its session timeout."""
         self.expect(group, member, member.session_timeout_ms)
 
     def expect(self, group: Group, member: Member, timeout_ms: int) -> None:
-        """The member is to be heard of within so many milliseconds."""
+        """Set the session to expire unless the member is heard of within `timeout_ms`."""
         member.deadline_ns = self._host.now_ns + ms_to_ns(timeout_ms)
         self._arm(group, member)
 

@@ -29,7 +29,7 @@ _ANY_GENERATION = -1
 
 
 class CoordinatorHost(ShardHost, Protocol):
-    """What the coordinator needs of its broker (`broker.machine.Broker` fits)."""
+    """The part of the broker that the coordinator needs (`broker.machine.Broker` fits)."""
 
     wall_ms: int
     settings: Mapping[str, Any]
@@ -65,7 +65,7 @@ class GroupCoordinator:
         self._retention = self._broker.repeat("retention of offsets", self._retention_wait_ms, self._expire)
 
     def stop(self) -> None:
-        """End: whoever waits is sent to look for another coordinator."""
+        """End: clients that wait are told to look for another coordinator."""
         self._unsubscribe()
         if self._retention is not None:
             self._retention.cancel()
@@ -81,7 +81,7 @@ class GroupCoordinator:
         self._broker.call_at(self._broker.now_ns, lambda: self._forget_topics(shard, {topic}), self._shards.owner(shard))
 
     def new_shard(self, partition: int) -> Shard:
-        """An empty one."""
+        """A new, empty shard for a partition of `__consumer_offsets`."""
         return Shard(partition)
 
     def replay(self, shard: Shard, batches: bytes, from_offset: int) -> None:
@@ -89,7 +89,8 @@ class GroupCoordinator:
         replay(shard, batches, from_offset)
 
     def shard_loaded(self, shard: Shard) -> None:
-        """Everything is here: groups go on with the members that the log has, and those of which nothing is left are forgotten."""
+        """A shard's log was read: groups go on with the members that it has, and those of which
+        nothing is left are forgotten."""
         shard.groups = {group.group_id: group for group in shard.groups.values() if group.partitions() or group.record is not None}
         for group in shard.groups.values():
             self._rebalancer.restore(group)
@@ -97,7 +98,7 @@ class GroupCoordinator:
         self._forget_topics(shard, {topic for topic in topics if topic not in self._broker.controller.image.topics})
 
     def shard_dropped(self, shard: Shard) -> None:
-        """Whoever waits is sent to look for another coordinator."""
+        """The shard's groups leave this broker: clients that wait are told NOT_COORDINATOR."""
         for group in shard.groups.values():
             self._rebalancer.dissolve(group, ErrorCode.NOT_COORDINATOR)
 
@@ -229,7 +230,7 @@ class GroupCoordinator:
         """The marker of a producer's transaction was written to a partition of offsets led here."""
         shard = self._shards.led(partition)
         if shard is None or not shard.loaded:
-            return  # whoever reads the log comes by the marker
+            return  # reading the log comes by the marker
         apply_end(shard, producer_id, committed)
 
     def _group_to_commit(self, group_id: str, generation: int) -> tuple[Shard, Group]:
@@ -327,7 +328,10 @@ class GroupCoordinator:
         self._log.write(shard, entries, lambda _errors: None)
 
     def check(self) -> None:
-        """What is kept twice of groups agrees, between two steps; CheckFailed if not. For tests and the simulator."""
+        """Check that what is kept twice of groups agrees, between two steps; CheckFailed if not.
+
+        For tests and the simulator.
+        """
         self._shards.check()
         for shard in self._shards.loaded():
             shard.check()
@@ -355,7 +359,8 @@ class GroupCoordinator:
         self._log.write(shard, entries, written)
 
     def _past(self, group: Group, retention_ms: int) -> list[Entry]:
-        """What is to be taken back of a group: offsets past retention, and with the last one, if nobody is there, itself."""
+        """Tombstones for a group: of offsets past retention, and with the last one, if it has no
+        members, of the group itself."""
         past = tombstones(group, expired(group, self._broker.wall_ms, retention_ms))
         nothing_left = len(past) == len(group.partitions()) and not group.pending_writes and not group.pending
         return past + (group_tombstone(group) if nothing_left and group.state is GroupState.EMPTY else [])

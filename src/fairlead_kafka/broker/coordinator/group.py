@@ -43,7 +43,7 @@ class JoinRequest:
 
 @dataclass(slots=True)
 class JoinOutcome:
-    """What a JoinGroup is answered. `members` (id, instance id, metadata) is for the leader, who assigns."""
+    """JoinGroup's answer. `members` (id, instance id, metadata) is for the leader, who assigns."""
 
     error_code: int
     member_id: str
@@ -57,7 +57,7 @@ class JoinOutcome:
 
 @dataclass(slots=True)
 class SyncOutcome:
-    """What a SyncGroup is answered."""
+    """SyncGroup's answer."""
 
     error_code: int
     protocol_type: str | None = None
@@ -80,21 +80,21 @@ class Member:
     join_reply: Callable[[JoinOutcome], None] | None = None
     sync_reply: Callable[[SyncOutcome], None] | None = None
     synced: bool = False
-    """Has asked for its assignment in this generation."""
+    """The member has asked for its assignment in this generation."""
     new: bool = True
-    """Has not been answered a join yet, so it sends no heartbeats."""
+    """The member has not been answered a join yet, so it sends no heartbeats."""
     deadline_ns: int = 0
-    """When its session ends unless it is heard of."""
+    """Time when the session expires unless the member is heard of, ns."""
     timer: Timer | None = None
 
     def take_over(self, request: JoinRequest) -> None:
-        """Be what it says of itself in a join."""
+        """Take over what the member says of itself in a join."""
         self.client_id, self.client_host = request.client_id, request.client_host
         self.session_timeout_ms, self.rebalance_timeout_ms = request.session_timeout_ms, request.rebalance_timeout_ms
         self.protocols = request.protocols
 
     def metadata(self, protocol: str) -> bytes:
-        """Its metadata for a protocol; empty if it does not offer it."""
+        """The member's metadata for a protocol; empty if it does not offer it."""
         return next((metadata for name, metadata in self.protocols if name == protocol), b"")
 
     def subscribed_topics(self) -> frozenset[str] | None:
@@ -135,7 +135,8 @@ class Group:
     """Ids given out with MEMBER_ID_REQUIRED, whose owners have not come back yet."""
     rebalance_timer: Timer | None = None
     delayed: bool = False
-    """It was empty and waits `group.initial.rebalance.delay.ms` for more members, even if all it has have joined."""
+    """The group was empty, and waits `group.initial.rebalance.delay.ms` for more members even if
+    all that it has have joined."""
     grew: bool = False
     """A member was added since that wait began: it waits once more."""
     offsets: dict[TopicPartition, CommittedOffset] = field(default_factory=dict)
@@ -150,7 +151,8 @@ class Group:
     pending_writes: int = 0
     """Commits and deletions under way to the log: the group must not be forgotten before they are done."""
     quiet_since_ms: int = 0
-    """When it lost its last member: retention of offsets counts from here, or from their commit if that was later."""
+    """Time when the group lost its last member: retention of offsets counts from here, or from
+    their commit if that was later."""
 
     def enter(self, state: GroupState) -> None:
         """Change the state; AssertionError for a change that the table does not have."""
@@ -225,7 +227,7 @@ class Group:
         return member
 
     def rebalance_timeout_ms(self) -> int:
-        """How long members are waited for: the longest that any of them allows itself."""
+        """How long a rebalance waits for members, ms: the longest time-out of any of them."""
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     def subscribes(self, topic: str) -> bool:
@@ -256,7 +258,7 @@ class Group:
             holds(f"{what}: {member.member_id!r} waits for no sync", not waits or self.state is GroupState.COMPLETING_REBALANCE)
 
     def forgettable(self) -> bool:
-        """True if nothing would be lost with it."""
+        """True if the group may be forgotten: nothing would be lost with it."""
         idle = self.state in (GroupState.EMPTY, GroupState.DEAD) and not self.members and not self.pending
         return idle and self.record is None and not self.offsets and not self.transactional and not self.pending_writes
 
@@ -279,7 +281,7 @@ class Group:
         return GroupRecord(self.protocol_type or "", self.generation, protocol, self.leader_id, since_ms, tuple(members))
 
     def restore(self) -> None:
-        """Be what the record says: stable with its members, each in its place, or empty. For a group that was just read."""
+        """Restore a group that was just read from its record: stable with its members, or empty."""
         record = self.record
         if record is None:
             return

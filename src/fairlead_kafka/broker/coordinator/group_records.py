@@ -28,7 +28,7 @@ _NO_TIME = -1
 
 
 class GroupKey(NamedTuple):
-    """Which group."""
+    """Key of a group's record."""
 
     group_id: str
 

@@ -25,7 +25,7 @@ _VALUE_VERSION = 3
 
 
 class OffsetKey(NamedTuple):
-    """Whose offset, and of which partition."""
+    """Key of a committed offset's record: its group and partition."""
 
     group_id: str
     partition: TopicPartition

@@ -25,7 +25,7 @@ NEW_MEMBER_TIMEOUT_MS = 300_000
 
 
 class RebalancerHost(AttendanceHost, Protocol):
-    """What membership needs of its broker."""
+    """The part of the broker that membership needs."""
 
     wall_ms: int
     settings: Mapping[str, Any]
@@ -119,7 +119,7 @@ class Rebalancer:
         self._prepare(group)
 
     def _replace_static(self, group: Group, request: JoinRequest, reply: Callable[[JoinOutcome], None]) -> None:
-        """The same instance id with no member id: its process was restarted (KIP-345). The old one is fenced."""
+        """Replace a static member whose process restarted (KIP-345); the old id is fenced."""
         assert request.instance_id is not None
         old_id = group.static[request.instance_id]
         led = group.leader_id == old_id
@@ -259,7 +259,7 @@ class Rebalancer:
         self._persist(group, self._record(group), lambda _error: None)  # if it fails, who reads the log drops the members in time
 
     def _sync_overdue(self, group: Group) -> None:
-        """Who has joined and never asked for its assignment is no use to the group: it is dropped."""
+        """Drop the members that have joined and never asked for their assignment."""
         missing = [member for member in group.members.values() if not member.synced]
         if not missing or group.state not in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE):
             return
@@ -302,7 +302,7 @@ class Rebalancer:
         )
 
     def _assigned_written(self, group: Group, generation: int, assigned: Mapping[str, bytes], error: int) -> None:
-        """The leader's assignment is in the log, or could not be: then all begin anew. Nothing if the group has moved on meanwhile."""
+        """The assignment is written, or on error all rebalance. Nothing if the group moved on."""
         if group.state is not GroupState.COMPLETING_REBALANCE or group.generation != generation:
             return
         if error:
@@ -338,7 +338,7 @@ class Rebalancer:
             self.touch(group, member)
 
     def dissolve(self, group: Group, error_code: int) -> None:
-        """The group is no longer here: whoever waits is told so, and nothing will happen any more."""
+        """The group is no longer here: members that wait are told so, and all timers end."""
         with self._answers.turn():
             for timer in group.pending.values():
                 timer.cancel()
@@ -380,7 +380,7 @@ class Rebalancer:
     # --- Time
 
     def touch(self, group: Group, member: Member) -> None:
-        """The member was heard of: its session begins anew."""
+        """The member was heard of: restart its session timeout."""
         self._attendance.touch(group, member)
 
     def _pending_expired(self, group: Group, member_id: str) -> None:

@@ -3,7 +3,8 @@
 An offset committed in a transaction (KIP-98) is kept aside with its group until the transaction's marker comes: then it counts, unless a
 later record has overtaken it, or is dropped. Replay sees the same batches and markers in the same order as life did.
 
-A group's own record only says where whoever coordinates it next goes on from: in life members are what they are, and the record follows.
+A group's own record only says from where its next coordinator goes on: in life members are what
+they are, and the record follows.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from fairlead_kafka.records import BatchHeader, decode, end_marker, scan
 Key = OffsetKey | GroupKey
 Value = CommittedOffset | GroupRecord
 Entry = tuple[Key, Value | None]
-"""One record: an offset or a group, or None to take it back."""
+"""One record of an offset or a group; value None: a tombstone."""
 
 
 @dataclass(slots=True, eq=False)
@@ -45,7 +46,7 @@ class Shard:
         return group
 
     def check(self) -> None:
-        """What is counted of writes and transactions is what its groups have; CheckFailed if not."""
+        """Check that counts of writes and transactions fit the groups; CheckFailed if not."""
         same("groups by id", list(self.groups), [group.group_id for group in self.groups.values()])
         writes: Counter[str] = Counter()
         for key, count in self.in_flight.items():

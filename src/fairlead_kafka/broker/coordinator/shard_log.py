@@ -29,16 +29,18 @@ _OFFSET_APPEND_ERRORS: dict[int, int] = APPEND_ERRORS | {
     ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
     ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
 }
-"""What a client is told whose offsets could not be written (Kafka's `GroupMetadataManager.storeOffsets`)."""
+"""Error of an append of offsets → error told to the client (Kafka's
+`GroupMetadataManager.storeOffsets`)."""
 _GROUP_APPEND_ERRORS: dict[int, int] = APPEND_ERRORS | {ErrorCode.REQUEST_TIMED_OUT: ErrorCode.REBALANCE_IN_PROGRESS}
-"""The same where it was a group's assignment (Kafka's `GroupMetadataManager.storeGroup`)."""
+"""Error of an append of a group's assignment → error told to its members (Kafka's
+`GroupMetadataManager.storeGroup`)."""
 
 Append = Callable[[str, int, RecordColumns, Callable[[int, int], None], ProducerIdentity], None]
 """append(topic, partition, columns, done, producer) appends records, then calls done(error code, base offset)."""
 
 
 class ShardLogHost(AttendanceHost, Protocol):
-    """What writing needs of its broker."""
+    """The part of the broker that writing needs."""
 
     settings: Mapping[str, Any]
 
@@ -59,8 +61,9 @@ class ShardLog:
     ) -> None:
         """Write entries; then written(key → error code for a client, 0 if it stands), exactly once.
 
-        With a `producer` they belong to its transaction. What is not committed within `offsets.commit.timeout.ms`, for want of replicas
-        that take it, is told to have timed out; it may stand all the same, later.
+        With a `producer` they belong to its transaction. Entries that are not committed within
+        `offsets.commit.timeout.ms`, because there are no replicas that take them, are told to have
+        timed out; they may stand all the same, later.
         """
         # Packed before anything is counted or timed: what cannot be packed leaves nothing behind.
         chunks = [(chunk, _columns(chunk)) for chunk in _chunks(entries)]

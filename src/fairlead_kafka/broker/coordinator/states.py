@@ -8,7 +8,7 @@ from fairlead_kafka.base.codes import ErrorCode
 
 
 class GroupState(Enum):
-    """Where a group is; the values are Kafka's names, as DescribeGroups shows them."""
+    """State of a group; the values are Kafka's names, as DescribeGroups shows them."""
 
     EMPTY = "Empty"
     """No members; it may still hold committed offsets."""

@@ -5,12 +5,15 @@ that says whose it is (`entry`). An index in memory tells for each partition whe
 partition is therefore an entry in a dictionary, not a folder: 30,000 idle ones cost some hundred bytes each, and one write, and one
 `fdatasync`, serve everybody who appended in the same moment (`writer`).
 
-What a partition means is Kafka's: offsets, leader epochs, a log start that retention and DeleteRecords raise, the end of what is written,
-and a high watermark below which consumers read, which replication raises (`partition`). A leader appends with offsets of its giving, a
-replica appends what its leader has; a replica may be cut, or begun anew elsewhere. What is done to a partition besides appending is a
-*note* in the same file, in its turn, so that reading the file from the front does all of it once more. Idempotent producers
-are remembered by their last five batches (`producers`), transactions open, ended and aborted too, and with them the last stable offset,
-below which readers of committed records stay (`transactions`). Topics say what is kept and how (`limits`).
+What a partition means is Kafka's: offsets, leader epochs, a log start that retention and
+DeleteRecords raise, the end of what is written, and a high watermark below which consumers read,
+which replication raises (`partition`). A leader appends with offsets of its giving, a replica
+appends what its leader has; a replica may be cut, or restarted at another offset. What is done to a
+partition besides appending is a *note* in the same file, in its turn, so that reading the file from
+the front does all of it once more. Idempotent producers are remembered by their last five batches
+(`producers`), transactions open, ended and aborted too, and with them the last stable offset, below
+which readers of committed records stay (`transactions`). Topics say what is kept and how
+(`limits`).
 
 Reading goes to a cache of the newest batches, then to the files, several batches in one read where they lie close (`cache`,
 `reader`); a batch that is damaged fails alone. Records are found by their time too (`by_time`). Deleting moves floors. Compaction says

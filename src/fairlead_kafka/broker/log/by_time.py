@@ -63,7 +63,7 @@ class _Search(ABC):
         self._looking = False
         """A read is under way."""
         self._stepping = False
-        """It is being asked for, so that it may be answered within the call."""
+        """True while the answer may come within the call that asks."""
 
     @abstractmethod
     def next_number(self) -> int | None:

@@ -38,7 +38,10 @@ Int64 = npt.NDArray[np.int64]
 
 @dataclass
 class Place:
-    """Where a checkpoint stands: all before byte `position` of file `file` is in it. `closed` gives the sizes of earlier files."""
+    """Position of a checkpoint in the log: all before byte `position` of file `file` is in it.
+
+    `closed` gives the sizes of earlier files, in bytes.
+    """
 
     file: int = 1
     position: int = 0
@@ -146,7 +149,7 @@ class Checkpoint:
         return np.frombuffer(self._batches, np.int64).reshape(-1, WIDTH) if self._batches.nbytes else np.empty((0, WIDTH), np.int64)
 
     def _transactional(self) -> set[int]:
-        """Which partitions (by number of their row) have batches of transactions."""
+        """Partitions, by the number of their row, that have batches of transactions."""
         counts = self._partitions[:, 5]
         found = np.flatnonzero(self._table()[:, MARK] & TRANSACTIONAL)
         return set(np.searchsorted(np.cumsum(counts), found, side="right").tolist())

@@ -90,7 +90,7 @@ class Checkpoints:
             self._begin([], synced=False, done=lambda: None)
 
     def close(self, done: Callable[[], None]) -> None:
-        """Everything is synced, and nothing will change any more: write the last one, then call `done`."""
+        """Write the last checkpoint, now that all is synced and final, then call `done`."""
         if self._busy:
             self._closing = done
             self._go_on()  # nobody will wait for a later step any more

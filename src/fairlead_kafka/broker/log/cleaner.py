@@ -4,9 +4,9 @@
       │                          (or no room for more)
       └────nothing to compact──> gathering ──> copying ──end──> idle        the emptiest file; the one written to is closed before
 
-Each piece is one read of about PIECE_BYTES and what follows from it, and other work of the broker comes between two pieces. Whatever
-fails, or is no longer so (the partition was cut, its topic deleted), ends the work at hand: what was done of it stands, and the next look
-begins anew.
+Each piece is one read of about PIECE_BYTES and what follows from it, and other work of the broker
+comes between two pieces. Whatever fails, or is no longer so (the partition was cut, its topic
+deleted), ends the work at hand: what was done of it stands, and the next look starts from scratch.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ class Cleaner:
 
 
 class _Compaction:
-    """One pass over one partition."""
+    """One pass of compaction over one partition."""
 
     def __init__(self, cleaner: Cleaner, what: Due) -> None:
         self._cleaner = cleaner
@@ -159,7 +159,10 @@ class _Compaction:
         self._judge: Judge | None = None
 
     def _next_piece(self) -> tuple[list[Location], int] | None:
-        """Where the batches of the next piece lie, and where the piece ends; None if what is being done makes no sense any more."""
+        """Locations of the next piece's batches, and the offset where it ends.
+
+        None if the pass makes no sense any more; it is ended then.
+        """
         partition = self._partition
         if not self._cleaner.holds(partition) or partition.log_end < self._stop or not partition.limits.compact:
             self._cleaner.ended(again=False)

@@ -25,7 +25,7 @@ from fairlead_kafka.records import BatchHeader, decode, keep
 from fairlead_kafka.records.columns import all_null
 
 KEY_OVERHEAD_BYTES = 120
-"""What a key costs in a dictionary beside its bytes, about."""
+"""Bytes that a key costs in a dictionary beside its own, about."""
 PASSES_IN_RETENTION = 8
 """Passes of compaction told apart within `delete.retention.ms`."""
 
@@ -40,7 +40,7 @@ class Due(NamedTuple):
 
 
 def due(partition: Partition, now_ms: int) -> Due | None:
-    """What there is to compact in a partition now; None if nothing, or not enough.
+    """The compaction that a partition needs now; None: there is nothing, or not enough.
 
     The newest batch is never touched: from it another replica learns where the log ends.
     """
@@ -118,7 +118,7 @@ class Latest:
 
 
 class Verdict(NamedTuple):
-    """What becomes of a batch: `data` replaces it, with `max_timestamp_ms`; without data it goes."""
+    """Verdict on a batch: `data` replaces it, with `max_timestamp_ms`; None: it is removed."""
 
     header: BatchHeader
     data: bytes | None
@@ -135,7 +135,7 @@ class Judge:
         self._aborted = partition.aborted(partition.log_start, stop)
 
     def batch(self, data: Buffer, header: BatchHeader) -> Verdict | None:
-        """None: it stays as it is."""
+        """The verdict on a batch; None: it stays as it is."""
         newest_of_producer = header.producer_id >= 0 and self._is_newest(header)
         if header.control:
             gone = header.last_offset < self._horizon and not newest_of_producer and self._is_empty_transaction(header)

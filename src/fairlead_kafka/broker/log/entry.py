@@ -1,4 +1,5 @@
-"""What lies in a log file: batches, each behind a header that says whose it is, and notes of what was done to partitions.
+"""Entries of a log file: batches, each behind a header that says whose it is, and notes of what was
+done to partitions.
 
 All integers are big-endian. The header has a CRC of its own, so that recovery can tell a header from chance bytes before it
 believes the length in it. That CRC goes on over the batch's first bytes (base offset, length, leader epoch), which Kafka's own CRC
@@ -28,23 +29,24 @@ NOTE = b"FLN1"
 MAGICS = (APPENDED, MOVED, NOTE)
 """The last character is the version of the layout."""
 MAGIC_PREFIX = b"FL"
-"""What all magics begin with."""
+"""Prefix of all magics."""
 HEAD = struct.Struct(">4sI")
 _BODY = struct.Struct(">16siqI")
 _STAMP = struct.Struct(">qIi")
 CHECKED = struct.Struct(">16siqIqIi")
 ENTRY_HEADER_BYTES = HEAD.size + _BODY.size
 STAMP_BYTES = _STAMP.size
-"""What a broker stamps into a batch (base offset, length, leader epoch) lies in front of all that the batch's CRC covers."""
+"""Size of the fields that a broker stamps into a batch: base offset, length, leader epoch. They lie
+in front of all that the batch's CRC covers."""
 ENTRY_CHECKED_BYTES = ENTRY_HEADER_BYTES + STAMP_BYTES
-"""What `parse_entry` looks at."""
+"""Bytes of an entry that `parse_entry` looks at."""
 NOTE_BYTES = ENTRY_CHECKED_BYTES
 
 _crc32 = zlib.crc32
 
 
 class NoteKind(IntEnum):
-    """What a note says of its partition; `offset` and `argument` are the note's."""
+    """Kind of a note: what it says of its partition; `offset` and `argument` are the note's."""
 
     truncated = 1
     """Everything from `offset` on is gone."""
@@ -101,7 +103,10 @@ def pack_note(topic_id: bytes, partition: int, kind: NoteKind, offset: int, argu
 
 
 def parse_entry(data: Buffer, position: int) -> EntryHeader | Note | None:
-    """What begins at `position`; None if these bytes are neither. The caller has seen to it that enough bytes are there."""
+    """The entry header or note at `position`; None if these bytes are neither.
+
+    The caller makes sure that ENTRY_CHECKED_BYTES are there.
+    """
     magic, crc = HEAD.unpack_from(data, position)
     if magic not in MAGICS:
         return None

@@ -1,4 +1,4 @@
-"""Where each batch of one partition lies, and who wrote it: a table, found in by bisection."""
+"""Index of one partition: where each batch lies, and who wrote it; searched by bisection."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ class Location(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """What column MARK packs: base sequence (of a marker: its coordinator's epoch), producer epoch, attributes."""
+    """Fields packed in column MARK: base sequence (of a marker: its coordinator's epoch), producer
+    epoch, attributes."""
 
     sequence: int
     epoch: int
@@ -50,7 +51,7 @@ def pack_mark(header: BatchHeader, marker: EndMarker | None) -> int:
 
 
 def unpack_mark(mark: int) -> Mark:
-    """What `pack_mark` packed."""
+    """The fields that `pack_mark` packed."""
     return Mark(mark >> 32, (mark >> 16) & 0xFFFF, mark & 0xFFFF)
 
 
@@ -93,7 +94,7 @@ class BatchIndex:
         return self._bisect(LAST, offset)
 
     def below(self, offset: int) -> int:
-        """How many batches begin before `offset`."""
+        """Number of batches that begin before `offset`."""
         return self._bisect(BASE, offset)
 
     def _bisect(self, column: int, offset: int) -> int:
@@ -112,7 +113,7 @@ class BatchIndex:
         return low
 
     def base_offset(self, number: int) -> int:
-        """Where batch `number` begins."""
+        """Base offset of batch `number`."""
         return self.rows[number * WIDTH + BASE]
 
     def last_offset(self, number: int) -> int:
@@ -120,19 +121,19 @@ class BatchIndex:
         return self.rows[number * WIDTH + LAST]
 
     def size_bytes(self, number: int) -> int:
-        """Size of batch `number`."""
+        """Size of batch `number` in bytes."""
         return self.rows[number * WIDTH + SIZE]
 
     def max_timestamp_ms(self, number: int) -> int:
-        """The newest timestamp in batch `number`."""
+        """The newest timestamp in batch `number`, ms since 1970."""
         return self.rows[number * WIDTH + TIMESTAMP]
 
     def row(self, number: int) -> array[int]:
-        """All of batch `number`, as the columns go."""
+        """All columns of batch `number`, in their order."""
         return self.rows[number * WIDTH : (number + 1) * WIDTH]
 
     def location(self, number: int) -> Location:
-        """Where batch `number` lies."""
+        """Location of batch `number` in the log files."""
         begin = number * WIDTH
         return Location(*self.rows[begin + FILE : begin + SIZE + 1])
 

@@ -32,13 +32,13 @@ class TopicLimits:
     min_compaction_lag_ms: int
     max_compaction_lag_ms: int
     compression: Compression | None
-    """None: as its producer compressed it."""
+    """Codec of the topic's batches; None: a batch keeps its producer's."""
     compression_level: int | None
     min_insync_replicas: int
     syncs_by_count: bool
     """`flush.messages` asks for syncs."""
     syncs_by_time: bool
-    """`flush.ms` does."""
+    """`flush.ms` asks for syncs."""
 
     @classmethod
     def of(cls, settings: Settings) -> TopicLimits:

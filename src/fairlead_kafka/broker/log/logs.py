@@ -37,7 +37,7 @@ _logger = logging.getLogger("fairlead_kafka.broker")
 
 
 class LogHost(Protocol):
-    """What the log needs of its broker."""
+    """The part of the broker that the log needs."""
 
     wall_ms: int
     """The time of day, in milliseconds since 1970."""
@@ -46,7 +46,7 @@ class LogHost(Protocol):
         """Run `function` so many milliseconds from now, in a step of its own."""
 
     def bind(self, function: Callable[..., Any]) -> Callable[..., None]:
-        """`function`, to be called later in the name of whoever the broker works for now."""
+        """Bind `function` to the owner of the work at hand, to be called later in its name."""
 
 
 class Logs:

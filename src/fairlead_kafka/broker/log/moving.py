@@ -90,7 +90,8 @@ class Mover:
         for one, was, place in places:
             partition, base_offset, last_offset = one.partition, one.header.base_offset, one.header.last_offset
             self._checkpoints.take(partition)
-            # The partition may have been cut meanwhile, and written anew at the same offsets: then that counts, as in the log.
+            # The partition may have been cut meanwhile, and written again at the same offsets:
+            # then that counts, as in the log.
             applies = success and partition.place_of(base_offset, last_offset) == was
             if place is None:
                 released += partition.remove(base_offset, last_offset) if applies else []

@@ -138,14 +138,14 @@ class Partition:
 
     @property
     def transactions(self) -> PartitionTransactions | None:
-        """What is known of transactions; None: none was ever seen here."""
+        """State of this partition's transactions; None: none was ever seen here."""
         if not self._transactions_known:
             self._transactions = PartitionTransactions.of(self.index, self.high_watermark)
             self._transactions_known = True
         return self._transactions
 
     def recall_transactions(self) -> None:
-        """Have what is known of transactions read from the index, when somebody asks."""
+        """Forget the state of transactions; it is read from the index again when it is needed."""
         self._transactions, self._transactions_known = None, False
 
     @hook("log: what compaction removed ends what was aborted")
@@ -205,7 +205,7 @@ class Partition:
 
     @property
     def last_stable_offset(self) -> int:
-        """Below it lies nothing of a transaction that is not settled; readers of committed records go no further."""
+        """Last stable offset: all transactions below it are complete; read_committed ends there."""
         transactions = self._transactions if self._transactions_known else self.transactions
         if transactions is None:
             return self.high_watermark
@@ -220,7 +220,7 @@ class Partition:
         return self.transactions is not None and producer_id in self.transactions.open
 
     def needs_sync(self, count: int) -> bool:
-        """Count `count` more records; True if `flush.messages` asks for a sync now (and the count begins anew)."""
+        """Count `count` records; True, and the count restarts, if `flush.messages` asks to sync."""
         self._unsynced_count += count
         if self._unsynced_count < self.limits.flush_messages:
             return False
@@ -259,7 +259,7 @@ class Partition:
         return dropped
 
     def place_of(self, base_offset: int, last_offset: int) -> Location | None:
-        """Where the batch at exactly these offsets lies; None if there is none."""
+        """Location of the batch at exactly these offsets; None if there is none."""
         index = self.index
         number = index.first_reaching(last_offset)
         if number == len(index) or (index.base_offset(number), index.last_offset(number)) != (base_offset, last_offset):
@@ -296,7 +296,8 @@ class Partition:
         return list(zip(index.rows[FILE::WIDTH], index.rows[SIZE::WIDTH], strict=True))
 
     def expired_start(self, now_ms: int) -> int:
-        """Where the log would start by `retention.ms` and `retention.bytes`; whole batches below the high watermark only.
+        """Log start offset by `retention.ms` and `retention.bytes`; only whole batches below the
+        high watermark go.
 
         As Kafka's `UnifiedLog.deleteOldSegments`, with batches in place of segments: from the front, as long as the oldest
         one is past its time, or the rest without it still has `retention.bytes`.

@@ -1,4 +1,5 @@
-"""What a partition remembers of idempotent and transactional producers: their last five batches, to tell duplicates from gaps (KIP-98).
+"""State of idempotent and transactional producers in a partition: their last five batches, to tell
+duplicates from gaps (KIP-98).
 
 Rules and their order are those of Kafka's `ProducerStateManager` and `ProducerAppendInfo`. At recovery the state comes from the
 checkpoint and the batches behind it; after a truncation, from the index, which knows who wrote each batch.
@@ -33,18 +34,18 @@ class KnownBatch(NamedTuple):
 
 
 class ProducerEntry:
-    """One producer id in one partition."""
+    """State of one producer id in one partition."""
 
     __slots__ = ("batches", "coordinator_epoch", "epoch", "last_offset", "touched_ms")
 
     def __init__(self, epoch: int, coordinator_epoch: int = -1) -> None:
         self.epoch = epoch
         self.coordinator_epoch = coordinator_epoch
-        """That of the last marker; -1: none came yet."""
+        """Coordinator epoch of the last marker; -1: none came yet."""
         self.batches: list[KnownBatch] = []
         """The newest last, BROKER_BATCH_WINDOW at most. No deque: each of those takes 600 bytes."""
         self.last_offset = -1
-        """Of its newest batch or marker."""
+        """Last offset of the producer's newest batch or marker; -1: none."""
         self.touched_ms = 0
 
 
@@ -66,7 +67,7 @@ class ProducerStates:
     def __init__(self) -> None:
         self._entries = _NOBODY
         self._packed = b""
-        """What a checkpoint kept, as long as nobody has asked."""
+        """The producers as a checkpoint packed them, until somebody asks for one; then empty."""
 
     def __len__(self) -> int:
         return len(self._all())
@@ -144,7 +145,7 @@ class ProducerStates:
         for known in entry.batches:
             if known.base_sequence == header.base_sequence and known.last_sequence == last_sequence:
                 return known
-        # No batch: a marker came with a new epoch, which begins its sequences anew.
+        # No batch: a marker came with a new epoch, which restarts its sequences.
         expected = sequence_after(entry.batches[-1].last_sequence) if entry.batches else 0
         if header.base_sequence != expected:
             raise BrokerError(

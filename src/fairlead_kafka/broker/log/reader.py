@@ -55,7 +55,7 @@ class Reader:
         self._cache = cache
         self._path_of = path_of
         self._told: dict[tuple[int, int], None] = {}
-        """What is known to be damaged, by file and position, and was logged."""
+        """Damaged batches that were logged, by (file, position)."""
 
     def read(self, locations: Sequence[Location], done: ReadDone) -> None:
         """Fetch batches: done(one result per location), at once if all are cached."""

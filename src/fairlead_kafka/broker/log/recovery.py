@@ -44,10 +44,10 @@ class RecoveryResult:
 
 
 class Recovery:
-    """One recovery.
+    """Rebuilds the state of a broker's partitions, once.
 
-    `restore` takes the checkpoint, if there is one; then `batch` hears of every batch behind it and `note` of every note, in order;
-    `done` of the end.
+    `restore` takes the checkpoint, if there is one; then `batch` hears of every batch behind it and
+    `note` of every note, in order; `done` of the end.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class Recovery:
         )
 
     def _missing_for(self, place: Place) -> str | None:
-        """What a checkpoint saw synced has to be there."""
+        """Why to refuse: a file lacks bytes that the checkpoint saw synced; None: none does."""
         expected = dict(place.closed)
         if place.position:
             expected[place.file] = place.position

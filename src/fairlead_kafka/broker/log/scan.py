@@ -31,7 +31,7 @@ from fairlead_kafka.records.crc import batch_crc
 from fairlead_kafka.records.layout import HEADER, LENGTH_PREFIX_BYTES, MAGIC
 
 KEY = slice(HEAD.size, HEAD.size + 20)
-"""Where in an entry its topic id and partition number lie: who they belong to."""
+"""Position in an entry of its topic id and partition number."""
 
 _BATCHES = (APPENDED, MOVED)
 
@@ -106,7 +106,8 @@ def sound_entry(data: bytes, array: npt.NDArray[np.uint8], start: int, stop: int
 
 
 class Behind(NamedTuple):
-    """What lies behind damage: where the first sound entry begins (None: there is none), and how far notes there say the log was synced."""
+    """Result of a look behind damage: where the first sound entry begins (None: there is none), and
+    how far notes there say the log was synced."""
 
     sound: int | None
     synced: tuple[int, int]

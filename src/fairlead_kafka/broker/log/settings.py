@@ -1,4 +1,4 @@
-"""What a broker's configs say of its log as a whole."""
+"""Settings of a broker's log as a whole, from the broker's configs."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ class LogSettings:
     """Settings of the log, as opposed to those of topics (`TopicLimits`)."""
 
     file_limit_bytes: int
-    """Where the log goes on in a new file."""
+    """Size of a file, in bytes, above which the log goes on in a new one."""
     checkpoint_interval_ms: float
-    """How often a checkpoint is thought of."""
+    """Time between two checks whether a checkpoint is due."""
     cleaner_enabled: bool
-    """Whether anything is compacted."""
+    """True if compaction is on."""
     cleaner_interval_ms: float
-    """How often the cleaner looks for work."""
+    """Time between two looks of the cleaner for work."""
     cleaner_keys_limit_bytes: int
-    """Memory for the keys of one pass."""
+    """Memory for the keys of one pass of compaction."""
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> LogSettings:

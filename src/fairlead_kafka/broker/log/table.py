@@ -29,11 +29,11 @@ class PartitionTable:
             yield from partitions.values()
 
     def of_topic(self, topic_id: UUID) -> Mapping[int, Partition]:
-        """Those of one topic, by number; good for as long as nothing is entered."""
+        """Partitions of one topic, by number; good for as long as nothing is entered."""
         return self._topics.get(topic_id, _NOTHING)
 
     def get(self, topic_id: UUID, number: int) -> Partition | None:
-        """One partition."""
+        """A partition; None if it is not in the table."""
         partitions = self._topics.get(topic_id)
         return None if partitions is None else partitions.get(number)
 

@@ -1,14 +1,17 @@
-"""What a partition remembers of transactions: which are open, which have ended too lately to be safe, and which were aborted.
+"""Transactions in a partition: which are open, which have ended above the high watermark, and which
+were aborted.
 
-A transaction begins in a partition with its first batch there and ends with the marker that the coordinator has written (KIP-98).
-The last stable offset is where the oldest begins whose end is not settled: open, or ended by a marker that the high watermark has not
-passed yet. Below it every batch has its verdict, and the list of aborted transactions says which to leave out (Kafka's
+A transaction begins in a partition with its first batch there and ends with the marker that the
+coordinator has written (KIP-98). The last stable offset is where the oldest incomplete one begins:
+open, or ended by a marker that the high watermark has not passed yet. Below it every batch has its
+verdict, and the list of aborted transactions says which to leave out (Kafka's
 `ProducerStateManager` and `TransactionIndex`).
 
-All of it follows from the batches that the index has: `PartitionTransactions.of`. Appending keeps it up to date; whatever takes batches
-away (compaction, retention, a truncation) and a start from a checkpoint have it read from the index anew. So a transaction of which
-nothing stands in the log any more is neither open nor aborted, and it is the same before and after a restart. A partition that never
-saw a transaction has none of it.
+All of it follows from the batches that the index has: `PartitionTransactions.of`. Appending keeps
+it up to date; whatever takes batches away (compaction, retention, a truncation) and a start from a
+checkpoint have it read from the index again. So a transaction of which nothing stands in the log
+any more is neither open nor aborted, and it is the same before and after a restart. A partition
+that never saw a transaction has none of it.
 """
 
 from __future__ import annotations
@@ -46,11 +49,11 @@ class PartitionTransactions:
         self._ending: deque[tuple[int, int]] = deque()
         """(offset of the marker, first offset) of those whose marker may not be written yet, in order of the markers."""
         self._aborted: list[AbortedRange] = []
-        """In order of the markers."""
+        """Aborted transactions, in order of their markers."""
 
     @classmethod
     def of(cls, index: BatchIndex, high_watermark: int) -> PartitionTransactions:
-        """What the batches in `index` say."""
+        """Rebuild the transactions from the batches in `index`."""
         made = cls()
         open_first, ended = _transactions_in(index)
         made.open = open_first
@@ -82,7 +85,7 @@ class PartitionTransactions:
             self._aborted.append(AbortedRange(producer_id, first_offset, marker_offset, stable_offset))
 
     def stable_offset(self, high_watermark: int) -> int:
-        """Where the oldest unsettled transaction begins; `high_watermark` if there is none below it."""
+        """First offset of the oldest incomplete transaction, at most `high_watermark`."""
         self._settle(high_watermark)
         stable = min(high_watermark, next(iter(self.open.values()), high_watermark))
         return min(stable, min((first_offset for _marker, first_offset in self._ending), default=stable))

@@ -40,7 +40,7 @@ PROBE_MIN_BYTES, PROBE_MAX_BYTES = 1 << 12, 1 << 20
 """A file as long as what was lost is written and deleted, to see if there is room again: on a full disk a cut and a sync work as ever."""
 
 NOBODYS_NOTE = pack_note(bytes(16), 0, NoteKind.start_moved, 0)
-"""It is about no topic, and recovery passes over it: a new file begins with it, so that there is a file."""
+"""A note about no topic, which recovery ignores; `roll` begins a file with it, so it exists."""
 _NO_LIMIT = 1 << 62
 _NOWHERE = (0, 0)
 _logger = logging.getLogger("fairlead_kafka.broker")
@@ -58,10 +58,10 @@ class _Group:
         self.parts: list[tuple[int, list[Buffer], int]] = []
         """(file, buffers, position of the first) in the order of writing."""
         self.starts: dict[Partition, int] = {}
-        """Where each partition ended before the group, or was cut to in it."""
+        """Log end of each partition before the group, or where a cut in it left that."""
         self.ends: dict[Partition, int] = {}
         self.notes: list[bytes] = []
-        """What was done in memory already, and has to be said in the log whatever happens."""
+        """Notes of what was done in memory already: if the group is lost they are written later."""
         self.written: list[Written] = []
         self.wants_sync = False
 
@@ -98,7 +98,7 @@ class Writer:
         self._written_to = self._syncing_to = self._synced_to = _NOWHERE
         """(file, position): how far the log is written, will be synced by the sync that is under way, and is synced. By this Writer."""
         self._told_synced = _NOWHERE
-        """How far the log itself says that it is synced."""
+        """(file, position): how far a note in the log says that it is synced."""
         self._idle: list[Callable[[], None]] = []
         self._doomed: list[int] = []
         """Files begun by lost groups, to be deleted."""
@@ -154,7 +154,7 @@ class Writer:
                     offsets[partition] = end_offset
 
     def forget(self, partition: Partition) -> None:
-        """`partition` is gone, or begins anew: nothing that is on its way to be written counts."""
+        """`partition` is gone, or restarts: nothing that is on its way to be written counts."""
         for group in self._groups():
             group.ends.pop(partition, None)
             group.starts.pop(partition, None)

@@ -14,19 +14,19 @@ if TYPE_CHECKING:
 
 
 class Muting:
-    """Of one session."""
+    """Mutes one session: for a while nothing is read from it or begun for it."""
 
     __slots__ = ("_deadline", "_session", "_until_ns", "on")
 
     def __init__(self, session: Session) -> None:
         self.on = False
-        """Nothing is to be read or begun."""
+        """True while nothing is to be read or begun."""
         self._session = session
         self._until_ns = 0
         self._deadline: int | None = None
 
     def begin(self, milliseconds: float) -> None:
-        """Be still for so long from now on; if that would be over before what was said earlier, that counts."""
+        """Mute for `milliseconds` from now, or until an earlier muting ends if that is later."""
         session = self._session
         if session.closed or milliseconds <= 0:
             return

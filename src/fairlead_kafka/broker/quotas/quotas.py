@@ -20,7 +20,7 @@ from fairlead_kafka.broker.quotas.table import (
     QuotaTable,
     plain_address,
 )
-from fairlead_kafka.wire import ApiKey, Message, RequestHeader
+from fairlead_kafka.wire import ApiKey, ApiMessage, RequestHeader
 from fairlead_kafka.wire.private import PRIVATE_FIRST
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ _OF_BROKERS: dict[int, int] = {
 
 
 class Toll:
-    """What one request is charged. Made when it is begun, for a request that is not exempt."""
+    """Quota charge of one request, made when it is begun if it is not exempt."""
 
     __slots__ = ("api_key", "began_ns", "client_id", "session", "until_ns")
 
@@ -50,9 +50,9 @@ class Toll:
         self.api_key = header.api_key
         self.client_id = header.client_id
         self.began_ns = 0
-        """By the handler's clock, up to when its time is charged; 0: it is not measured now."""
+        """Handler clock up to which its time is charged, ns; 0: it is not measured now."""
         self.until_ns = 0
-        """Until when its client must be still for what it has sent."""
+        """Time until which its client must be still for what it has sent, ns; 0: it need not."""
 
 
 def no_time() -> int:
@@ -61,12 +61,12 @@ def no_time() -> int:
 
 
 def is_exempt(header: RequestHeader) -> bool:
-    """True for requests that no client's quota counts."""
+    """True for requests that are charged to no client's quota."""
     return header.api_key >= PRIVATE_FIRST or header.version >= _OF_BROKERS.get(header.api_key, header.version + 1)
 
 
 class Quotas:
-    """All of one broker's. `changed` and `follow` keep them as the cluster's image has them."""
+    """The client quotas of one broker. `changed` and `follow` keep them as the image has them."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
@@ -128,7 +128,7 @@ class Quotas:
             session.muting.begin(wait_ms)
         return toll
 
-    def answered(self, toll: Toll, answer: Message | None) -> None:
+    def answered(self, toll: Toll, answer: ApiMessage | None) -> None:
         """A request is about to be answered (None: not to be, acks=0): charge it for its time, say in the answer for how long its client
         must be still, and see to it that it is.
 
@@ -137,13 +137,14 @@ class Quotas:
         if answer is None:
             toll.began_ns = 0  # a request without an answer is measured by its bytes alone, as in Kafka
             return
-        wait_ms: int = answer.__dict__.get("throttle_time_ms", 0)
+        fields = answer.__dict__  # of any API
+        wait_ms: int = fields.get("throttle_time_ms", 0)
         if toll.until_ns:
             wait_ms = max(wait_ms, -(-(toll.until_ns - self._broker.now_ns) // NS_PER_MS))
-        if toll.api_key != ApiKey.FETCH or answer.error_code != ErrorCode.NONE:  # else `fetch_wait_ms` has judged
+        if toll.api_key != ApiKey.FETCH or fields["error_code"] != ErrorCode.NONE:  # else `fetch_wait_ms` has judged
             wait_ms = max(wait_ms, self._time_wait_ms(toll))
         if wait_ms > 0:
-            answer.throttle_time_ms = wait_ms
+            fields["throttle_time_ms"] = wait_ms
             toll.session.muting.begin(wait_ms)
 
     def spent(self, toll: Toll) -> None:
@@ -195,7 +196,7 @@ class Quotas:
         return rate.throttle_ms(applied.limit, now_ms), rate
 
     def _time_wait_ms(self, toll: Toll) -> int:
-        """The same for the time that a request took so far; never longer than a window."""
+        """Charge a request's time so far; how long its client must be still, at most a window."""
         if not self.timed:
             return 0
         spent_ns = 0
@@ -214,7 +215,10 @@ class Quotas:
         return int(self._broker.settings[WINDOW_S]) * _MS_PER_S
 
     def _rate(self, key: Hashable) -> Rate:
-        """The rate of whoever is measured together. Those that were still for as long as rates look back are forgotten on the way."""
+        """The rate at `key`: of clients that share a quota, or of an address.
+
+        Rates unused for as long as rates look back are forgotten on the way.
+        """
         found = self._rates.pop(key, None)
         now_ms, samples = self._now_ms, self._broker.settings[SAMPLES]
         rate = Rate(samples, self._window_ms) if found is None else found[0]

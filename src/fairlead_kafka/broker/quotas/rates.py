@@ -13,7 +13,7 @@ _MS_PER_S = 1_000
 
 
 class _Sample:
-    """What came in one window."""
+    """Sum of the values recorded in one window."""
 
     __slots__ = ("last_ms", "start_ms", "value")
 
@@ -25,7 +25,7 @@ class _Sample:
 
 
 class Rate:
-    """So much per second, over the last `samples` windows of `window_ms` each.
+    """A rate per second, over the last `samples` windows of `window_ms` each.
 
     A window begins with what is recorded first in it. One more sample than `samples` is kept: a window that overlaps the time looked
     back on counts whole.
@@ -40,7 +40,7 @@ class Rate:
         self._current = 0
 
     def record(self, value: float, now_ms: int) -> None:
-        """So much more; less than nothing takes back what was recorded just before."""
+        """Record `value` more; a negative one takes back what was recorded just before."""
         if not self._samples:
             self._samples.append(_Sample(now_ms))
         sample = self._samples[self._current]
@@ -78,12 +78,13 @@ class Rate:
         return max(elapsed_ms + max(missing, 0) * self._window_ms, 1)
 
     def throttle_ms(self, limit: float, now_ms: int) -> int:
-        """How long nothing may be recorded until the rate is `limit` again; 0: it is not above it."""
+        """Milliseconds without a record until the rate is `limit` again; 0: it is not above it."""
         return throttle_ms(self.per_second(now_ms), limit, self.elapsed_ms(now_ms))
 
 
 class TokenBucket:
-    """What may be spent: `limit` more each second, saved up for `samples` windows of `window_ms` at most; and at first all of that.
+    """Tokens that may be spent: `limit` more each second, saved up for `samples` windows of
+    `window_ms` at most; and at first all of that.
 
     A single request may spend more than there is, and then there is less than nothing until enough has come (KIP-599).
     """
@@ -96,7 +97,7 @@ class TokenBucket:
         self._updated_ms = 0
 
     def tokens(self, limit: float, now_ms: int) -> float:
-        """What there is now; below 0 the quota is used up."""
+        """Tokens that there are now; below 0 the quota is used up."""
         most = self._saved_s * limit
         if self._tokens is None:
             self._tokens = most
@@ -106,11 +107,11 @@ class TokenBucket:
         return self._tokens
 
     def spend(self, value: float, limit: float, now_ms: int) -> None:
-        """Take so many out, whether they are there or not."""
+        """Take `value` tokens out, whether they are there or not."""
         self._tokens = min(self._saved_s * limit, self.tokens(limit, now_ms) - value)
 
     def throttle_ms(self, limit: float, now_ms: int) -> int:
-        """How long until it is not below 0 any more; 0: it is not."""
+        """Milliseconds until the tokens are no longer below 0; 0: they are not."""
         return max(0, rounded_ms(-self.tokens(limit, now_ms) / limit * _MS_PER_S))
 
 

@@ -13,14 +13,15 @@ if TYPE_CHECKING:
 
 
 class Spending:
-    """One request's. Decisions are made in the name of `spender`; `throttle_ms` says in the end how long its client must be still.
+    """Charge of one request against controller_mutation_rate. Decisions are made in the name of
+    `spender`; `throttle_ms` says in the end how long its client must be still.
 
     `strict`: partitions beyond the quota are refused (THROTTLING_QUOTA_EXCEEDED); else they are made, and the client is throttled.
     """
 
     def __init__(self, broker: Broker, session: Session, *, strict: bool) -> None:
         self.spender: Spender | None = None
-        """None: nobody has such a quota."""
+        """The client that decisions are charged to; None: no client has such a quota."""
         self.throttle_ms = 0
         if broker.quotas.limits_mutations:
             self.spender = Spender(session.principal.name, session.client_id, strict)

@@ -8,7 +8,7 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from fairlead_kafka.broker.controller import QuotaEntity
+    from fairlead_kafka.broker.controller.image import QuotaEntity
 
 CLIENT_ID, IP, USER = "client-id", "ip", "user"
 """The types of entities, in the order in which an entity has them."""
@@ -23,7 +23,7 @@ class By(Enum):
     """How an entity names one part of a client."""
 
     NAME = "its own name"
-    DEFAULT = "whoever has none of its own"
+    DEFAULT = "all that have none of their own"
     NOTHING = "not at all"
 
 
@@ -66,7 +66,10 @@ class QuotaTable:
             self._values[entity] = value
 
     def of_client(self, user: str, client_id: str | None) -> Applied | None:
-        """What counts for a client; None: it has no quota. Without a client id only a user's own and the users' default can be meant."""
+        """The quota that counts for a client; None: it has none.
+
+        Without a client id only a user's own and the users' default can be meant.
+        """
         values = self._values
         for of_user, of_client in PRECEDENCE:
             if of_client is not By.NOTHING and not client_id:
@@ -78,7 +81,7 @@ class QuotaTable:
         return None
 
     def of_address(self, address: str) -> float | None:
-        """What counts for connections from an address, given as `plain_address` has it."""
+        """The quota for connections from an address, as `plain_address` has it; None: none."""
         return self._values.get(((IP, address),), self._values.get(((IP, None),)))
 
 

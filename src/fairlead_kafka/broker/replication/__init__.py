@@ -8,9 +8,10 @@ partition in which nothing happens costs nothing (`feed` is the leader's end, `f
 
     produce ─▶ log ──written──▶ Feed ══answer══▶ Fetcher ─▶ log ──written──▶ pull ══▶ Feed ─▶ Led: high watermark ─▶ acks=all, readers
 
-Whoever begins to follow, or hears of a new leader epoch, first meets its leader: it tells where its log ends and with which epoch, and the
-leader tells where to cut it if the two part before that (KIP-101, KIP-279; `rules`), or to begin anew if the leader has nothing that old
-any more. Meetings go in bulk, in the pulls.
+A replica that begins to follow, or hears of a new leader epoch, first meets its leader: it tells
+where its log ends and with which epoch, and the leader tells where to cut it if the two part before
+that (KIP-101, KIP-279; `rules`), or to start from scratch if the leader has nothing that old any
+more. Meetings go in bulk, in the pulls.
 
 The leader keeps for each partition where its followers are (`led`). The high watermark is the least end of all replicas in sync; below it
 a record survives as long as one of them does. It does not move while fewer than `min.insync.replicas` are in sync, and never goes

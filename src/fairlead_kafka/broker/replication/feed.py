@@ -45,7 +45,7 @@ LONG_AGO_NS = -(1 << 62)
 
 
 NOT_THIS_STREAM = Message(body=encode_answer(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, 0, (), (), (), ()))
-"""The answer to a follower that counts on another stream than this one: it begins anew."""
+"""The answer to a follower that counts on another stream than this one: it begins another."""
 
 
 class _Sent(NamedTuple):
@@ -74,9 +74,9 @@ class Feed:
         self._replication = replication
         self._number = 0
         self._unwritten: list[_Sent] = []
-        """What the last answer brought."""
+        """The parts of the last answer, which the follower has not confirmed yet."""
         self._unmoved: list[tuple[Led, Follower, int]] = []
-        """And where it said that logs start now."""
+        """Log starts that the last answer told, not confirmed yet."""
         self._answered_ns = 0
         self._fresh: dict[Led, None] = {}
         self._aside: dict[Led, None] = {}
@@ -120,7 +120,7 @@ class Feed:
     def end(self) -> None:
         """The connection or its broker is gone. What was written there counts on, as Kafka's leader keeps what it knows of a replica.
 
-        A broker that lives, and was only thought to be gone, is told to begin anew.
+        A broker that lives, and was only thought to be gone, is told to begin another stream.
         """
         self._ended = True
         reply, self._reply = self._reply, None
@@ -135,7 +135,7 @@ class Feed:
         return f"the replication stream to broker {self.node_id}"
 
     def failed(self, _error: Exception) -> None:
-        """What was done for this stream raised: its follower is told to begin anew."""
+        """Work for this stream raised: end it, and tell its follower to begin another."""
         self._replication.end_feed(self)
 
     # --- Being asked
@@ -176,7 +176,8 @@ class Feed:
         self.wake()
 
     def _take_written(self, renewed: Container[Key]) -> None:
-        """The last answer is written there, save for what is met anew in this very pull: of that the follower may have taken nothing."""
+        """Note that the follower has written the last answer, save for what it meets again in this
+        very pull: of that it may have taken nothing."""
         unwritten, self._unwritten = self._unwritten, []
         for led, follower, _count, _start, end, whole in unwritten:
             if self.met.get(led.key) is not follower or led.key in renewed:
@@ -310,7 +311,7 @@ class Feed:
         self._broker.logs.read(locations, read)
 
     def _choose(self) -> tuple[list[_Sent], list[Location]]:
-        """What is to be sent, and where it lies."""
+        """The parts of the next answer, and the locations of their batches."""
         chosen: list[_Sent] = []
         locations: list[Location] = []
         room_bytes = self._max_bytes

@@ -1,7 +1,7 @@
 """The follower's end of a replication stream: one leader broker, all the partitions that are followed there.
 
     resting ──a partition to follow──▶ asking ──answer──▶ writing ──written──▶ asking ...
-                                         └──refused, or the connection was lost──▶ pausing ──▶ asking, with everything to be met anew
+                                         └──refused, or the connection was lost──▶ pausing ──▶ asking, with everything to be met again
 
 A partition is first met: the pull says where its log ends and in which leader epoch it is followed, and the answer says nothing (it may
 be followed), or how to cut it. Until then, and again from the moment its leader epoch changes, batches that come for it are let fall,
@@ -43,7 +43,7 @@ MEET_AGAIN_MS = 10
 
 
 class FetcherState(Enum):
-    """What a fetcher is at."""
+    """State of a fetcher."""
 
     RESTING = "resting"
     ASKING = "asking"
@@ -62,12 +62,12 @@ class Followed:
         self.key = key
         self.epoch = epoch
         self.partition = partition
-        """None until something is written to it."""
+        """The partition of the log; None until something is written to it."""
         self.complaint = ""
-        """Why it could not be followed last."""
+        """Why the partition could not be followed last."""
 
     def meeting(self) -> tuple[Key, int, int, int]:
-        """Where its log ends, for its leader to judge: a `Meeting`."""
+        """A `Meeting`: where its log ends, for its leader to judge."""
         partition = self.partition
         if partition is None:
             return self.key, self.epoch, 0, UNKNOWN_EPOCH
@@ -83,16 +83,16 @@ class Fetcher:
         self.state = FetcherState.RESTING
         self._followed: dict[Key, Followed] = {}
         self._unmet: dict[Key, Followed] = {}
-        """To be met in the next pull."""
+        """Partitions to be met in the next pull."""
         self._meeting: dict[Key, Followed] = {}
         """Met in the pull that is under way."""
         self._dropped: dict[Key, None] = {}
-        """Not followed here any more, which the leader is to be told."""
+        """Partitions not followed here any more, which the leader is to be told."""
         self._written = 0
         self._later: dict[Key, Followed] = {}
         """Leader and follower do not agree on these: they meet again a little later."""
         self._disagreements = 0
-        """In a row."""
+        """Disagreements in a row."""
         self._nudging = False
         self._complaint = ""
         self._round = 0
@@ -127,7 +127,7 @@ class Fetcher:
 
             self._send(Message(body=encode_nudge(self._broker.node_id)), nudged)
 
-    def _send(self, message: Message, done: Done) -> None:
+    def _send(self, message: Message, done: Done[Message]) -> None:
         self._broker.links.ask(self._leader, PrivateApi.REPLICATE, 0, message, done, Lane.REPLICATION, self._patience_ms())
 
     def _patience_ms(self) -> float:
@@ -145,7 +145,7 @@ class Fetcher:
             return
         broker, image = self._broker, self._broker.controller.image
         if not image.is_alive(self._leader):
-            self._begin_anew(FetcherState.RESTING)
+            self._restart(FetcherState.RESTING)
             return
         self.state = FetcherState.ASKING
         self._meeting, self._unmet = self._unmet, {}
@@ -265,7 +265,7 @@ class Fetcher:
     def _cut(self, partition: Partition, verdict: Verdict) -> None:
         broker = self._broker
         if verdict.step is Step.RESTART:
-            text = "%s: broker %d begins anew at offset %d, where its leader's log begins"
+            text = "%s: broker %d begins again at offset %d, where its leader's log begins"
             _logger.warning(text, partition, broker.node_id, verdict.offset)
             broker.logs.restart(partition, verdict.offset)
             return
@@ -295,12 +295,12 @@ class Fetcher:
         return f"following broker {self._leader}"
 
     def failed(self, error: Exception) -> None:
-        """What was done for this stream raised: it begins anew, a little later."""
+        """Work for this stream raised: begin again, a little later."""
         self._complain(error)
         self._pause()
 
     def _set_aside(self, followed: Followed, error: Exception) -> None:
-        """Of what came for this partition not all could be taken: its leader is told so, and it is met again later."""
+        """Not all that came for a partition could be taken: tell its leader, and meet later."""
         if str(error) != followed.complaint:
             followed.complaint = str(error)
             text = "broker %d cannot follow %s-%d at broker %d: %s"
@@ -322,7 +322,7 @@ class Fetcher:
             self._complaint = str(error)
             _logger.warning("broker %d cannot follow broker %d: %s", self._broker.node_id, self._leader, error)
 
-    def _begin_anew(self, state: FetcherState) -> None:
+    def _restart(self, state: FetcherState) -> None:
         self._round += 1
         self.state = state
         self._written = 0
@@ -330,7 +330,7 @@ class Fetcher:
         self._dropped.clear()
 
     def _pause(self) -> None:
-        self._begin_anew(FetcherState.PAUSING)
+        self._restart(FetcherState.PAUSING)
         number = self._round
 
         def again() -> None:

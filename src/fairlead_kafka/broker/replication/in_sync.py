@@ -79,7 +79,7 @@ class InSyncReplicas:
         return "proposing who is in sync"
 
     def failed(self, _error: Exception) -> None:
-        """It raised: whoever is behind, or has come up, is looked for again when that comes round."""
+        """Proposing raised: the next regular look finds again what is to be proposed."""
 
     def flush(self) -> None:
         """Have the controller decide on what was proposed."""

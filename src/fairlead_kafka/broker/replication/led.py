@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fairlead_kafka.broker.replication.feed import Feed
 
 UNKNOWN_END = -1
-"""Of a replica in sync that was not heard of in this leader epoch: nothing is replicated to it."""
+"""End of a replica in sync not heard of in this leader epoch: nothing is replicated to it."""
 
 Replicated = Callable[[int], None]
 """Called once with an error code: 0, the high watermark has passed."""
@@ -41,17 +41,17 @@ class Follower:
     def __init__(self, node_id: int, broker_epoch: int, feed: Feed, end: int) -> None:
         self.node_id = node_id
         self.broker_epoch = broker_epoch
-        """Which of the broker's lives it is."""
+        """Epoch of the follower's broker: which of its lives it is."""
         self.feed: Feed | None = feed
         """The stream it is fed by; None: that has ended."""
         self.end = end
-        """Everything below is written there."""
+        """Offset below which everything is written there."""
         self.sent = end
-        """Everything below was sent."""
+        """Offset below which everything was sent."""
         self.start = 0
-        """Everything below is deleted there."""
+        """Offset below which everything is deleted there."""
         self.behind_since_ns: int | None = None
-        """Until when it had everything; None: it has."""
+        """Time until which the follower had everything, ns; None: it has."""
 
 
 class Led:
@@ -80,7 +80,8 @@ class Led:
         self.image: PartitionImage = topic.partitions[number]
         self.epoch = self.image.leader_epoch
         self.epoch_start = partition.log_end
-        """Where this epoch's records begin. Before the high watermark has come here nobody can say where the partition ends (KIP-207)."""
+        """Offset where this epoch's records begin. Before the high watermark has come here nobody
+        can say where the partition ends (KIP-207)."""
         self.since_ns = now_ns
         self.followers: dict[int, Follower] = {}
         self.proposal: Proposal | None = None
@@ -113,7 +114,7 @@ class Led:
 
     @property
     def former_end(self) -> int:
-        """Where all ends that was there before this epoch. It is less than it was if the disk failed to take the last of it."""
+        """Log end before this epoch; less than it was if the disk failed to take the last of it."""
         return min(self.epoch_start, self.partition.log_end)
 
     def maximal_isr(self) -> tuple[int, ...]:
@@ -161,7 +162,7 @@ class Led:
             insort(self.waiting, (offset, done), key=_offset)
 
     def take_replicated(self) -> list[Replicated]:
-        """Those whose wait the high watermark has ended; they are forgotten here."""
+        """Callbacks whose wait the high watermark has ended; they are forgotten here."""
         waiting, mark = self.waiting, self.partition.high_watermark
         count = 0
         while count < len(waiting) and waiting[count][0] <= mark:
@@ -171,7 +172,8 @@ class Led:
         return taken
 
     def replicated_code(self) -> int:
-        """What is told when the high watermark has passed (Kafka's `Partition.checkEnoughReplicasReachOffset`)."""
+        """Error code when the high watermark has passed (Kafka's
+        `Partition.checkEnoughReplicasReachOffset`)."""
         return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND if self.below_min_isr else ErrorCode.NONE
 
     def check(self, now_ns: int) -> None:

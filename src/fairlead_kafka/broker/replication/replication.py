@@ -43,7 +43,7 @@ class Replication:
         self.awake: dict[Feed, None] = {}
         """Streams to be answered at the end of this step."""
         self._led: dict[Partition, Led] = {}
-        """What is led here and was ever looked at; a partition that nobody wrote to costs nothing."""
+        """Partitions led here that were ever looked at; one that nobody wrote to costs nothing."""
         self._feeds: dict[int, Feed] = {}
         self._by_session: dict[Session, Feed] = {}
         self._fetchers: dict[int, Fetcher] = {}
@@ -87,7 +87,7 @@ class Replication:
     # --- Leading
 
     def lead(self, topic: TopicImage, number: int, partition: Partition) -> Led:
-        """What is kept of a partition that the image says is led here, in its present leader epoch."""
+        """The `Led` of a partition that the image says is led here, in its present epoch."""
         led = self._led.get(partition)
         if led is not None and led.epoch == topic.partitions[number].leader_epoch:
             return led
@@ -101,14 +101,14 @@ class Replication:
         return led
 
     def leading(self, partition: Partition) -> Led:
-        """What is kept of a partition that `HostedPartitions.find` found in this step. BrokerError NOT_LEADER_OR_FOLLOWER if it was not."""
+        """The `Led` of a partition led here; BrokerError NOT_LEADER_OR_FOLLOWER if it is not."""
         led = self._led.get(partition)
         if led is None:
             raise BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{partition} is not led by broker {self._broker.node_id}")
         return led
 
     def led(self, partition: Partition) -> Led | None:
-        """What is kept of a partition if it is led here and was looked at in this leader epoch."""
+        """The `Led` of a partition; None if it is not led here or was not looked at yet."""
         return self._led.get(partition)
 
     def holds(self, led: Led) -> bool:
@@ -230,7 +230,7 @@ class Replication:
 
     # --- Streams of followers
 
-    def pull(self, request: Request, session: Session, reply: Reply) -> None:
+    def pull(self, request: Request[Message], session: Session, reply: Reply) -> None:
         """Serve one request on a stream."""
         try:
             pull = decode_pull(request.message.body)
@@ -289,7 +289,7 @@ class Replication:
             self._forget(change.topic)
         elif isinstance(change, LeadersChanged):
             for topic, numbers in change.by_topic():
-                self._assign_all(topic, numbers, met_anew=True)
+                self._assign_all(topic, numbers, met_again=True)
         elif isinstance(change, PartitionsChanged):
             for topic, number in change.partitions:
                 self._reassign(topic, number)
@@ -308,12 +308,12 @@ class Replication:
             self._stirred[self._fetchers[node_id]] = None
         self.may_join(node_id)  # it may have met its leaders before the image knew of its new life
 
-    def _assign_all(self, topic: TopicImage, numbers: Iterable[int], met_anew: bool = False) -> None:
-        """Partitions are new, or have a new leader or leader epoch, in which who followed them here must meet them anew."""
+    def _assign_all(self, topic: TopicImage, numbers: Iterable[int], met_again: bool = False) -> None:
+        """Take up partitions that are new, or whose epoch is: then their followers meet again."""
         raw_id, hosted = topic.topic_id.bytes, self._broker.logs.known_of(topic.topic_id)
         for number in numbers:
             key = key_of(raw_id, number)
-            if met_anew:
+            if met_again:
                 for feed in self._feeds.values():
                     feed.forget(key)
             self._assign(topic, number, key, hosted.get(number))
@@ -337,7 +337,7 @@ class Replication:
             self._stirred[fetcher] = None
 
     def _assign_log(self, topic: TopicImage, number: int, partition: Partition) -> None:
-        """Likewise, as to what lies here of it."""
+        """Lead or depose a partition with a log here; empty the log if this is no replica."""
         image, own_id = topic.partitions[number], self._broker.node_id
         if partition.log_end and own_id not in image.replicas:
             self._broker.logs.restart(partition, 0)  # it was moved elsewhere, and takes no room here any more

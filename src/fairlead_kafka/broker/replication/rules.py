@@ -1,4 +1,5 @@
-"""What replication decides, as pure functions: where a follower's log parts from its leader's, and how far a partition is replicated.
+"""Rules of replication, as pure functions: where a follower's log parts from its leader's, and how
+far a partition is replicated.
 
 Sources: KIP-101, KIP-279 and KIP-320 (truncation by epoch), Kafka's `Partition.maybeIncrementLeaderHW`, `Partition.isFollowerInSync`,
 `AbstractFetcherThread.getOffsetTruncationState`.
@@ -14,7 +15,7 @@ UNKNOWN_EPOCH = -1
 
 
 class Step(IntEnum):
-    """What a follower is to do before it can be given what comes next."""
+    """Step of a follower before it can be given what comes next."""
 
     FOLLOW = 0
     """Nothing: its log is the beginning of the leader's."""
@@ -51,8 +52,8 @@ class LeaderLog(NamedTuple):
 
 def judge(leader: LeaderLog, log_end: int, last_epoch: int) -> Verdict:
     """How a follower whose log ends at `log_end` with a batch of `last_epoch` (-1: it has none) fits `leader`."""
-    begun_anew = log_end == leader.first_offset and last_epoch == UNKNOWN_EPOCH  # where the leader's log starts within a batch
-    if log_end < leader.log_start and not begun_anew:
+    restarted = log_end == leader.first_offset and last_epoch == UNKNOWN_EPOCH  # where the leader's log starts within a batch
+    if log_end < leader.log_start and not restarted:
         return Verdict(Step.RESTART, offset=leader.first_offset)
     if last_epoch == UNKNOWN_EPOCH or leader.epoch == UNKNOWN_EPOCH:
         # Nothing to compare: as Kafka after OFFSET_OUT_OF_RANGE, a log that is too long ends where the leader's does.
@@ -63,7 +64,9 @@ def judge(leader: LeaderLog, log_end: int, last_epoch: int) -> Verdict:
 
 
 def truncation_point(told: Verdict, own_epoch: int, own_end: int, log_end: int) -> int:
-    """Where a follower cuts its log: (`own_epoch`, `own_end`) is what it knows of the epoch it was told, as in `LeaderLog`.
+    """Offset where a follower cuts its log.
+
+    (`own_epoch`, `own_end`) is what it knows of the epoch it was told, as in `LeaderLog`.
 
     If it knows only an older epoch it cuts at the end of that one, and its next meeting with the leader is about that one.
     """

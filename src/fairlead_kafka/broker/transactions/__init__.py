@@ -1,9 +1,11 @@
 """The transaction coordinator: which transactional id has which producer, and how its transactions end.
 
-Theory of operation (KIP-98, KIP-360, the verification of KIP-890). A transactional id lives in one partition of the internal topic
-`__transaction_state`, found as a group's home is found; whoever leads that partition coordinates it. What is known of an id is an
-immutable image (`image`) and the state it is in (`states`: the tables from which every answer comes). A change is the next image,
-written to the log in Kafka's own format (`records`) and true once it is written (`log`); replay and life are the same.
+Theory of operation (KIP-98, KIP-360, the verification of KIP-890). A transactional id lives in one
+partition of the internal topic `__transaction_state`, found as a group's home is found; the leader
+of that partition coordinates it. What is known of an id is an immutable image (`image`) and the
+state it is in (`states`: the tables from which every answer comes). A change is the next image,
+written to the log in Kafka's own format (`records`) and true once it is written (`log`); replay and
+life are the same.
 
     Empty ──partitions added──▶ Ongoing ──EndTxn──▶ PrepareCommit ──all markers written──▶ CompleteCommit ─┐
       ▲                          │  │  └──EndTxn──▶ PrepareAbort ───all markers written──▶ CompleteAbort ──┤
@@ -11,10 +13,12 @@ written to the log in Kafka's own format (`records`) and true once it is written
       └──InitProducerId──────────┼─────────────────────────────────────────────────────────────────────────┤
                                  └◀─partitions added───────────────────────────────────────────────────────┘
 
-The moment `PrepareCommit` or `PrepareAbort` is in the log the outcome stands; the client is answered, and the rest is bringing
-markers to the partitions (`markers`): appended here where they are led here, and by a WriteTxnMarkers request to other brokers
-(`broker.links`). Until all are settled the id takes nothing new: partitions of the next transaction wait for that a little, and then
-are answered CONCURRENT_TRANSACTIONS. A coordinator that finds such a state when it reads its log goes on from there.
+The moment `PrepareCommit` or `PrepareAbort` is in the log the outcome stands; the client is
+answered, and the rest is bringing markers to the partitions (`markers`): appended here where they
+are led here, and by a WriteTxnMarkers request to other brokers (`broker.links`). Until all are
+finished the id takes nothing new: partitions of the next transaction wait for that a little, and
+then are answered CONCURRENT_TRANSACTIONS. A coordinator that finds such a state when it reads its
+log goes on from there.
 
 On the other side, a partition takes the first batch of a transaction only after its coordinator has said that the partition is in it
 (`verifier`), keeps the last stable offset until the marker comes (`broker.log.transactions`), and the group coordinator keeps the offsets

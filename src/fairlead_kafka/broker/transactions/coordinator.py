@@ -54,13 +54,13 @@ class TransactionCoordinator:
         ]
 
     def stop(self) -> None:
-        """End: transactions that are ending are ended by whoever reads the log next."""
+        """End: the coordinator that reads the log next completes transactions that are ending."""
         for task in self._tasks:
             task.cancel()
         self._shards.stop()
 
     def new_shard(self, partition: int) -> TransactionShard:
-        """An empty one."""
+        """A new, empty shard for a partition of `__transaction_state`."""
         return TransactionShard(partition)
 
     def replay(self, shard: TransactionShard, batches: bytes, from_offset: int) -> None:
@@ -98,7 +98,8 @@ class TransactionCoordinator:
     # --- InitProducerId
 
     def init_producer_id(self, transactional_id: str, timeout_ms: int, expected: ProducerIdentity | None, done: Initialized) -> None:
-        """A producer begins, or goes on after an error with what it `expected` to have (KIP-360); whoever had the id before is fenced."""
+        """A producer begins, or goes on after an error with what it `expected` to have (KIP-360);
+        the producer that had the id before is fenced."""
         if not transactional_id:
             raise BrokerError(ErrorCode.INVALID_REQUEST, "a transactional id cannot be empty")
         longest_ms = self._broker.settings["transaction.max.timeout.ms"]
@@ -254,7 +255,7 @@ class TransactionCoordinator:
     # --- Looking at transactions
 
     def describe(self, transactional_id: str) -> Transaction:
-        """One transactional id. BrokerError: TRANSACTIONAL_ID_NOT_FOUND."""
+        """The transaction of a transactional id. BrokerError: TRANSACTIONAL_ID_NOT_FOUND."""
         _, transaction = self._find(transactional_id)
         if transaction is None or transaction.pending is TransactionState.DEAD:
             raise BrokerError(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, f"there is no transactional id {transactional_id!r}")
@@ -266,7 +267,8 @@ class TransactionCoordinator:
         return [one for shard in self._shards.loaded() for one in shard.transactions.values()], loading
 
     def check(self) -> None:
-        """What is kept of transactions fits their states, between two steps; CheckFailed if not. For tests and the simulator."""
+        """Check that what is kept of transactions fits their states, between two steps; CheckFailed
+        if not. For tests and the simulator."""
         self._shards.check()
         for shard in self._shards.loaded():
             shard.check()

@@ -53,7 +53,8 @@ class TransactionImage:
         return self.exhausted and (expected is None or expected.epoch == self.epoch)
 
     def bumped(self, timeout_ms: int, expected: ProducerIdentity | None, now_ms: int) -> TransactionImage:
-        """With the next epoch, for a producer that begins or goes on. BrokerError PRODUCER_FENCED for one whose time is over."""
+        """The image with the next epoch, for a producer that begins or goes on. BrokerError
+        PRODUCER_FENCED for one whose time is over."""
         epoch, last_epoch = self.epoch + 1, NO_PRODUCER_EPOCH
         if expected is not None:
             if self.epoch in (NO_PRODUCER_EPOCH, expected.epoch):
@@ -65,7 +66,7 @@ class TransactionImage:
         return self._fresh(self.producer_id, epoch, last_epoch, timeout_ms, now_ms)
 
     def rotated(self, producer_id: int, timeout_ms: int, expected: ProducerIdentity | None, now_ms: int) -> TransactionImage:
-        """With another producer id, whose epochs begin at 0."""
+        """The image with another producer id, whose epochs begin at 0."""
         fresh = self._fresh(producer_id, 0, NO_PRODUCER_EPOCH if expected is None else self.epoch, timeout_ms, now_ms)
         return replace(fresh, previous_producer_id=self.producer_id)
 
@@ -76,7 +77,7 @@ class TransactionImage:
         return replace(fresh, partitions=frozenset(), last_epoch=last_epoch)
 
     def with_partitions(self, partitions: Iterable[TopicPartition], now_ms: int) -> TransactionImage:
-        """With these in the transaction, which begins if none is open."""
+        """The image with these in the transaction, which begins if none is open."""
         is_open = self.state is TransactionState.ONGOING
         return self._to(
             TransactionState.ONGOING,
@@ -86,17 +87,17 @@ class TransactionImage:
         )
 
     def prepared(self, committed: bool, now_ms: int) -> TransactionImage:
-        """With its end decided."""
+        """The image with the end of its transaction decided."""
         state = TransactionState.PREPARE_COMMIT if committed else TransactionState.PREPARE_ABORT
         return self._to(state, updated_ms=now_ms)
 
     def fenced(self, now_ms: int) -> TransactionImage:
-        """Aborted, with an epoch that its producer does not have."""
+        """The image with its abort decided, and an epoch that its producer does not have."""
         raised = self._to(TransactionState.PREPARE_EPOCH_FENCE, epoch=self.epoch + 1, last_epoch=NO_PRODUCER_EPOCH)
         return raised.prepared(False, now_ms)
 
     def completed(self, now_ms: int) -> TransactionImage:
-        """With all markers written."""
+        """The image with all markers written."""
         committed = ENDING[self.state]
         state = TransactionState.COMPLETE_COMMIT if committed else TransactionState.COMPLETE_ABORT
         return self._to(state, partitions=frozenset(), updated_ms=now_ms)

@@ -1,9 +1,11 @@
-"""What the coordinator knows of transactions is what its log says: a change counts once its record is written, live and on replay alike.
+"""State of transactions at their coordinator, as its log has it: a change counts once its record is
+written, live and on replay alike.
 
-One change of a transactional id is under way at a time (`pending`); whoever asks meanwhile is told to come again. The log is kept short as
-any other with `cleanup.policy=compact` is. With one replica it is synced before anybody is answered, whatever other topics are like
-(`flush.messages`, which its creation sets): an epoch that was handed out and then lost with the power would be handed out again, and
-whoever had it first would have its batches taken for those of the second.
+One change of a transactional id is under way at a time (`pending`); a client that asks meanwhile is
+told to retry. The log is kept short as any other with `cleanup.policy=compact` is. With one replica
+it is synced before anybody is answered, whatever other topics are like (`flush.messages`, which its
+creation sets): an epoch that was given out and then lost with the power would be given out again,
+and the batches of the first producer would be taken for those of the second.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ class Transaction:
     pending: TransactionState | None = None
     """The state it goes to once its record is written."""
     on_complete: list[Callable[[], None]] = field(default_factory=list)
-    """Who waits for the end of the transaction that is ending."""
+    """Callbacks that wait for the end of the transaction that is ending."""
 
 
 @dataclass(slots=True, eq=False)

@@ -2,12 +2,13 @@
 
     due ──leader is this broker──▶ appended here ──────────┐
      │  └─leader is another──▶ WriteTxnMarkers to it ──────┤
-     ▲                                                     ├──▶ settled: written, or no longer needed
+     ▲                                                     ├──▶ finished: written, or no longer needed
      └──no leader, not reached, not written: a little later┘
 
-A partition that was deleted needs no marker, nor does one where the producer has been seen with a later epoch: that transaction is over
-there. Once all are settled the transaction is complete. A coordinator that stopped in between finds the decision in its log and
-brings the markers again; one that came twice ends nothing the second time.
+A partition that was deleted needs no marker, nor does one where the producer has been seen with a
+later epoch: that transaction is over there. Once all are finished the transaction is complete. A
+coordinator that stopped in between finds the decision in its log and brings the markers again; one
+that came twice ends nothing the second time.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.base.units import ms_to_ns
 from fairlead_kafka.broker.internal import Marker, append_marker
-from fairlead_kafka.wire import ApiKey, Message
+from fairlead_kafka.wire import ApiKey
+from fairlead_kafka.wire.messages import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 
 if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
@@ -82,7 +84,7 @@ class Markers:
             append_marker(self._broker, of, ending.marker, lambda error, of=of: self._answered(ending, {of: error}))  # type: ignore[misc]
 
     def _ask(self, ending: Ending, leader: int, partitions: list[TopicPartition]) -> None:
-        def answered(response: Message | None, _error: Exception | None) -> None:
+        def answered(response: WriteTxnMarkersResponse | None, _error: Exception | None) -> None:
             errors = dict.fromkeys(partitions, int(ErrorCode.NETWORK_EXCEPTION))
             if response is not None:
                 for result in response.markers:
@@ -108,18 +110,20 @@ class Markers:
         self._broker.call_at(self._broker.now_ns + ms_to_ns(RETRY_MS), lambda: self._bring(ending, partitions))
 
 
-def marker_request(marker: Marker, partitions: Iterable[TopicPartition]) -> Message:
+def marker_request(marker: Marker, partitions: Iterable[TopicPartition]) -> WriteTxnMarkersRequest:
     """The WriteTxnMarkers request for one transaction."""
     topics: dict[str, list[int]] = {}
     for topic, number in partitions:
         topics.setdefault(topic, []).append(number)
-    return Message(
+    return WriteTxnMarkersRequest(
         markers=[
-            Message(
+            WriteTxnMarkersRequest.WritableTxnMarker(
                 producer_id=marker.producer_id,
                 producer_epoch=marker.producer_epoch,
                 transaction_result=marker.committed,
-                topics=[Message(name=name, partition_indexes=numbers) for name, numbers in topics.items()],
+                topics=[
+                    WriteTxnMarkersRequest.WritableTxnMarkerTopic(name=name, partition_indexes=numbers) for name, numbers in topics.items()
+                ],
                 coordinator_epoch=marker.coordinator_epoch,
             )
         ]

@@ -8,7 +8,7 @@ from fairlead_kafka.base.codes import ErrorCode
 
 
 class TransactionState(Enum):
-    """Where the transactions of a transactional id are; the values are Kafka's names, their order the numbers in its log."""
+    """State of a transactional id, by Kafka's names; their order gives the numbers in its log."""
 
     EMPTY = "Empty"
     """The producer has its id and epoch, and no transaction yet."""
@@ -17,11 +17,11 @@ class TransactionState(Enum):
     PREPARE_COMMIT = "PrepareCommit"
     """The commit is decided and in the log; markers are being written."""
     PREPARE_ABORT = "PrepareAbort"
-    """Likewise the abort."""
+    """The abort is decided and in the log; markers are being written."""
     COMPLETE_COMMIT = "CompleteCommit"
-    """All markers are written."""
+    """All markers are written, after a commit."""
     COMPLETE_ABORT = "CompleteAbort"
-    """Likewise after an abort."""
+    """All markers are written, after an abort."""
     DEAD = "Dead"
     """Nobody used the id for `transactional.id.expiration.ms`: it is being forgotten."""
     PREPARE_EPOCH_FENCE = "PrepareEpochFence"

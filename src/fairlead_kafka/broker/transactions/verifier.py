@@ -19,7 +19,8 @@ from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.broker.controller import TRANSACTIONS_TOPIC
 from fairlead_kafka.broker.home import home_partition
 from fairlead_kafka.broker.internal import ProducerIdentity
-from fairlead_kafka.wire import ApiKey, Message
+from fairlead_kafka.wire import ApiKey
+from fairlead_kafka.wire.messages import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
 
 if TYPE_CHECKING:
     from fairlead_kafka.broker.machine import Broker
@@ -34,7 +35,7 @@ _Key = tuple[TopicPartition, ProducerIdentity]
 
 
 class Verifier:
-    """All that one broker has asked and not been answered."""
+    """Questions of one broker to coordinators that are not answered yet."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
@@ -52,7 +53,7 @@ class Verifier:
             self._ask(transactional_id, producer, asked)
 
     def ended(self, of: TopicPartition, producer_id: int) -> None:
-        """A marker was appended: whoever waits asked about a transaction that is over."""
+        """A marker was appended: those that wait asked about a transaction that is over."""
         for key in [key for key in self._waiting if key[0] == of and key[1].producer_id == producer_id]:
             for verified in self._waiting.pop(key):
                 verified(ErrorCode.CONCURRENT_TRANSACTIONS)
@@ -98,19 +99,21 @@ class Verifier:
         for topic, number in partitions:
             topics.setdefault(topic, []).append(number)
         node = self._broker.node_id
-        request = Message(
+        request = AddPartitionsToTxnRequest(
             transactions=[
-                Message(
+                AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction(
                     transactional_id=transactional_id,
                     producer_id=producer.producer_id,
                     producer_epoch=producer.epoch,
                     verify_only=True,
-                    topics=[Message(name=name, partitions=numbers) for name, numbers in topics.items()],
+                    topics=[
+                        AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(name=name, partitions=numbers) for name, numbers in topics.items()
+                    ],
                 )
             ]
         )
 
-        def done(response: Message | None, _error: Exception | None) -> None:
+        def done(response: AddPartitionsToTxnResponse | None, _error: Exception | None) -> None:
             errors: dict[TopicPartition, int] = {}
             if response is not None and response.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
                 # This broker may not ask, which is no affair of its clients; told as Kafka's `AddPartitionsToTxnManager` does.
@@ -119,9 +122,9 @@ class Verifier:
                 )
                 errors = dict.fromkeys(partitions, ErrorCode.INVALID_TXN_STATE)
             for result in response.results_by_transaction if response is not None else ():
-                for topic in result.topic_results:
-                    for one in topic.results_by_partition:
-                        errors[TopicPartition(topic.name, one.partition_index)] = one.partition_error_code
+                for told in result.topic_results:
+                    for one in told.results_by_partition:
+                        errors[TopicPartition(told.name, one.partition_index)] = one.partition_error_code
             answered(errors)
 
         self._broker.links.ask(leader, ApiKey.ADD_PARTITIONS_TO_TXN, VERIFY_VERSION, request, done)

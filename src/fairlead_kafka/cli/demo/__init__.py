@@ -1,4 +1,4 @@
-"""The demo: access-log lines through the whole house, every record accounted for.
+"""The demo: access-log lines through producer, cluster and Spark, every record accounted for.
 
     lines ──send_table──▶ access (keyed by client address) ──pipeline──▶ table parsed ──by host and hour──▶ access.by-host ──▶ report
       │                                                        └──▶ access.quarantine (what does not meet expectations)

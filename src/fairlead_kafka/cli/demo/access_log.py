@@ -69,7 +69,10 @@ def generated(rows: int, seed: int = 1, lines_per_s: float = LINES_PER_S) -> Ite
 
 
 def ending() -> pa.Table:
-    """One line from the end of time: the watermark is the latest time seen, so it closes all windows but its own."""
+    """One line of the year 2999, which closes all windows but its own.
+
+    The watermark is the latest time seen.
+    """
     return _keyed([f'{ENDING_HOST} - - [31/Dec/2999:23:59:59 +0000] "GET /end-of-log HTTP/1.1" 200 0 "-" "-"'.encode()])
 
 

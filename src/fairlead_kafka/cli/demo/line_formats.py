@@ -15,7 +15,7 @@ LINE = re.compile(rb'^(\S+) \S+ \S+ \[([^\]]+)\] "((?:[^"\\]|\\.)*)" (\d{3}) (\d
 """The common log format, which the combined one begins with; as the demo's pipeline has it."""
 TIME_FORMAT = "%d/%b/%Y:%H:%M:%S %z"
 JUDGED_LINES_MAX = 1_000
-"""So many lines are looked at before anything starts."""
+"""Lines that are looked at before anything starts."""
 SHOWN_MAX_LENGTH = 80
 HOSTS = ("remote_addr", "remote_host", "client_ip", "clientip", "client", "host", "ip")
 TIMES = ("time_local", "time_iso8601", "@timestamp", "timestamp", "time", "ts")
@@ -30,15 +30,15 @@ JSON_FIELDS = (
     f"host ({', '.join(HOSTS)}), time ({', '.join(TIMES)}) and status ({', '.join(STATUSES)}); if there are any, also size "
     f"({', '.join(SIZES)}), request, or method and path ({', '.join(PATHS)})"
 )
-"""What is understood of a JSON line: for each meaning the first of its fields that is there."""
+"""Text on the fields of a JSON line: for each meaning the first of its fields that is there."""
 
 
 class InputOfNoUse(ConfigError):
-    """What was given as access log cannot be read, or has no line."""
+    """The input given as access log cannot be read, or has no line."""
 
 
 class NotAnAccessLog(InputOfNoUse):
-    """A file of other lines."""
+    """None of the first lines of the input is one of an access log."""
 
 
 def common_line(line: bytes) -> bytes:

@@ -18,7 +18,7 @@ from fairlead_kafka.testing import Cluster
 BROKERS = 3
 TABLES_UNDER_WAY_MAX = 64
 PERIOD_S = 0.001
-"""Records of so long are handed over together, where they come at a rate."""
+"""Seconds. Records of so long are submitted together, where they come at a rate."""
 
 
 @contextmanager

@@ -1,10 +1,11 @@
 """The hottest keys of any number of records, in bounded memory: a Misra-Gries summary, updated a column at a time.
 
-Each column is counted by Arrow and added to the counts held. If these are more than the summary has room for, the count of the first
-one that does not fit is taken off all of them, and who has nothing left goes. A count is then too low by at most what was taken off in
-all, `error`, which is at most records / capacity; a key with more records than that is certainly held. Summaries that merge this way keep
-the bound (Agarwal et al., Mergeable Summaries, 2012), which is why whole columns may be added. As long as there are no more keys than
-room all counts are exact.
+Each column is counted by Arrow and added to the counts held. If these are more than the summary has
+room for, the count of the first one that does not fit is subtracted from all of them, and keys with
+nothing left are dropped. A count is then too low by at most what was subtracted in all, `error`,
+which is at most records / capacity; a key with more records than that is certainly held. Summaries
+that merge this way keep the bound (Agarwal et al., Mergeable Summaries, 2012), which is why whole
+columns may be added. As long as there are no more keys than room all counts are exact.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""What another producer would have made of the same records: our real producer in virtual time, against the simulator's model brokers.
+"""Replays a topic's records: what another producer would have made of them.
 
-The records keep their keys, sizes and bytes, and come when their timestamps say, or at an even rate. Everything that decides is the real
-thing: partitioner, batches, linger, compression, window. What is modelled is what takes time: network and healthy brokers, by the lab's
-constants (`lab.virtual_load`), with the topic's own leaders. One producer hands over all records, however many wrote the topic.
+It is our real producer in virtual time, against the simulator's model brokers. The records keep
+their keys, sizes and bytes, and come when their timestamps say, or at an even rate. Everything that
+decides is the real thing: partitioner, batches, linger, compression, window. What is modelled is
+what takes time: network and healthy brokers, by the lab's constants (`lab.virtual_load`), with the
+topic's own leaders. One producer is given all records, however many wrote the topic.
 """
 
 from __future__ import annotations
@@ -36,12 +38,13 @@ POLICIES: Mapping[str, Mapping[str, Any]] = {
 }
 """`keyed`: by key where there is one, else by the default (late). The others place every record as if it had no key."""
 HAND_OVER_MAX_BYTES = 1 << 20
-"""At once, or a single record: a caller's loop gets no further between two looks of the machine, and buffer.memory has room for it."""
+"""Bytes submitted at once at most, or a single record: a caller's loop gets no further between two
+looks of the machine, and buffer.memory has room for it."""
 BUFFER_MEMORY_BYTES = 32 << 20
-"""Kafka's default; twice the largest record where that is more."""
+"""Bytes of buffer.memory: Kafka's default; twice the largest record where that is more."""
 NO_LIMIT_BYTES = 2**31 - 1
 READY_MS = 100.0
-"""What connecting and learning the metadata takes at most."""
+"""Milliseconds that connecting and learning the metadata take at most."""
 FLUSH_MS = 3_600_000.0
 _TOPIC = "replayed"
 _HEADER_ROW_BYTES = 16
@@ -49,7 +52,10 @@ _HEADER_ROW_BYTES = 16
 
 @dataclass(frozen=True)
 class Records:
-    """Records in the order in which they were handed over, once. `arrivals_ms` int64[n], ascending, from 0."""
+    """Records in the order in which they were once submitted.
+
+    `arrivals_ms` is int64[n], ascending, from 0.
+    """
 
     columns: RecordColumns
     arrivals_ms: npt.NDArray[np.int64]
@@ -122,7 +128,10 @@ class _Run:
         self.host.advance(READY_MS)
 
     def hand_over(self, records: Records, sizes_bytes: npt.NDArray[np.int64]) -> None:
-        """All of them, each in its millisecond, as soon as there is room; then flush, as closing a producer does."""
+        """Submits all records, each in its millisecond, as soon as there is room.
+
+        Then flushes, as closing a producer does.
+        """
         columns = records.columns
         begun_ms = self.host.now_ms()
         for start, stop in turns(records.arrivals_ms, sizes_bytes):
@@ -140,7 +149,7 @@ class _Run:
             self.host.run_until(completion.done, FLUSH_MS)
 
     def waits(self) -> dict[str, Any]:
-        """From submission to acknowledgement, and records that came to nothing."""
+        """Waits from submission to acknowledgement, in ms, and the number of failed records."""
         if not self._counts:
             return {"p50_ms": None, "p99_ms": None, "failed": self._failed}
         order = np.argsort(self._waited_ns)

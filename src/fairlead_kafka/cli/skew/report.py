@@ -24,7 +24,10 @@ FILL_STEP_PERCENT = 10
 
 @dataclass(frozen=True)
 class Questions:
-    """What to look at and what to try. The first batch size and linger are the ones that policies are compared at."""
+    """Questions that a report answers: what to look at and what to try.
+
+    The first batch size and linger are the ones that policies are compared at.
+    """
 
     records_max: int
     """Newest records to look at; 0: all."""
@@ -34,7 +37,7 @@ class Questions:
     batch_sizes: Sequence[int]
     lingers_ms: Sequence[int]
     records_per_s: float | None
-    """How fast the replay hands records over; None: as their timestamps say."""
+    """Records per second in the replay; None: as their timestamps say."""
     top: int
     seed: int
 

@@ -20,7 +20,7 @@ _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
 def renderables(report: Mapping[str, Any]) -> Iterator[RenderableType]:
-    """What to print, from top to bottom."""
+    """The parts of the report to print, from top to bottom."""
     yield _headline(report)
     title = "Partitions" if len(report["partitions"]) <= PARTITIONS_SHOWN else f"The {PARTITIONS_SHOWN} largest partitions"
     yield from _section(title, _partitions(report))

@@ -26,5 +26,5 @@ class Spread(NamedTuple):
         return cls(max(parts) / mean, min(parts) / mean, float(np.std(parts)) / mean)
 
     def figures(self) -> dict[str, Any]:
-        """As columns of a row."""
+        """The figures as columns of a row."""
         return {name: round(value, 4) for name, value in self._asdict().items()}

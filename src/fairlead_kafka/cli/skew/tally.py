@@ -24,16 +24,17 @@ RECORDS_PER_BATCH_MAX = 1 << 16
 FILL_MAX_PERCENT = 200
 """Batches fuller than this count as so full: a record may be larger than batch.size."""
 REPLAY_MAX_BYTES = 64 << 20
-"""Keys and values that are held for the replay, about."""
+"""Bytes of keys and values that are held for the replay, about."""
 GAP_MAX_MS = 10_000
-"""Nights are shortened to this in the replay: by then all that lingered is sent, and nothing happens any more."""
+"""Longest gap between two records in the replay, ms: by then all that lingered is sent, and nothing
+happens any more."""
 Said = Callable[[str], None]
 _COLUMNS = ["partition", "offset", "timestamp", "key", "value", "headers"]
 
 
 @dataclass
 class PartitionTally:
-    """Of the batches of one partition within the window; markers of transactions apart."""
+    """Totals of one partition's batches within the window; markers of transactions apart."""
 
     records: int = 0
     batches: int = 0
@@ -44,7 +45,10 @@ class PartitionTally:
 
 @dataclass
 class BatchTally:
-    """Of all batches within the window. Histograms: `records_per_batch[n]` batches of n records, `fill[p]` batches p percent full."""
+    """Totals of all batches within the window.
+
+    Histograms: `records_per_batch[n]` batches of n records, `fill[p]` batches p percent full.
+    """
 
     partitions: dict[TopicPartition, PartitionTally]
     records_per_batch: npt.NDArray[np.int64]
@@ -68,7 +72,7 @@ class BatchTally:
         )
 
     def add(self, of: TopicPartition, table: pa.Table, batch_size: int) -> None:
-        """Batches of one partition, as `Consumer.read_batches` gives them, inflated."""
+        """Adds batches of one partition, as `Consumer.read_batches` gives them with their ratio."""
         partition = self.partitions[of]
         partition.markers += pc.sum(table["is_control"]).as_py() or 0
         table = table.filter(pc.invert(table["is_control"]))

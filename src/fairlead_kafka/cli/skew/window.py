@@ -1,4 +1,4 @@
-"""What is looked at: the whole topic, or the newest share of each partition."""
+"""The window of a report: the whole topic, or the newest share of each partition."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Window(NamedTuple):
 
     @property
     def whole(self) -> bool:
-        """Nothing is left out."""
+        """Whether the window is the whole topic."""
         return self.offsets == self.offsets_in_topic
 
 

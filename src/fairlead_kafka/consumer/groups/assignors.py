@@ -1,4 +1,4 @@
-"""Who reads what: the assignors by name, and the two that remember nothing. Kafka's `RangeAssignor` and `RoundRobinAssignor`.
+"""Partition assignors by name, and Kafka's `RangeAssignor` and `RoundRobinAssignor`.
 
 An assignor is asked by the leader of a group, for all members. Ties are broken by instance ids, then member ids, so that the same
 members always get the same.
@@ -22,23 +22,30 @@ Assignments = dict[str, list[TopicPartition]]
 
 
 class Assignor(NamedTuple):
-    """One way to share. `assign(partition counts by topic, members in order)`; topics without a count are not there."""
+    """One way to assign partitions to members.
+
+    `assign(partition counts by topic, members in order)`; topics without a count are not there.
+    """
 
     name: str
     assign: Callable[[Mapping[str, int], Members], Assignments]
     cooperative: bool = False
     """Members keep what they read through a rebalance, and give up single partitions only (KIP-429)."""
     remembers: bool = False
-    """What a member had before is told in its user data, for an eager member has nothing when it joins."""
+    """A member's user data tell which partitions it had: an eager member owns none when it
+    joins."""
 
     def user_data(self, had: Iterable[TopicPartition], generation: int) -> bytes | None:
-        """What goes with a member's subscription."""
+        """User data of a member's subscription; None if there are none."""
         if self.remembers:
             return encode_partitions(had) + generation.to_bytes(4, "big", signed=True)  # Kafka's STICKY_ASSIGNOR_USER_DATA_V1
         return generation.to_bytes(4, "big", signed=True) if self.cooperative else None
 
     def understood(self, subscription: Subscription) -> Subscription:
-        """A subscription with what its user data tell of the partitions that the member had; nothing, where they are garbled."""
+        """A subscription, with the partitions that its user data say the member had.
+
+        Garbled user data are ignored.
+        """
         data = subscription.user_data
         if not data or not (self.remembers or self.cooperative):
             return subscription
@@ -53,7 +60,10 @@ class Assignor(NamedTuple):
 
 
 def assign_range(counts: Mapping[str, int], members: Members) -> Assignments:
-    """Topic by topic: neighbouring partitions to each member, the first ones one more if it does not come out even."""
+    """Assign neighbouring partitions to each member, topic by topic.
+
+    The first members get one more if it does not come out even.
+    """
     shares: Assignments = {member: [] for member in members}
     for topic in _topics(counts, members):
         readers = [member for member, subscription in members.items() if topic in subscription.topics]
@@ -67,7 +77,7 @@ def assign_range(counts: Mapping[str, int], members: Members) -> Assignments:
 
 
 def assign_round_robin(counts: Mapping[str, int], members: Members) -> Assignments:
-    """All partitions of all topics in turn."""
+    """Assign all partitions of all topics in turn."""
     shares: Assignments = {member: [] for member in members}
     turn = itertools.cycle(members)
     for topic in _topics(counts, members):
@@ -92,7 +102,7 @@ ASSIGNORS: dict[str, Assignor] = {
         Assignor("cooperative-sticky", assign_cooperatively, cooperative=True),
     )
 }
-"""By the name that goes over the wire, which is Kafka's."""
+"""Assignors by the name that goes over the wire, which is Kafka's."""
 
 _CLASSES = {
     f"{_JAVA}RangeAssignor": "range",
@@ -103,7 +113,10 @@ _CLASSES = {
 
 
 def assignors_named(names: Sequence[str]) -> list[Assignor]:
-    """The assignors of `partition.assignment.strategy`: names, or the names of Kafka's classes. ConfigError for another, or one twice."""
+    """The assignors of `partition.assignment.strategy`: names, or names of Kafka's classes.
+
+    ConfigError for another, or one twice.
+    """
     found = [ASSIGNORS.get(_CLASSES.get(name, name)) for name in names]
     unknown = [name for name, assignor in zip(names, found, strict=True) if assignor is None]
     if unknown or not names:

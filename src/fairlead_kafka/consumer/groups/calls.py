@@ -1,33 +1,38 @@
-"""What a member asks of its group's coordinator, as scripts (`core.script`): each asks until the answer is clear."""
+"""Requests of a member to its group's coordinator, as scripts (`core.script`)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum, auto
-from typing import Any, TypeVar
 
 from fairlead_kafka.base.codes import ErrorCode, policy
 from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.errors import BrokerError, UnsupportedVersion
-from fairlead_kafka.base.ids import NO_LEADER_EPOCH, NO_OFFSET, TopicPartition
+from fairlead_kafka.base.ids import NO_OFFSET, TopicPartition
 from fairlead_kafka.base.rights import broker_error
+from fairlead_kafka.core.connection import R
 from fairlead_kafka.core.coordinator_lookup import KeyType, find_coordinators
 from fairlead_kafka.core.group_offsets import GroupMetadata, OffsetAndMetadata, offset_rows
 from fairlead_kafka.core.metadata import Metadata
 from fairlead_kafka.core.partition_offsets import ISOLATION_LEVELS, READ_COMMITTED
-from fairlead_kafka.core.script import Answer, Ask, Pause
-from fairlead_kafka.wire import ApiKey, Message
+from fairlead_kafka.core.script import Ask, Pause, Steps, ask_one
+from fairlead_kafka.wire import ApiKey, RequestMessage
+from fairlead_kafka.wire.messages import (
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+)
 
-T = TypeVar("T")
-Steps = Generator[Sequence[Ask] | Pause, list[Answer], T]
+_Fetched = OffsetFetchResponse | OffsetFetchResponse.OffsetFetchResponseGroup
 
 
 class Reaction(Enum):
-    """What an error code in a coordinator's answer asks for."""
+    """Reaction to an error code in a coordinator's answer."""
 
     RETRY = auto()
     REFIND = auto()
-    """The coordinator has moved: look for it anew."""
+    """The coordinator has moved: look it up again."""
     TELL = auto()
     """The application, or the membership, has to know."""
 
@@ -36,25 +41,25 @@ _REFIND = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILA
 _TOLD = frozenset(
     {ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.MEMBER_ID_REQUIRED, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION}
 )
-"""Retriable or not by the table: what they mean is for the membership to say."""
+"""Codes that the membership reacts to, retriable by the table or not."""
 
 
 def reaction(code: int) -> Reaction:
-    """What to do about `code`."""
+    """The reaction to `code`."""
     if code in _REFIND:
         return Reaction.REFIND
     return Reaction.RETRY if code not in _TOLD and policy(code).retriable else Reaction.TELL
 
 
 class CoordinatorCalls:
-    """The scripts of one group, and where its coordinator is."""
+    """Scripts of one group's requests, and the node of its coordinator."""
 
     def __init__(self, settings: Settings, metadata: Metadata, group_id: str) -> None:
         self._metadata = metadata
         self.group_id = group_id
         self._require_stable = ISOLATION_LEVELS[settings["isolation.level"]] == READ_COMMITTED
         self.node_id: int | None = None
-        """The coordinator; None: to be found."""
+        """Node id of the coordinator; None: to be found."""
 
     def find(self) -> Steps[int]:
         """The coordinator's node id, looked for until it is found."""
@@ -71,18 +76,21 @@ class CoordinatorCalls:
     def ask(
         self,
         api_key: ApiKey,
-        message: Callable[[], Message],
-        codes_of: Callable[[Message], Iterable[int]],
+        message: Callable[[], RequestMessage[R]],
+        codes_of: Callable[[R], Iterable[int]],
         timeout_ms: float | None = None,
         told: frozenset[int] = frozenset(),
-    ) -> Steps[tuple[Message, int]]:
-        """(answer, code): asked again, of a coordinator looked for anew, while the code is one that passes; 0: all is well.
+    ) -> Steps[tuple[R, int]]:
+        """Ask the coordinator; (answer, code), 0 if there is no error.
 
-        `told`: codes that are not waited out, although they might pass.
+        Asked again, of a coordinator looked up again if it moved, while the code is one that
+        passes. `told`: codes that are not waited out, although they might pass. UnsupportedVersion
+        from a broker that is too old.
         """
         while True:
             node_id = yield from self.find()
-            answer = (yield [Ask(api_key, message(), node_id, fails_fast=True, timeout_ms=timeout_ms)])[0]
+            ask = Ask(api_key, message(), node_id, fails_fast=True, timeout_ms=timeout_ms)
+            answer = yield from ask_one(ask)
             if isinstance(answer, UnsupportedVersion):
                 raise answer
             if isinstance(answer, Exception):
@@ -98,13 +106,13 @@ class CoordinatorCalls:
             yield Pause(self.error(api_key, code))
 
     def error(self, api_key: ApiKey, code: int, advice: str = "") -> BrokerError:
-        """The error to tell."""
+        """The error to raise for `code`."""
         text = f"{api_key.name} for group {self.group_id!r}"
         return BrokerError(code, f"{text}: {advice}") if advice else broker_error(code, f"{text}: {policy(code).meaning}", "Read")
 
     def commit(self, member: GroupMetadata, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> Steps[None]:
-        """Commit offsets. BrokerError with what the group has against it."""
-        message = Message(
+        """Commit offsets. BrokerError if the group refuses them."""
+        message = OffsetCommitRequest(
             group_id=self.group_id,
             generation_id_or_member_epoch=member.generation_id,
             member_id=member.member_id,
@@ -123,18 +131,27 @@ class CoordinatorCalls:
         topics: dict[str, list[int]] = {}
         for topic, number in partitions:
             topics.setdefault(topic, []).append(number)
-        rows = [Message(name=name, partition_indexes=numbers) for name, numbers in topics.items()]
-        group = Message(group_id=self.group_id, member_id=None, member_epoch=-1, topics=rows)
-        message = Message(group_id=self.group_id, topics=rows, groups=[group], require_stable=self._require_stable)
+        made, row_of_group = (
+            OffsetFetchRequest.OffsetFetchRequestTopic,
+            OffsetFetchRequest.OffsetFetchRequestTopics,
+        )
+        rows = [made(name=name, partition_indexes=numbers) for name, numbers in topics.items()]
+        group = OffsetFetchRequest.OffsetFetchRequestGroup(
+            group_id=self.group_id,
+            member_id=None,
+            member_epoch=-1,
+            topics=[row_of_group(name=name, partition_indexes=numbers) for name, numbers in topics.items()],
+        )
+        message = OffsetFetchRequest(group_id=self.group_id, topics=rows, groups=[group], require_stable=self._require_stable)
         answer, code = yield from self.ask(ApiKey.OFFSET_FETCH, lambda: message, _fetched_codes)
         if code:
             raise self.error(ApiKey.OFFSET_FETCH, code)
         found: dict[TopicPartition, OffsetAndMetadata | None] = dict.fromkeys(partitions)
-        for topic in _fetched(answer).topics:
-            for row in topic.partitions:
+        for listed in _fetched(answer).topics:
+            for row in listed.partitions:
                 if row.committed_offset != NO_OFFSET:
-                    epoch = getattr(row, "committed_leader_epoch", NO_LEADER_EPOCH)
-                    of = TopicPartition(topic.name, row.partition_index)
+                    of = TopicPartition(listed.name, row.partition_index)
+                    epoch = row.committed_leader_epoch
                     found[of] = OffsetAndMetadata(row.committed_offset, row.metadata or "", epoch)
         return found
 
@@ -147,21 +164,21 @@ _COMMIT_ADVICE: dict[int, str] = {
     ErrorCode.UNKNOWN_MEMBER_ID: _MOVED_ON,
     ErrorCode.ILLEGAL_GENERATION: _MOVED_ON,
     ErrorCode.GROUP_ID_NOT_FOUND: _MOVED_ON,
-    ErrorCode.REBALANCE_IN_PROGRESS: "the group is sharing its partitions anew; poll, and commit again",
+    ErrorCode.REBALANCE_IN_PROGRESS: "the group is rebalancing; poll, and commit again",
     ErrorCode.FENCED_INSTANCE_ID: "another consumer has taken this one's group.instance.id",
 }
 
 
-def _row_codes(answer: Any) -> Iterable[int]:
-    """The codes of partitions, those first that an application has to know."""
+def _row_codes(answer: OffsetCommitResponse | _Fetched) -> Iterable[int]:
+    """Error codes of partitions, those first that an application has to know."""
     codes = [row.error_code for topic in answer.topics for row in topic.partitions if row.error_code]
     return sorted(codes, key=lambda code: reaction(code) is not Reaction.TELL)
 
 
-def _fetched(answer: Any) -> Any:
+def _fetched(answer: OffsetFetchResponse) -> _Fetched:
     return answer.groups[0] if answer.groups else answer  # from version 8 on there may be several groups
 
 
-def _fetched_codes(answer: Any) -> Iterable[int]:
+def _fetched_codes(answer: OffsetFetchResponse) -> Iterable[int]:
     group = _fetched(answer)
-    return [getattr(group, "error_code", 0) or 0, *_row_codes(group)]
+    return [group.error_code, *_row_codes(group)]

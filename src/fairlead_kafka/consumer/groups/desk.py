@@ -1,4 +1,4 @@
-"""Where a consumer machine has its face's questions about groups answered."""
+"""Group operations of a consumer machine, submitted by its client class."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NO_GROUP = "this consumer has no group; set group.id"
 
 
 class DeskHost(Assignee, Protocol):
-    """The machine that has the desk."""
+    """The machine whose group operations are served."""
 
     def answer(self, operation: Any, value: Any = None, error: Exception | None = None) -> None:
         """Resolve an operation."""

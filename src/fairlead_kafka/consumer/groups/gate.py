@@ -1,4 +1,7 @@
-"""What a face and its machine share about a group, between their threads: one note of each to the other."""
+"""State of a group that a client class and its machine share between their threads.
+
+Each leaves one note to the other.
+"""
 
 from __future__ import annotations
 
@@ -9,23 +12,27 @@ from fairlead_kafka.base.ids import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class GroupChange:
-    """What a rebalance does to the assignment, told before it is done."""
+    """Change of the assignment by a rebalance, told before it is made."""
 
     number: int
-    """Acknowledged by it: a change may be overtaken by another before the face gets to it."""
+    """Number that acknowledges it: another change may overtake it before it is seen."""
     revoked: tuple[TopicPartition, ...] = ()
     """Partitions that go."""
     added: tuple[TopicPartition, ...] = ()
     """Partitions that come."""
     lost: bool = False
-    """What goes is gone already: others may be reading it, and nothing can be committed."""
+    """The revoked partitions are gone: others may read them, and nothing can be committed."""
     complete: bool = False
-    """It ends a rebalance: the application hears of what comes, even if that is nothing."""
+    """It ends a rebalance: `on_assigned` is called, even if nothing is added."""
 
 
 @dataclass(slots=True)
 class Gate:
-    """`change` is the machine's to set and the face's to look at in each poll; `polled_ns` (monotonic) is the other way round."""
+    """Notes between a machine and its client class.
+
+    The machine sets `change`, the client looks at it in each poll. The client sets `polled_ns`
+    (monotonic) in each poll, and the machine when it subscribes.
+    """
 
     change: GroupChange | None = None
     polled_ns: int = 0

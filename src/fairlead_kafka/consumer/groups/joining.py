@@ -1,10 +1,10 @@
-"""Entering a group, or its next generation: JoinGroup, sharing if this member leads, SyncGroup; as one script."""
+"""Joining a group, or its next generation: JoinGroup, assignment by the leader, SyncGroup."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from fairlead_kafka.base.codes import ErrorCode
 from fairlead_kafka.base.config import Settings
@@ -12,7 +12,7 @@ from fairlead_kafka.base.errors import BrokerError, DecodeError
 from fairlead_kafka.base.ids import TopicPartition
 from fairlead_kafka.consumer.absent import AbsentTopics
 from fairlead_kafka.consumer.groups.assignors import Assignor
-from fairlead_kafka.consumer.groups.calls import CoordinatorCalls, Steps
+from fairlead_kafka.consumer.groups.calls import CoordinatorCalls
 from fairlead_kafka.core.consumer_protocol import (
     PROTOCOL_TYPE,
     Assignment,
@@ -23,9 +23,16 @@ from fairlead_kafka.core.consumer_protocol import (
     encode_subscription,
 )
 from fairlead_kafka.core.group_offsets import NO_GENERATION
-from fairlead_kafka.core.script import Pause
+from fairlead_kafka.core.script import Pause, Steps
 from fairlead_kafka.core.topic_listing import ask_metadata
-from fairlead_kafka.wire import ApiKey, Message
+from fairlead_kafka.wire import ApiKey
+from fairlead_kafka.wire.messages import (
+    JoinGroupRequest,
+    JoinGroupResponse,
+    MetadataResponse,
+    SyncGroupRequest,
+    SyncGroupResponse,
+)
 
 LOGGER = logging.getLogger("fairlead_kafka.consumer")
 _ANSWER_GRACE_MS = 5_000
@@ -36,7 +43,11 @@ _AGAIN = frozenset({ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATIO
 
 
 class Joined(NamedTuple):
-    """What came of it. `counts`: partitions of each topic that the leader shared, None for a missing one; None: others lead."""
+    """Result of a join.
+
+    `counts`: partitions of each topic that this member, the leader, has assigned, None for a
+    missing topic; None: another member leads.
+    """
 
     generation: int
     partitions: tuple[TopicPartition, ...]
@@ -44,7 +55,7 @@ class Joined(NamedTuple):
 
 
 class Joining:
-    """The script, and what is known of the member from one time to the next."""
+    """The join script, and what it keeps of the member from one join to the next."""
 
     def __init__(self, settings: Settings, calls: CoordinatorCalls, assignors: Sequence[Assignor], instance_id: str | None) -> None:
         self._settings = settings
@@ -57,12 +68,15 @@ class Joining:
         self._generation = NO_GENERATION
 
     def forget(self) -> None:
-        """The next join is a newcomer's, who has nothing."""
+        """Make the next join that of a new member, which owns nothing."""
         self.member_id = ""
         self._had, self._generation = (), NO_GENERATION
 
     def join(self, topics: Sequence[str], owned: Sequence[TopicPartition], wanted: Callable[[], bool]) -> Steps[Joined | None]:
-        """Join until an assignment stands; None as soon as it is not `wanted` any more. BrokerError with what the group has against it."""
+        """Join until an assignment stands; None once not `wanted`.
+
+        BrokerError if the group refuses.
+        """
         rebalance_ms = self._settings["max.poll.interval.ms"]
         while True:
             answer, code = yield from self._calls.ask(
@@ -85,8 +99,7 @@ class Joining:
                 counts = yield from self._count({topic for each in members.values() for topic in each.topics})
                 if not answer.skip_assignment:
                     shares = assignor.assign({topic: count for topic, count in counts.items() if count}, members)
-            message = self._sync_message(answer, shares)
-            synced, code = yield from self._calls.ask(ApiKey.SYNC_GROUP, lambda message=message: message, lambda one: [one.error_code])  # type: ignore[misc]
+            synced, code = yield from self._sync(self._sync_message(answer, shares))
             if not wanted():
                 return None
             if code:
@@ -95,6 +108,9 @@ class Joining:
             partitions = decode_assignment(bytes(synced.assignment)).partitions
             self._had, self._generation = partitions, generation
             return Joined(generation, partitions, counts)
+
+    def _sync(self, message: SyncGroupRequest) -> Steps[tuple[SyncGroupResponse, int]]:
+        return self._calls.ask(ApiKey.SYNC_GROUP, lambda: message, lambda answer: [answer.error_code])
 
     def _chosen(self, name: str | None) -> Assignor:
         """The assignor that the group has in common. BrokerError for one that this member did not offer."""
@@ -123,7 +139,8 @@ class Joining:
             return {}
         answer = yield from ask_metadata(sorted(topics))
         found = _counts(answer)
-        missing = sorted(topic.name for topic in answer.topics if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        missing = sorted(topic.name for topic in answer.topics if topic.name and topic.error_code == unknown)
         for topic in missing:
             self._absent.missing(topic)
         if missing and self._absent.creates:
@@ -133,13 +150,13 @@ class Joining:
             self._absent.there(topic, count)
         return {topic: found.get(topic) for topic in sorted(topics)}
 
-    def _join_message(self, topics: Sequence[str], owned: Sequence[TopicPartition]) -> Message:
+    def _join_message(self, topics: Sequence[str], owned: Sequence[TopicPartition]) -> JoinGroupRequest:
         protocols = []
         for assignor in self._assignors:
             user_data = assignor.user_data(self._had, self._generation)
             metadata = encode_subscription(Subscription(tuple(topics), user_data, tuple(owned), self._generation))
-            protocols.append(Message(name=assignor.name, metadata=metadata))
-        return Message(
+            protocols.append(JoinGroupRequest.JoinGroupRequestProtocol(name=assignor.name, metadata=metadata))
+        return JoinGroupRequest(
             group_id=self._calls.group_id,
             session_timeout_ms=self._settings["session.timeout.ms"],
             rebalance_timeout_ms=self._settings["max.poll.interval.ms"],
@@ -150,11 +167,12 @@ class Joining:
             reason=None,
         )
 
-    def _sync_message(self, answer: Any, shares: Mapping[str, Sequence[TopicPartition]]) -> Message:
+    def _sync_message(self, answer: JoinGroupResponse, shares: Mapping[str, Sequence[TopicPartition]]) -> SyncGroupRequest:
+        made = SyncGroupRequest.SyncGroupRequestAssignment
         assignments = [
-            Message(member_id=member_id, assignment=encode_assignment(Assignment(tuple(share)))) for member_id, share in shares.items()
+            made(member_id=member_id, assignment=encode_assignment(Assignment(tuple(share)))) for member_id, share in shares.items()
         ]
-        return Message(
+        return SyncGroupRequest(
             group_id=self._calls.group_id,
             generation_id=answer.generation_id,
             member_id=answer.member_id,
@@ -177,11 +195,12 @@ _ADVICE: dict[int, str] = {
 }
 
 
-def _subscriptions(members: Sequence[Any], assignor: Assignor) -> dict[str, Subscription]:
-    """What members want, static ones first, by instance id, then the others by member id: the same ones always in the same order.
+def _subscriptions(members: Sequence[JoinGroupResponse.JoinGroupResponseMember], assignor: Assignor) -> dict[str, Subscription]:
+    """Subscriptions of members, in an order that is always the same for the same ones.
 
-    A member whose metadata are garbled gets nothing, and the others their shares: what one of them sends is not to stop the group.
-    (Kafka's leader fails there, and the next one after it.)
+    Static members come first, by instance id, then the others by member id. A member whose metadata
+    are garbled gets nothing, and the others their shares: what one of them sends is not to stop the
+    group. (Kafka's leader fails there, and the next one after it.)
     """
     ordered = sorted(members, key=lambda one: (one.group_instance_id is None, one.group_instance_id or one.member_id))
     found: dict[str, Subscription] = {}
@@ -196,6 +215,6 @@ def _subscriptions(members: Sequence[Any], assignor: Assignor) -> dict[str, Subs
     return found
 
 
-def _counts(answer: Message) -> dict[str, int]:
+def _counts(answer: MetadataResponse) -> dict[str, int]:
     """How many partitions each topic of a Metadata answer has."""
-    return {topic.name: len(topic.partitions) for topic in answer.topics if not topic.error_code}
+    return {topic.name: len(topic.partitions) for topic in answer.topics if topic.name and not topic.error_code}

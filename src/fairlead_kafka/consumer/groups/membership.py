@@ -1,4 +1,7 @@
-"""One consumer's membership: from a subscription to partitions, heartbeats, and out again. Part of the consumer machine's step."""
+"""A consumer's membership of its group: join, heartbeats, commits, leave.
+
+Part of the consumer machine's step.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +27,9 @@ from fairlead_kafka.core.events import ConnectionEvent
 from fairlead_kafka.core.group_offsets import NO_GENERATION, GroupMetadata, OffsetAndMetadata
 from fairlead_kafka.core.machine import Rng
 from fairlead_kafka.core.network import Network
-from fairlead_kafka.core.script import Done, Script, Scripts
-from fairlead_kafka.wire import ApiKey, Message
+from fairlead_kafka.core.script import Done, Script, Scripts, Steps
+from fairlead_kafka.wire import ApiKey
+from fairlead_kafka.wire.messages import HeartbeatRequest, LeaveGroupRequest
 
 _FOR_EVER_NS = 2**63 - 1
 _IN_FLIGHT_MAX = 8
@@ -33,17 +37,20 @@ _LOST = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, Er
 
 
 class Assignee(Protocol):
-    """The machine whose assignment this is about."""
+    """The machine whose assignment the group makes."""
 
     def assigned(self) -> Sequence[TopicPartition]:
-        """What is assigned now."""
+        """The partitions assigned now."""
 
     def adopt(self, partitions: Sequence[TopicPartition]) -> None:
         """Read exactly these from now on; those assigned before keep their positions."""
 
 
 class Membership:
-    """A member, or none yet, of the group `group.id`. `gate` is shared with the face; `network` is the consumer's other one."""
+    """A member, or none yet, of the group `group.id`.
+
+    `gate` is shared with the client class; `network` is the consumer's other one.
+    """
 
     def __init__(self, settings: Settings, rng: Rng, network: Network, gate: Gate, assignee: Assignee) -> None:
         self._settings = settings
@@ -61,14 +68,14 @@ class Membership:
         self._state = MemberState.OUTSIDE
         self.generation = NO_GENERATION
         self.error: Exception | None = None
-        """What every poll is to raise, until a new subscription."""
+        """Error that every poll raises, until a new subscription."""
         self._attempt = 0
         self._under_way = False
         self._again = False
         """A rebalance is due as soon as the present one is over."""
         self._change_number = 0
         self._target: tuple[TopicPartition, ...] = ()
-        """What is assigned once the change at the gate is made."""
+        """Partitions assigned once the change at the gate is made."""
         self._beat_at_ns = 0
         self._beating = False
         self._now_ns = 0
@@ -81,7 +88,7 @@ class Membership:
         return self._state is not MemberState.OUTSIDE
 
     def topics(self) -> tuple[str, ...]:
-        """What is subscribed to, as far as it is known."""
+        """Topics subscribed to, as far as they are known."""
         return self._watch.topics or ()
 
     def subscribe(self, topics: Sequence[str], pattern: re.Pattern[str] | None) -> None:
@@ -95,7 +102,10 @@ class Membership:
             self._rejoin()
 
     def leave(self, done: Callable[[], None]) -> None:
-        """Out of the group, if it is in one; a static member only falls silent. `done()` once the coordinator knows, or cannot be told."""
+        """Leave the group, if it is in one; a static member only stops its heartbeats.
+
+        `done()` once the coordinator knows, or cannot be told.
+        """
         member_id, node_id = self._joining.member_id, self._calls.node_id
         self._attempt += 1
         self._under_way = self._again = False
@@ -110,7 +120,7 @@ class Membership:
         self._tell_leaving(node_id, member_id, "the consumer is being closed", done)
 
     def acknowledge(self, number: int) -> bool:
-        """The face has done what change `number` asks for; False if another change has overtaken it."""
+        """Make change `number`, for which the client did its part; False if it was overtaken."""
         change = self._gate.change
         if change is None or change.number != number:
             return False
@@ -119,13 +129,13 @@ class Membership:
         return True
 
     def who(self) -> GroupMetadata:
-        """Who commits: this member in its generation, or nobody in particular if partitions are not from the group."""
+        """Sender of commits: this member in its generation, or only the group if not subscribed."""
         if not self.subscribed:
             return GroupMetadata(self.group_id)
         return GroupMetadata(self.group_id, self.generation, self._joining.member_id, self._instance_id)
 
     def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], deadline_ns: int, done: Done) -> None:
-        """Commit; done(None, error).
+        """Commit offsets; done(None, error).
 
         One commit at a time, in the order of the calls: one that is asked again must not set back what a later one has committed. It
         is made in the name of the generation that it was asked for in.
@@ -149,7 +159,7 @@ class Membership:
         self._scripts.start(f"committing offsets of group {self.group_id!r}", script, deadline_ns, told, line="commits")
 
     def committed(self, partitions: Sequence[TopicPartition], deadline_ns: int, done: Done) -> None:
-        """done({partition: OffsetAndMetadata | None}, error)."""
+        """Look up committed offsets; done({partition: OffsetAndMetadata | None}, error)."""
         self._scripts.start(f"reading offsets of group {self.group_id!r}", self._calls.committed(partitions), deadline_ns, done)
 
     # --- The machine's step
@@ -159,7 +169,7 @@ class Membership:
         self._network.handle(event, now_ns, wall_ms)
 
     def advance(self, now_ns: int, wall_ms: int) -> None:
-        """What time and answers bring."""
+        """Work on answers and on what is due: heartbeat, join, watch of topics."""
         self._now_ns = now_ns
         self._network.advance(now_ns, wall_ms)
         self._scripts.advance(now_ns)
@@ -176,7 +186,7 @@ class Membership:
             self._start("watching topics", self._watch.look(now_ns), self._watched)
 
     def deadline_ns(self) -> int | None:
-        """When to step if nothing arrives."""
+        """Monotonic time of the next step if nothing arrives, ns; None: none is needed."""
         times = [self._network.deadline_ns(), self._scripts.deadline_ns()]
         if self.subscribed and self._state is not MemberState.FAILED:
             times.append(self._watch.next_ns)
@@ -199,7 +209,7 @@ class Membership:
         self._network.close()
 
     def check(self) -> None:
-        """What is kept of the membership fits its state; CheckFailed if not."""
+        """CheckFailed unless what is kept of the membership fits its state."""
         state, change = self._state, self._gate.change
         member = self.generation != NO_GENERATION
         holds(f"a member in state {state.name} has generation {self.generation}", not member or self._joining.member_id != "")
@@ -257,7 +267,7 @@ class Membership:
         lost: bool = False,
         complete: bool = False,
     ) -> None:
-        """Have the face make a change; at once if it has no part in it."""
+        """Have the client make a change; make it at once if the client has no part in it."""
         self._change_number += 1
         self._target = tuple(target)
         change = GroupChange(self._change_number, revoked, added, lost, complete)
@@ -274,7 +284,7 @@ class Membership:
             self._rejoin()
 
     def _rejoin(self) -> None:
-        """Share anew, now or as soon as what is under way is over."""
+        """Rebalance, now or as soon as what is under way is over."""
         if self._state is not MemberState.STABLE:
             self._again = self._again or self._under_way or self._state is MemberState.ADOPTING
             return
@@ -286,12 +296,12 @@ class Membership:
         self._tell(kept, revoked=tuple(sorted(set(owned) - set(kept))))
 
     def _forget(self) -> None:
-        """No member any more: the next join is a newcomer's."""
+        """Be no member any more: the next join is a new member's."""
         self.generation = NO_GENERATION
         self._joining.forget()
 
     def _lose(self) -> None:
-        """The group has gone on without this member."""
+        """Give up all partitions: the group has gone on without this member."""
         if self._state not in BEATING:
             return
         self._forget()
@@ -313,19 +323,19 @@ class Membership:
         self._beating = True
         self._beat_at_ns = self._now_ns + ms_to_ns(self._settings["heartbeat.interval.ms"])
         attempt, member = self._attempt, self.who()
-        message = Message(
+        message = HeartbeatRequest(
             group_id=self.group_id,
             generation_id=member.generation_id,
             member_id=member.member_id,
             group_instance_id=member.group_instance_id,
         )
 
-        def beaten(_answer: Any, error: Exception | None) -> None:
+        def beaten(_answer: None, error: Exception | None) -> None:
             self._beating = False
             if isinstance(error, BrokerError) and attempt == self._attempt and self._state in BEATING:
                 self._heard(error.code)
 
-        def script() -> Any:
+        def script() -> Steps[None]:
             _, code = yield from self._calls.ask(ApiKey.HEARTBEAT, lambda: message, lambda answer: [answer.error_code])
             if code:
                 raise self._calls.error(ApiKey.HEARTBEAT, code)
@@ -334,7 +344,7 @@ class Membership:
         self._scripts.start("a heartbeat", script(), deadline_ns, beaten)
 
     def _heard(self, code: int) -> None:
-        """What an error in the answer to a heartbeat or commit says of the membership."""
+        """React to an error in the answer to a heartbeat or commit."""
         if code == ErrorCode.REBALANCE_IN_PROGRESS:
             if self._state is not MemberState.GIVING_UP:
                 self._rejoin()
@@ -351,15 +361,15 @@ class Membership:
         return self._now_ns >= self._absent_at_ns()
 
     def _left_by_silence(self) -> None:
-        """The application has not polled for too long: others get the partitions."""
+        """Leave the group: the application has not polled for max.poll.interval.ms."""
         member_id, node_id = self._joining.member_id, self._calls.node_id
         self._lose()
         if self._instance_id is None and node_id is not None:
             self._tell_leaving(node_id, member_id, "the consumer did not poll within max.poll.interval.ms", lambda: None)
 
     def _tell_leaving(self, node_id: int, member_id: str, reason: str, done: Callable[[], None]) -> None:
-        member = Message(member_id=member_id, group_instance_id=None, reason=reason)
-        message = Message(group_id=self.group_id, member_id=member_id, members=[member])
+        member = LeaveGroupRequest.MemberIdentity(member_id=member_id, group_instance_id=None, reason=reason)
+        message = LeaveGroupRequest(group_id=self.group_id, member_id=member_id, members=[member])
         deadline_ns = self._now_ns + ms_to_ns(self._settings["request.timeout.ms"])
         self._network.request(
             ApiKey.LEAVE_GROUP, message, lambda _answer, _error: done(), node_id=node_id, deadline_ns=deadline_ns, fails_fast=True

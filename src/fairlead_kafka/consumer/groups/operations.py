@@ -1,4 +1,7 @@
-"""What a face can ask about groups. Each operation carries a completion, answered once by `effects.Resolve`."""
+"""Operations on groups that a client class submits to a consumer machine.
+
+Each carries a completion, answered once by `effects.Resolve`.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,10 @@ class Unsubscribe(NamedTuple):
 
 
 class Acknowledge(NamedTuple):
-    """The face has done its part of change `number`. Answer: (True if it stands, {partition: generation} as it is now)."""
+    """Say that the client has done its part of change `number`.
+
+    Answer: (True if it stands, {partition: generation} as it is now).
+    """
 
     completion: Any
     number: int
@@ -40,7 +46,7 @@ class Commit(NamedTuple):
 
 
 class FindCommitted(NamedTuple):
-    """Answer: {partition: OffsetAndMetadata | None}, what the group has committed."""
+    """Look up committed offsets. Answer: {partition: OffsetAndMetadata | None}."""
 
     completion: Any
     deadline_ns: int
@@ -48,19 +54,25 @@ class FindCommitted(NamedTuple):
 
 
 class TellPositions(NamedTuple):
-    """Answer: {partition: Position after the last record handed over to the face}, of those assigned that have one."""
+    """Get positions after the last record passed on to the client class.
+
+    Answer: {partition: Position}, of those assigned that have one.
+    """
 
     completion: Any
 
 
 class TellGroup(NamedTuple):
-    """Answer: GroupMetadata, for commits in a producer's transaction."""
+    """Get group, generation and member id. Answer: GroupMetadata."""
 
     completion: Any
 
 
 class TellSubscription(NamedTuple):
-    """Answer: the topics subscribed to, in the order given; of a pattern, those known by now."""
+    """Get the topics subscribed to. Answer: them, in the order given.
+
+    For a pattern, those known by now.
+    """
 
     completion: Any
 

@@ -1,4 +1,4 @@
-"""Where a member stands, as a table."""
+"""States of a group's member, as a table."""
 
 from __future__ import annotations
 
@@ -6,29 +6,29 @@ from enum import Enum, auto
 
 
 class MemberState(Enum):
-    """Where a member stands."""
+    """State of a group's member."""
 
     OUTSIDE = auto()
     """It subscribes to nothing."""
     JOINING = auto()
     """JoinGroup and SyncGroup are under way, or wait for the application to poll again."""
     ADOPTING = auto()
-    """It has an assignment that the face has not taken over yet."""
+    """It has an assignment that the client class has not taken over yet."""
     STABLE = auto()
     """It reads what it was assigned."""
     GIVING_UP = auto()
-    """The face is to give up partitions before the next generation."""
+    """The client class is to give up partitions before the next generation."""
     FAILED = auto()
     """It has an error that only a new subscription ends; every poll raises it."""
 
 
 class MemberSignal(Enum):
-    """What can happen to a member."""
+    """Events that change a member's state."""
 
     SUBSCRIBE = auto()
     ASSIGNED = auto()
     TAKEN = auto()
-    """The face has done what it was told to."""
+    """The client class has done what it was told to."""
     REJOIN = auto()
     LOST = auto()
     """The group went on without it."""

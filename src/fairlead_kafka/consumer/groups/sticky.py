@@ -1,11 +1,13 @@
-"""Sharing that is even, and moves as few partitions as it can. Kafka's `StickyAssignor` and `CooperativeStickyAssignor` (KIP-54, KIP-429).
+"""Assignment that is even, and moves as few partitions as it can (KIP-54, KIP-429).
 
 1. Each member keeps what it had, as far as it still subscribes to it and nobody had it in a later generation.
 2. If all members subscribe to the same, each gets the same number or one more: who has more than that gives the rest up.
-3. What has no owner goes to whoever has least among those who subscribe to it, partitions that few can take first.
+3. What has no owner goes to the member that has least among those that subscribe to it,
+   partitions that few can take first.
 4. Where subscriptions differ, single partitions move from a member to one that has two less or fewer, until none can.
 
-Cooperatively, a partition that goes from one member to another is given to nobody in this round: its old owner has to give it up first.
+Kafka's `StickyAssignor` and `CooperativeStickyAssignor`. In the latter, a partition that goes from
+one member to another is given to nobody in this round: its old owner has to give it up first.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ _Shares = dict[str, list[TopicPartition]]
 
 
 def assign_sticky(counts: Mapping[str, int], members: Mapping[str, Subscription]) -> _Shares:
-    """An even share for each member that is as close to what it had as can be."""
+    """Assign an even share to each member, as close to what it had as can be."""
     shares = _kept(counts, members)
     readers: dict[str, list[str]] = {}
     for member, subscription in members.items():
@@ -39,14 +41,21 @@ def assign_sticky(counts: Mapping[str, int], members: Mapping[str, Subscription]
 
 
 def assign_cooperatively(counts: Mapping[str, int], members: Mapping[str, Subscription]) -> _Shares:
-    """The same, without partitions that another member has to give up first: they are given in the next round, which follows."""
+    """As `assign_sticky`, without partitions that another member has to give up first.
+
+    They are given in the next round, which follows.
+    """
     had = {of: member for member, share in _kept(counts, members).items() for of in share}
     shares = assign_sticky(counts, members)
     return {member: [of for of in share if had.get(of, member) == member] for member, share in shares.items()}
 
 
 def _kept(counts: Mapping[str, int], members: Mapping[str, Subscription]) -> _Shares:
-    """What each member had and may keep; of two who had the same, who had it in the later generation, and of equals none."""
+    """Partitions that each member had and may keep.
+
+    Of two members that had the same one, the one of the later generation keeps it; of equal ones,
+    neither.
+    """
     claims: dict[TopicPartition, tuple[int, str | None]] = {}
     for member, subscription in members.items():
         topics = set(subscription.topics)
@@ -66,7 +75,10 @@ def _kept(counts: Mapping[str, int], members: Mapping[str, Subscription]) -> _Sh
 
 
 def _trim(shares: _Shares, total: int) -> None:
-    """Take from those who have more than their part; as many as it does not come out even by may keep one more."""
+    """Take partitions from members that have more than their part.
+
+    As many members as it does not come out even by may keep one more.
+    """
     each, more = divmod(total, len(shares))
     for share in sorted(shares.values(), key=len, reverse=True):
         bonus = more > 0 and len(share) > each

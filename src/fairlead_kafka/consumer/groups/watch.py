@@ -1,26 +1,29 @@
-"""Which topics a member wants, and whether those that its group shares come, go or grow."""
+"""Watch on topics: those that a member wants, and those that its group shares.
+
+The latter may come, go or grow.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from fairlead_kafka.base.config import Settings
 from fairlead_kafka.base.units import ms_to_ns
-from fairlead_kafka.core.script import Answer, Ask, Pause
+from fairlead_kafka.core.script import Steps
 from fairlead_kafka.core.topic_listing import ask_metadata
 
 MISSING_LOOK_MS = 1_000
-"""How often a topic that is not there yet is looked for."""
+"""Ms between two looks for a topic that is not there yet."""
 
 
 class Watch:
-    """Looks every `metadata.max.age.ms`, and more often while a topic is missing."""
+    """Looks at topics every `metadata.max.age.ms`, and more often while one is missing."""
 
     def __init__(self, settings: Settings) -> None:
         self._age_ns = ms_to_ns(settings["metadata.max.age.ms"])
         self.topics: tuple[str, ...] | None = ()
-        """What is subscribed to; None: a pattern's topics are not known yet."""
+        """Topics subscribed to; None: those of a pattern are not known yet."""
         self._pattern: re.Pattern[str] | None = None
         self._counts: dict[str, int | None] | None = None
         self._looking = False
@@ -28,7 +31,7 @@ class Watch:
         self.next_ns: int | None = None
 
     def subscribe(self, topics: Sequence[str], pattern: re.Pattern[str] | None) -> bool:
-        """Another subscription; True if the topics are others now, as far as that is known."""
+        """Replace the subscription; True if the topics are others now, as far as that is known."""
         before = self.topics
         self._pattern = pattern
         self.topics = tuple(dict.fromkeys(topics)) if pattern is None else None
@@ -39,7 +42,10 @@ class Watch:
         return self.topics is not None and self.topics != before
 
     def shared(self, counts: Mapping[str, int | None] | None) -> None:
-        """The leader has shared topics of so many partitions (None: not there); None: somebody else leads, and watches."""
+        """Note what this member, the leader, has assigned; None: another leads, and watches.
+
+        `counts`: partitions of each topic, None for one that is not there.
+        """
         self._counts = None if counts is None else dict(counts)
         if counts is not None and None in counts.values():
             self.next_ns = 0 if self.next_ns is None else self.next_ns
@@ -50,8 +56,8 @@ class Watch:
             self.next_ns = now_ns + self._age_ns
         return self.next_ns is not None and now_ns >= self.next_ns and not self._looking
 
-    def look(self, now_ns: int) -> Generator[Sequence[Ask] | Pause, list[Answer], bool]:
-        """A script: True if there is something to share anew."""
+    def look(self, now_ns: int) -> Steps[bool]:
+        """A script: True if topics changed, so that a rebalance is due."""
         self._looking = True
         self.next_ns = None
         generation = self._generation
@@ -60,7 +66,7 @@ class Watch:
         if generation != self._generation:
             return False
         self._looking = False
-        found = {topic.name: len(topic.partitions) for topic in answer.topics if not topic.error_code}
+        found = {topic.name: len(topic.partitions) for topic in answer.topics if topic.name and not topic.error_code}
         changed = False
         if self._pattern is not None:
             internal = {topic.name for topic in answer.topics if topic.is_internal}

@@ -9,14 +9,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 WAITING = "waiting"
-"""The file that says: the job is where it is to die."""
+"""Name of the file that says that the job is at the step where it is to be killed."""
 DIED = "died"
-"""The file that says: a task has died."""
+"""Name of the file that says that a task has died."""
 
 
 @dataclass(frozen=True)
 class Death:
-    """At `step`, the time after `passed` times in this life of the job. A task dies by itself and alone; a driver waits for the blow."""
+    """A kill at `step`, when processes have passed it `passed` times in this life of the job.
+
+    A task (`alone`) kills itself; a driver waits to be killed.
+    """
 
     folder: str
     step: str
@@ -24,7 +27,7 @@ class Death:
     alone: bool
 
     def reached(self, step: str) -> None:
-        """A process is at `step`: it may not come back from here."""
+        """Called at each step; does not return if the process is to die at this one."""
         if step != self.step or self._times() != self.passed + 1:
             return
         if self.alone:
@@ -35,7 +38,7 @@ class Death:
             time.sleep(60)
 
     def _times(self) -> int:
-        """How often a process was here, this time included."""
+        """Number of times that processes were at this step, this one included."""
         descriptor = os.open(Path(self.folder) / f"{self.step}.times", os.O_CREAT | os.O_APPEND | os.O_WRONLY)
         try:
             os.write(descriptor, b".")
@@ -45,5 +48,5 @@ class Death:
 
 
 def deaths_of(given: list[dict[str, object]]) -> list[Death]:
-    """Of what `dataclasses.asdict` made of them."""
+    """Deaths from the dicts that `dataclasses.asdict` made of them."""
     return [Death(**one) for one in given]  # type: ignore[arg-type]

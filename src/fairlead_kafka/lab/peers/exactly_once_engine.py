@@ -1,4 +1,5 @@
-"""What Spark's micro-batch engine does with an exactly-once sink, without Spark: `python exactly_once_engine.py JSON`.
+"""Drives an exactly-once sink as Spark's micro-batch engine does, without Spark: `python
+exactly_once_engine.py JSON`.
 
 A checkpoint of two folders as Spark has them: what a batch consists of is noted before it is written, that it is committed afterwards, and
 a batch that is not noted as committed is written again. Every task and every commit is a process of its own. A task that dies is started
@@ -47,7 +48,10 @@ class Engine:
             (self._checkpoint / name).mkdir(parents=True, exist_ok=True)
 
     def run(self) -> bool:
-        """Go on to the end of the input; False if a batch failed, as a query does that is to be started again."""
+        """Process the rest of the input.
+
+        False if a batch failed: the query has to be started again.
+        """
         while True:
             batch = len(list((self._checkpoint / "commits").iterdir()))
             start, end = self._range(batch)
@@ -59,7 +63,7 @@ class Engine:
             self._note("commits", batch, "done")
 
     def reached(self, step: Any) -> None:
-        """A process of this query is so far."""
+        """Called at each step of a process of this query; it may be killed there."""
         for death in self._deaths:
             death.reached(getattr(step, "name", step))
 
@@ -72,7 +76,7 @@ class Engine:
         return start, end
 
     def _note(self, name: str, batch: int, text: str) -> None:
-        """Durably, whole or not at all."""
+        """Write a note of the checkpoint durably, whole or not at all."""
         place = self._checkpoint / name / str(batch)
         draft = self._checkpoint / f"{name}-{batch}"
         with draft.open("w") as file:
@@ -82,7 +86,7 @@ class Engine:
         draft.rename(place)
 
     def _run_task(self, batch: int, numbers: range) -> Any:
-        """The message of the attempt that ended first; None if all died."""
+        """Run a task; the message of the attempt that ended first, None if all died."""
         for _ in range(ATTEMPTS_MAX):
             attempts = [self._start(self._write, batch, numbers) for _ in range(2 if self._rng.random() < SPECULATIVE else 1)]
             waiting = {channel: process for process, channel in attempts}

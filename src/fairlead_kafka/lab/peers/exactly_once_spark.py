@@ -54,7 +54,7 @@ def dying_writer(options: Any, deaths: Sequence[Death]) -> Any:
 
 
 def run(spec: dict[str, Any]) -> None:
-    """The query, until everything that was in the source when it began is written."""
+    """Run the query until everything that was in the source when it began is written."""
     config = {"spark.ui.enabled": "false", "spark.driver.memory": "512m", "spark.sql.shuffle.partitions": "2"}
     # Four attempts for a task; the default of a local master is one.
     session = import_module("fairlead_kafka.spark").spark_session("exactly-once", "local[2,4]", config)
@@ -74,7 +74,7 @@ def run(spec: dict[str, Any]) -> None:
 
 
 def as_options(deaths: Sequence[Death]) -> list[dict[str, Any]]:
-    """For the `deaths` of a spec."""
+    """The deaths as dicts, for the `deaths` of a spec."""
     return [asdict(death) for death in deaths]
 
 

@@ -22,12 +22,12 @@ from typing import Any
 SIZE = 100
 _VALUES = 1_000
 _TAKEN = 20_000
-"""Awaited together where every record has a future: nobody keeps a million."""
+"""Futures that are awaited together, where every record has one: no program keeps a million."""
 WAIT_S = 30.0
 
 
 class Program:
-    """What a program is to do, and when it came how far."""
+    """A program's task, and the times at which it reached its marks."""
 
     def __init__(self, job: dict[str, Any]) -> None:
         self.bootstrap_servers: str = job["bootstrap_servers"]
@@ -39,17 +39,20 @@ class Program:
         self.marks: dict[str, float] = {}
 
     def mark(self, name: str) -> None:
-        """It is that far."""
+        """Note the time and the CPU seconds under `name`."""
         self.marks[f"{name}_s"] = time.monotonic() - self._started_s
         self.marks[f"{name}_cpu_s"] = time.process_time()
 
     def values(self) -> list[bytes]:
-        """As many as there are records; a thousand different ones."""
+        """One value for each record; a thousand different ones."""
         different = [os.urandom(SIZE) for _ in range(min(self.records, _VALUES))]
         return (different * (self.records // len(different) + 1))[: self.records]
 
     def done(self, counted: int) -> int:
-        """All is sent or read; the client is still open."""
+        """Note that all is sent or read, and the memory; the client is still open.
+
+        Returns `counted`.
+        """
         self.mark("done")
         with open("/proc/self/statm", encoding="ascii") as statm:
             self.marks["rss_mb"] = int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
@@ -305,11 +308,11 @@ PROGRAMS: dict[tuple[str, str], Callable[[Program], int]] = {
     ("kafka-python", "send"): kafka_python_send,
     ("kafka-python", "read"): kafka_python_read,
 }
-"""By system and task; every system of `lab.first_second` that is written in Python."""
+"""Programs by system and task; every system of `lab.first_second` that is written in Python."""
 
 
 def main() -> None:
-    """Run one."""
+    """Run the program that the command line asks for."""
     job = json.loads(sys.argv[1])
     program = Program(job)
     counted = PROGRAMS[job["system"], job["task"]](program)

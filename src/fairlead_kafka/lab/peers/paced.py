@@ -1,7 +1,8 @@
 """Runs one client under a paced load: `python -m fairlead_kafka.lab.peers.paced JSON`, JSON being a `Task`; prints one line of JSON.
 
-Garbage that the imports left is collected and set aside before the load starts; the collector then runs as in any program. What a
-record's latency is, `lab.pacing` says. `requests` is null where a client does not tell.
+Garbage that the imports left is collected and set aside before the load starts; the collector then
+runs as in any program. `lab.pacing` defines a record's latency. `requests` is null where a client
+does not tell.
 """
 
 from __future__ import annotations
@@ -26,12 +27,14 @@ MODULES = {
     "aiokafka": "fairlead_kafka.lab.peers.paced_pure_python",
 }
 DRAIN_S = 10.0
-"""What is handed over gets so long to be acknowledged, or more if the load's limit leaves more."""
+"""Least time that submitted records have to be acknowledged, s; the load's limit may leave more."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """One client's run: `config` has Kafka's keys, dotted, beside `bootstrap.servers` and `acks=all`."""
+    """One client's run: `config` has Kafka's keys, with dots, beside `bootstrap.servers` and
+    `acks=all`.
+    """
 
     system: str
     bootstrap_servers: str
@@ -40,7 +43,7 @@ class Task:
     config: dict[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> str:
-        """As the command line takes it."""
+        """The task as JSON, for the command line."""
         return json.dumps(asdict(self))
 
     @classmethod
@@ -58,22 +61,22 @@ class Run:
         self.value = value_of(task.load.record_size)
         self.journal = Journal(task.load, time.perf_counter_ns)
         self.requests: int | None = None
-        """Set by a client that can tell."""
+        """Number of requests, set by a client that knows it."""
         self._cpu_s = self._started_s = 0.0
 
     def begin(self) -> None:
-        """The client is connected and warm: from here on its CPU seconds count."""
+        """Note that the client is connected and warm: from here on its CPU seconds count."""
         gc.collect()
         gc.freeze()
         self._cpu_s, self._started_s = time.process_time(), time.perf_counter()
 
     def end(self) -> None:
-        """Everything is acknowledged, or given up."""
+        """Note that every record is acknowledged or given up."""
         self.journal.end()
         self.cpu_s = time.process_time() - self._cpu_s
 
     def left_s(self) -> float:
-        """How long may still be waited for acknowledgements."""
+        """Seconds that acknowledgements may still be waited for."""
         return max(DRAIN_S, self.task.load.limit_s - (time.perf_counter() - self._started_s))
 
     def hand_over(self, send: Callable[[int], None], flush: Callable[[], object]) -> None:
@@ -88,12 +91,12 @@ class Run:
                 flush()
 
     def figures(self) -> dict[str, Any]:
-        """What is printed."""
+        """The run's figures, as they are printed."""
         return {**self.journal.figures(), "requests": self.requests, "cpu_s": round(self.cpu_s, 3)}
 
 
 def main(text: str) -> None:
-    """Runs the client and prints its figures."""
+    """Run the client and print its figures."""
     run = Run(Task.from_json(text))
     system = run.task.system
     getattr(import_module(MODULES[system]), f"paced_{system.replace('-', '_')}")(run)

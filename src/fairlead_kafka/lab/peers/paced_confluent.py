@@ -16,7 +16,9 @@ STATISTICS_MS = 200
 
 
 def paced_confluent_kafka(run: Run) -> None:
-    """`produce` with a callback per record, served by a thread that polls; requests by librdkafka's statistics, all brokers."""
+    """Send by `produce` with a callback per record, served by a thread that polls; requests are
+    from librdkafka's statistics, all brokers.
+    """
     journal, task = run.journal, run.task
     topic, value = task.topic, run.value
     transmitted: dict[str, int] = {}

@@ -19,7 +19,9 @@ _REQUESTS = re.compile(r"^producer-metrics:request-total:\S+\s*:\s*([\d.]+)", re
 
 
 def paced_java(task: Task) -> dict[str, Any]:
-    """Runs it; figures as `peers.paced` prints them, or {"skipped": why}. CPU includes the start of the JVM. Raises Unavailable."""
+    """Run it. Returns figures as `peers.paced` prints them, or {"skipped": why}. CPU includes the
+    start of the JVM. Raises Unavailable.
+    """
     load = task.load
     if load.flush or load.period_ms != 1:
         return {"skipped": "kafka-producer-perf-test neither flushes nor sends in bursts"}
@@ -45,7 +47,7 @@ def paced_java(task: Task) -> dict[str, Any]:
 
 
 def java_figures(said: str, record_size: int) -> dict[str, Any]:
-    """What the tool printed, as figures; {"skipped": why} if there is no summary in it."""
+    """Figures from the tool's output; {"skipped": why} if it has no summary."""
     summaries = list(_SUMMARY.finditer(said))
     if not summaries:
         return {"skipped": f"no summary in what it printed: {said.strip()[-200:]}"}

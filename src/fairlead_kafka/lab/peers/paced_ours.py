@@ -11,7 +11,9 @@ from fairlead_kafka.lab.peers.paced import Run
 
 
 def paced_fairlead(run: Run) -> None:
-    """`Producer.send`; requests are those of all kinds, as Kafka's request-total counts them."""
+    """Send by `Producer.send`; requests are those of all kinds, as Kafka's request-total counts
+    them.
+    """
     journal, task = run.journal, run.task
     topic, value = task.topic, run.value
 
@@ -39,5 +41,5 @@ def paced_fairlead(run: Run) -> None:
 
 
 def requests_of(metrics: Any) -> int:
-    """All requests sent, by the producer's own account."""
+    """Number of all requests sent, by the producer's own metrics."""
     return int(metrics["producer-metrics"]["request-total"])

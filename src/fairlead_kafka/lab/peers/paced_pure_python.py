@@ -14,13 +14,13 @@ STOP_S = 1.0
 
 
 def _arguments(run: Run) -> dict[str, Any]:
-    """Kafka's config keys as both libraries spell them."""
+    """Kafka's configs in the spelling of both libraries."""
     given = {key.replace(".", "_"): value for key, value in run.task.config.items()}
     return {"bootstrap_servers": run.task.bootstrap_servers, "acks": "all", **given}
 
 
 def paced_kafka_python(run: Run) -> None:
-    """`KafkaProducer.send` with a callback per record."""
+    """Send by `KafkaProducer.send` with a callback per record."""
     from kafka import KafkaProducer
     from kafka.errors import KafkaError
 
@@ -51,7 +51,7 @@ def _acked(run: Run, number: int, _: object) -> None:
 
 
 def paced_aiokafka(run: Run) -> None:
-    """`AIOKafkaProducer.send`, with a callback per record on the event loop."""
+    """Send by `AIOKafkaProducer.send`, with a callback per record on the event loop."""
     asyncio.run(_aiokafka(run))
 
 

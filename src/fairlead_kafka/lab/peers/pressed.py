@@ -1,9 +1,10 @@
 """Runs one client as hard as it goes while a broker fails: `python -m fairlead_kafka.lab.peers.pressed JSON`, JSON being a `Task`.
 
-One thread of the application hands records over as fast as the client takes them (or at a rate), whatever becomes of them. A second
-thread only watches the clock: warm-up, baseline, then it prints `fault` (whoever started this process breaks a broker now), a time
-to settle, the time under the fault; then it prints a line of JSON and ends the process, jammed or not. A record counts for the phase
-in which its acknowledgement comes; its latency runs from its timestamp, to a millisecond.
+One thread of the application submits records as fast as the client takes them (or at a rate),
+whatever becomes of them. A second thread only watches the clock: warm-up, baseline, then it prints
+`fault` (the parent process breaks a broker now), a pause, the time under the fault; then it prints
+a line of JSON and ends the process, blocked or not. A record counts for the phase in which its
+acknowledgement comes; its latency runs from its timestamp, to a millisecond.
 """
 
 from __future__ import annotations
@@ -29,13 +30,15 @@ MODULES = {
     "aiokafka": "fairlead_kafka.lab.peers.pressed_pure_python",
 }
 SAMPLE_EVERY = 16
-"""Acknowledgements of which one has its latency noted."""
+"""Acknowledgements per one whose latency is noted."""
 PACE_S = 0.002
 
 
 @dataclass(frozen=True)
 class Phases:
-    """Seconds of each phase; `settling` is what passes between the fault and the time under it that counts."""
+    """Seconds of each phase; `settling` is the pause between the fault and the time under it that
+    counts.
+    """
 
     warmup: float
     baseline: float
@@ -45,7 +48,11 @@ class Phases:
 
 @dataclass(frozen=True)
 class Task:
-    """One client's run. `rate` 0: as fast as the client takes it. `faulty`: partitions led by the broker that will fail."""
+    """One client's run.
+
+    `rate` 0: as fast as the client takes records. `faulty`: partitions led by the broker that will
+    fail.
+    """
 
     system: str
     bootstrap_servers: str
@@ -59,7 +66,7 @@ class Task:
     config: dict[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> str:
-        """As the command line takes it."""
+        """The task as JSON, for the command line."""
         return json.dumps(asdict(self))
 
     @classmethod
@@ -70,7 +77,7 @@ class Task:
 
 
 class Phase:
-    """What was acknowledged in a phase, and what failed."""
+    """Acknowledgements and failures in one phase."""
 
     def __init__(self, partitions: int) -> None:
         self.acked = [0] * partitions
@@ -115,7 +122,7 @@ class Run:
             time.sleep(PACE_S)
 
     def acked(self, partition: int, timestamp_ms: int) -> None:
-        """A record is acknowledged that had this timestamp."""
+        """Note that a record with this timestamp (ms since 1970) was acknowledged."""
         phase = self._phase
         counts = phase.acked
         counts[partition] += 1
@@ -123,12 +130,12 @@ class Run:
             phase.latencies_ms.append(time.time() * 1000 - timestamp_ms)
 
     def fail(self, error: object) -> None:
-        """A record was refused, or failed."""
+        """Note that a record was refused, or failed."""
         self._phase.failed += 1
         self.first_error = self.first_error or str(error)
 
     def begin(self) -> None:
-        """The client is connected and warm: the clock runs from here."""
+        """Note that the client is connected and warm, and start the clock."""
         gc.collect()
         gc.freeze()
         threading.Thread(target=self._watch, daemon=True).start()
@@ -148,10 +155,10 @@ class Run:
             "error": self.first_error,
         }
         print(json.dumps(figures), flush=True)
-        os._exit(0)  # what is jammed would take minutes to give up
+        os._exit(0)  # a blocked client would take minutes to give up
 
     def _enter(self, seconds: float) -> tuple[Phase, float]:
-        """A new phase, until it is over; how long it really was."""
+        """Begin a phase and wait until it is over. Returns it and its real duration, s."""
         self._phase = phase = Phase(self.task.partitions)
         started_s = time.perf_counter()
         time.sleep(seconds)
@@ -159,7 +166,7 @@ class Run:
 
 
 def main(text: str) -> None:
-    """Runs the client until its run's clock ends the process."""
+    """Run the client until its run's clock ends the process."""
     run = Run(Task.from_json(text))
     system = run.task.system
     getattr(import_module(MODULES[system]), f"pressed_{system.replace('-', '_')}")(run)

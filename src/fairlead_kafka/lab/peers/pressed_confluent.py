@@ -13,7 +13,7 @@ POLL_EVERY = 500
 
 
 def pressed_confluent_kafka(run: Run) -> None:
-    """`produce` with a delivery callback each, served by the thread that produces."""
+    """Send by `produce` with a delivery callback each, served by the thread that produces."""
     task, value = run.task, run.value
     producer = Producer({"bootstrap.servers": task.bootstrap_servers, "acks": "all", **task.config})
     producer.list_topics(task.topic, timeout=10)

@@ -1,4 +1,6 @@
-"""Our own producer, pressed: `send` with a delivery callback each; what is refused for want of memory is given up."""
+"""Our own producer, pressed: `send` with a delivery callback each; a record that is refused because
+there is no memory is given up.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from fairlead_kafka.lab.peers.pressed import Run
 
 
 def pressed_fairlead(run: Run) -> None:
-    """Goes on with the next record whenever `send` returns or raises."""
+    """Send records one after another; go on whenever `send` returns or raises."""
     task, value = run.task, run.value
     producer = Producer({"bootstrap.servers": task.bootstrap_servers, "acks": "all", **task.config})
     producer.partitions_for(task.topic)

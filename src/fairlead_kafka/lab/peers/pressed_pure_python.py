@@ -9,13 +9,13 @@ from fairlead_kafka.lab.peers.pressed import Run
 
 
 def _arguments(run: Run) -> dict[str, Any]:
-    """Kafka's config keys as both libraries spell them."""
+    """Kafka's configs in the spelling of both libraries."""
     given = {key.replace(".", "_"): value for key, value in run.task.config.items()}
     return {"bootstrap_servers": run.task.bootstrap_servers.split(","), "acks": "all", **given}
 
 
 def pressed_kafka_python(run: Run) -> None:
-    """`KafkaProducer.send`; it has no bound on its memory."""
+    """Send by `KafkaProducer.send`, which has no bound on its memory."""
     from kafka import KafkaProducer
     from kafka.errors import KafkaError
 
@@ -39,7 +39,9 @@ def pressed_kafka_python(run: Run) -> None:
 
 
 def pressed_aiokafka(run: Run) -> None:
-    """`AIOKafkaProducer.send`, one coroutine: the call waits while the partition's batch is full and not yet sent."""
+    """Send by `AIOKafkaProducer.send`, one coroutine: the call waits while the partition's batch is
+    full and not yet sent.
+    """
     asyncio.run(_aiokafka(run))
 
 
@@ -70,4 +72,4 @@ async def _aiokafka(run: Run) -> None:
             continue
         future.add_done_callback(done)
         if number % 100 == 0:
-            await asyncio.sleep(0)  # a send that need not wait never yields, and nothing would leave
+            await asyncio.sleep(0)  # else sends that do not wait never yield, and none is sent

@@ -1,4 +1,6 @@
-"""What programs of the lab that load ours share: values, keys, and their own memory."""
+"""Helpers of the lab's programs that import this package: values, keys, and the process's own
+memory.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +10,11 @@ import sys
 from pathlib import Path
 
 KEYS = 3_000
-"""Different keys; they go round."""
+"""Number of different keys, used in turn."""
 
 
 def value_of(size: int) -> bytes:
-    """One value: letters that do not all repeat."""
+    """A value of `size` bytes: letters that do not all repeat."""
     state, letters = 1, bytearray()
     for _ in range(size):
         state = (1_103_515_245 * state + 12_345) % 2**31

@@ -1,4 +1,7 @@
-"""What a broker lets through: requests built beforehand and only sent, five in flight."""
+"""A load generator without a client: requests built beforehand are only sent, five in flight.
+
+It shows the broker's limit.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,8 @@ from collections.abc import Sequence
 from itertools import cycle, islice
 
 from fairlead_kafka.records import Compression, Slice, columns_from_lists, encode
-from fairlead_kafka.wire import ApiKey, FrameReader, Message, decode_response, encode_request
+from fairlead_kafka.wire import ApiKey, FrameReader, decode_response, encode_request
+from fairlead_kafka.wire.messages import ProduceRequest, ProduceResponse
 
 BATCH_BYTES = 16_384
 REQUEST_BYTES = 1_000_000
@@ -38,13 +42,13 @@ class Raw:
         threading.Thread(target=self._read, daemon=True).start()
 
     def send(self, count: int) -> None:
-        """Send as many full requests as hold so many records, one at least."""
+        """Send as many full requests as hold `count` records, one at least."""
         for _ in range(max(1, count // (self._count * self._batches))):
             self._window.acquire()
             self._socket.sendall(next(self._requests))
 
     def settle(self) -> int:
-        """Wait for all answers; how many records were acknowledged."""
+        """Wait for all answers. Returns how many records were acknowledged."""
         for _ in range(IN_FLIGHT):
             self._window.acquire()
         self._window.release(IN_FLIGHT)
@@ -64,15 +68,17 @@ class Raw:
             if not data:
                 return
             for frame in reader.feed(data):
-                answer = decode_response(ApiKey.PRODUCE, VERSION, frame)
+                answer = decode_response(ApiKey.PRODUCE, VERSION, frame, ProduceResponse)
                 self._failed += sum(one.error_code != 0 for entry in answer.responses for one in entry.partition_responses)
                 self._over += 1
                 self._window.release()
 
 
 def _request(topic: str, batch: memoryview, first: int, batches: int) -> bytes:
-    partitions = [Message(index=(first + number) % PARTITIONS, records=batch) for number in range(batches)]
-    message = Message(transactional_id=None, acks=-1, timeout_ms=30_000, topic_data=[Message(name=topic, partition_data=partitions)])
+    row = ProduceRequest.PartitionProduceData
+    partitions = [row(index=(first + number) % PARTITIONS, records=batch) for number in range(batches)]
+    topics = [ProduceRequest.TopicProduceData(name=topic, partition_data=partitions)]
+    message = ProduceRequest(transactional_id=None, acks=-1, timeout_ms=30_000, topic_data=topics)
     frame = b"".join(encode_request(ApiKey.PRODUCE, VERSION, 1, "raw", message))
     assert struct.unpack_from(">i", frame)[0] == len(frame) - 4
     return frame

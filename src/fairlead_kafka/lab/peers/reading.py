@@ -21,12 +21,12 @@ GO_ON, AGAIN, END = range(3)
 POLL_S = 5.0
 CONSUMED_AT_ONCE = 5_000
 ARROW_BATCH = 100_000
-"""kafkarrow's default, 1,024 records, is three times as slow."""
+"""Records per batch of kafkarrow; its default, 1,024, is three times as slow."""
 _FIRST = 100_000
 
 
 class Reading:
-    """How far a program has come, and what it is to do next."""
+    """Progress of a program that reads, and what it is to do next."""
 
     def __init__(self, job: dict[str, Any]) -> None:
         self.bootstrap_servers: str = job["bootstrap_servers"]
@@ -43,11 +43,14 @@ class Reading:
         self._cpu_s = 0.0
 
     def begin(self) -> None:
-        """The first poll is next."""
+        """Start the clock: the first poll is next."""
         self._begun_s, self._cpu_s = time.monotonic(), time.process_time()
 
     def took(self, count: int) -> int:
-        """So many records came with one poll. AGAIN: every record has come, begin with the first; END: enough."""
+        """Count the records of one poll.
+
+        Returns AGAIN: every record has come, begin with the first; END: enough; else GO_ON.
+        """
         self._read += count
         self._round += count
         now_s, started_s = time.monotonic(), self._job["started_s"]
@@ -252,12 +255,15 @@ def kafka_python(reading: Reading) -> None:
 
 
 def raw(reading: Reading) -> None:
-    """Fetches of one broker over two connections, each with half of the partitions; of answers only headers of batches are looked at."""
+    """Fetch from one broker over two connections, each with half of the partitions; only headers of
+    batches are read.
+    """
     import socket
     import ssl
 
     from fairlead_kafka.records import scan
-    from fairlead_kafka.wire import ApiKey, FrameReader, Message, decode_response, encode_request
+    from fairlead_kafka.wire import ApiKey, FrameReader, decode_response, encode_request
+    from fairlead_kafka.wire.messages import FetchRequest, FetchResponse
 
     host, _, port = reading.bootstrap_servers.split(",")[0].rpartition(":")
     version, offsets = 12, [0] * reading.partitions
@@ -271,11 +277,17 @@ def raw(reading: Reading) -> None:
 
     def ask(number: int) -> None:
         mine = range(number, reading.partitions, len(connections))
-        unknown = {"current_leader_epoch": -1, "last_fetched_epoch": -1, "log_start_offset": -1}
-        partitions = [Message(partition=each, fetch_offset=offsets[each], partition_max_bytes=2**20, **unknown) for each in mine]
-        message = Message(
-            replica_id=-1, max_wait_ms=500, min_bytes=1, max_bytes=50 * 2**20, isolation_level=0, session_id=0, session_epoch=-1,
-            topics=[Message(topic=reading.topic, partitions=partitions)], forgotten_topics_data=[], rack_id="",
+        partitions = [
+            FetchRequest.FetchPartition(
+                partition=each, fetch_offset=offsets[each], partition_max_bytes=2**20,
+                current_leader_epoch=-1, last_fetched_epoch=-1, log_start_offset=-1,
+            )
+            for each in mine
+        ]  # fmt: skip
+        message = FetchRequest(
+            replica_id=-1, max_wait_ms=500, min_bytes=1, max_bytes=50 * 2**20, isolation_level=0, session_id=0,
+            session_epoch=-1, topics=[FetchRequest.FetchTopic(topic=reading.topic, partitions=partitions)],
+            forgotten_topics_data=[], rack_id="",
         )  # fmt: skip
         connections[number].sendall(b"".join(encode_request(ApiKey.FETCH, version, 1, "raw", message)))
 
@@ -286,7 +298,7 @@ def raw(reading: Reading) -> None:
         while not frames:
             frames = list(readers[number].feed(connections[number].recv(1 << 20)))
         count = 0
-        for topic in decode_response(ApiKey.FETCH, version, frames[0]).responses:
+        for topic in decode_response(ApiKey.FETCH, version, frames[0], FetchResponse).responses:
             for entry in topic.partitions:
                 headers = scan(entry.records or b"")
                 count += sum(header.count for header in headers)
@@ -321,7 +333,7 @@ PROGRAMS: dict[str, Callable[[Reading], None]] = {
 
 
 def main() -> None:
-    """Run one."""
+    """Run the program that the command line asks for."""
     job = json.loads(sys.argv[1])
     reading = Reading(job)
     PROGRAMS[job["system"]](reading)

@@ -1,8 +1,8 @@
 """Sends records to a topic, once for each client: `python sending.py JSON`. Run as a file: nothing of ours is loaded before.
 
-A program of a user's that sends: it imports its client, hands records over as fast as it can, and waits until all are acknowledged. That is
-`cold`; the first 100,000 are waited for by themselves. Then it goes on until `warm_after_s` are over; what it sends in the `warm_s` after
-that, and waits for, is warm.
+It imports its client, submits records as fast as it can, and waits until all are acknowledged. That
+is `cold`; the first 100,000 are waited for by themselves. Then it goes on until `warm_after_s` are
+over; what it sends in the `warm_s` after that, and waits for, is warm.
 
 JSON: {system, bootstrap_servers, secured, topic, records, keyed, compression, file, warm_after_s, warm_s, started_s}: `file` has
 different values, one per line, that go round (a program that sends tables reads them as Arrow from `file`.arrow); the last is the time of
@@ -23,23 +23,23 @@ from typing import Any
 
 SETTLE = 0
 KEYS = 3_000
-"""Different keys; they go round."""
+"""Number of different keys, used in turn."""
 LINGER_MS = 5  # the others' default
 QUEUE_RECORDS = 1_000_000
 POLL_EVERY = 1_000  # records, between two polls of confluent-kafka, which serve its delivery callbacks
 BATCH_RECORDS = 10_000
 AWAITED = 20_000
-"""Awaited together where every record has a future: nobody keeps a million."""
+"""Futures that are awaited together, where every record has one: no program keeps a million."""
 _FIRST = 100_000
 _PIECE = 100_000
-"""Handed over between two looks at the clock."""
+"""Records that are submitted between two looks at the clock."""
 KEPT = 1_000_000  # handles, at once
 
 Plan = Generator[int, int, None]
 
 
 class Sending:
-    """What a program is to send, and how far it has come."""
+    """Values and keys of a program that sends, and its progress."""
 
     def __init__(self, job: dict[str, Any]) -> None:
         self.bootstrap_servers: str = job["bootstrap_servers"]
@@ -61,7 +61,7 @@ class Sending:
         return islice(self._pairs, count)
 
     def plan(self) -> Plan:
-        """What to do, one after another: send so many records, or SETTLE, answered with how many were acknowledged in all."""
+        """Steps: how many records to send, or SETTLE, answered by the number acknowledged."""
         records, started_s = self._job["records"], self._job["started_s"]
         begun_s, cpu_s = time.monotonic(), time.process_time()
         first = min(_FIRST, records)
@@ -94,7 +94,7 @@ def peak_memory_mb() -> int:
 
 
 def follow(plan: Plan, send: Callable[[int], object], settle: Callable[[], int]) -> None:
-    """Do what the plan says: `send` hands so many records over, `settle` waits for all and tells how many were acknowledged so far."""
+    """Follow the plan: `send` submits records, `settle` waits for all and counts those acked."""
     count = next(plan)
     try:
         while True:
@@ -131,7 +131,7 @@ def _fairlead(sending: Sending, send_of: Callable[[Any], Callable[[int], object]
 
 def _acked(producer: Any) -> int:
     found = producer.metrics()["producer-metrics"]
-    return int(found["record-send-total"] - found["record-error-total"])
+    return int(found["record-send-total"] - found["record-retry-total"] - found["record-error-total"])
 
 
 def _one_by_one(sending: Sending, **options: Any) -> Callable[[Any], Callable[[int], object]]:
@@ -146,12 +146,12 @@ def _one_by_one(sending: Sending, **options: Any) -> Callable[[Any], Callable[[i
 
 
 def fairlead_send(sending: Sending) -> None:
-    """Nothing is kept of a record; the producer's own counters say in the end what was acknowledged."""
+    """Send and keep nothing of a record; the producer's counters tell what was acknowledged."""
     _fairlead(sending, _one_by_one(sending))
 
 
 def fairlead_send_callbacks(sending: Sending) -> None:
-    """Each record with a delivery callback."""
+    """Send each record with a delivery callback."""
     acked = 0
 
     def delivered(_: Any, error: Exception | None) -> None:
@@ -163,7 +163,7 @@ def fairlead_send_callbacks(sending: Sending) -> None:
 
 
 def fairlead_send_handles(sending: Sending) -> None:
-    """Every handle is kept, up to a million, and looked at when its record is acknowledged."""
+    """Keep every handle, up to a million, and look at it when its record is acknowledged."""
     handles: list[Any] = []
     acked: int = 0
 
@@ -185,7 +185,7 @@ def fairlead_send_handles(sending: Sending) -> None:
 
 
 def fairlead_send_table(sending: Sending) -> None:
-    """Tables of 100,000 rows, or 10 MB."""
+    """Send tables of 100,000 rows, or 10 MB."""
     import pyarrow as pa
 
     with pa.memory_map(sending.file + ".arrow") as source:
@@ -221,7 +221,7 @@ def fairlead_async(sending: Sending) -> None:
 
 
 async def _with_futures(sending: Sending, send_one: Callable[[bytes, bytes | None], Awaitable[Awaitable[Any]]]) -> None:
-    """Every future awaited, so many together."""
+    """Await every future, AWAITED of them together."""
     import asyncio
 
     acked = 0
@@ -275,12 +275,12 @@ def _confluent(sending: Sending, acked: Callable[[], int] | None = None, **optio
 
 
 def confluent_produce(sending: Sending) -> None:
-    """What is left unsent after a flush was not acknowledged."""
+    """Send without callbacks; a record left unsent after a flush was not acknowledged."""
     _confluent(sending)
 
 
 def confluent_produce_callbacks(sending: Sending) -> None:
-    """Each record with a delivery callback: the only way to hear what was acknowledged."""
+    """Send with a delivery callback each: the only way to hear what was acknowledged."""
     acked = 0
 
     def delivered(error: object, _: object) -> None:
@@ -311,7 +311,7 @@ def confluent_produce_batch(sending: Sending) -> None:
 
 
 def confluent_async(sending: Sending) -> None:
-    """AIOProducer."""
+    """Send by AIOProducer."""
     import asyncio
 
     from confluent_kafka.aio import AIOProducer
@@ -324,7 +324,7 @@ def confluent_async(sending: Sending) -> None:
 
 
 def kafka_python(sending: Sending) -> None:
-    """KafkaProducer.send, every future looked at when all are acknowledged."""
+    """Send by KafkaProducer.send, and look at every future when all are acknowledged."""
     from kafka import KafkaProducer
 
     config = {"acks": "all", "linger_ms": LINGER_MS, "compression_type": sending.codec, **sending.secured}
@@ -347,7 +347,7 @@ def kafka_python(sending: Sending) -> None:
 
 
 def aiokafka(sending: Sending) -> None:
-    """AIOKafkaProducer.send."""
+    """Send by AIOKafkaProducer.send."""
     import asyncio
     import ssl
 
@@ -364,7 +364,7 @@ def aiokafka(sending: Sending) -> None:
 
 
 def raw(sending: Sending) -> None:
-    """Requests built beforehand, and only sent: what a broker lets through."""
+    """Send requests that were built beforehand: shows what a broker lets through."""
     from fairlead_kafka.lab.peers.raw import Raw
 
     connection = Raw(sending.bootstrap_servers, sending.topic, sending.compression, list(sending.pairs(1_000)))
@@ -389,7 +389,7 @@ PROGRAMS: dict[str, Callable[[Sending], None]] = {
 
 
 def main() -> None:
-    """Run one."""
+    """Run the program that the command line asks for."""
     job = json.loads(sys.argv[1])
     sending = Sending(job)
     PROGRAMS[job["system"]](sending)

@@ -1,9 +1,10 @@
 """Milliseconds from `send` until `poll` gives the record, producer and consumer in one program: `python sent_to_polled.py JSON`.
 
-Run as a file, so that nothing of ours is loaded before. The program sends `RATE` records of 100 bytes a second, one by one, with
-`linger.ms=0` and its clients' defaults otherwise, and polls them from all partitions; a record carries the time at which it was handed to
-`send`. The first second is not counted. JSON: {system, bootstrap_servers, topic, partitions, seconds}. Prints one line of JSON: {p50_ms,
-p99_ms, records}.
+Run as a file, so that nothing of ours is loaded before. The program sends `RATE` records of 100
+bytes a second, one by one, with `linger.ms=0` and its clients' defaults otherwise, and polls them
+from all partitions; a record carries the time at which it was passed to `send`. The first second is
+not counted. JSON: {system, bootstrap_servers, topic, partitions, seconds}. Prints one line of JSON:
+{p50_ms, p99_ms, records}.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _TIME = struct.Struct(">d92x")
 
 
 class Latencies:
-    """What came, and how late."""
+    """Latencies of the records that came."""
 
     def __init__(self, job: dict[str, Any]) -> None:
         self.bootstrap_servers: str = job["bootstrap_servers"]
@@ -35,7 +36,7 @@ class Latencies:
         self._sent = threading.Event()
 
     def pace(self, send: Callable[[bytes], object]) -> None:
-        """Send at the rate until the time is over."""
+        """Send at RATE until the time is over."""
         begun_s = self._begun_s = time.monotonic()
         number = 0
         while (now_s := time.monotonic()) < begun_s + self._seconds:
@@ -46,7 +47,7 @@ class Latencies:
         self._sent.set()
 
     def took(self, values: Iterable[bytes | None]) -> None:
-        """These came just now."""
+        """Note the latencies of records that came just now."""
         now_s = time.monotonic()
         for value in values:
             sent_s = _TIME.unpack(value or b"")[0]
@@ -54,7 +55,7 @@ class Latencies:
                 self._late_ms.append((now_s - sent_s) * 1000)
 
     def over(self) -> bool:
-        """All was sent, and time enough has passed for it to come."""
+        """True if all was sent, and enough time has passed for it to come."""
         return self._sent.is_set() and time.monotonic() > self._begun_s + self._seconds + 1.0
 
     def threads(self, send: Callable[[bytes], object], poll: Callable[[], Iterable[bytes | None]]) -> None:
@@ -68,7 +69,7 @@ class Latencies:
         sender.join()
 
     def figures(self) -> dict[str, float]:
-        """For the row."""
+        """The figures of a row: {p50_ms, p99_ms, records}."""
         late = sorted(self._late_ms)
         return {"p50_ms": round(late[len(late) // 2], 2), "p99_ms": round(late[len(late) * 99 // 100], 2), "records": len(late)}
 
@@ -152,7 +153,7 @@ PROGRAMS: dict[str, Callable[[Latencies], None]] = {
 
 
 def main() -> None:
-    """Run one."""
+    """Run the program that the command line asks for."""
     job = json.loads(sys.argv[1])
     latencies = Latencies(job)
     PROGRAMS[job["system"]](latencies)

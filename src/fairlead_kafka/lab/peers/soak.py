@@ -23,7 +23,7 @@ import pyarrow as pa
 from fairlead_kafka.lab.soak_figures import Int64, Latencies, Tally
 
 AUDITOR = "auditor"
-"""Who reads everything; it is at work before anybody writes."""
+"""Role of the client that reads everything; it is at work before any other writes."""
 ROLES = {
     "unkeyed": "fairlead_kafka.lab.peers.soak_producers",
     "keyed": "fairlead_kafka.lab.peers.soak_producers",
@@ -33,24 +33,24 @@ ROLES = {
     "topics": "fairlead_kafka.lab.peers.soak_visitors",
     AUDITOR: "fairlead_kafka.lab.peers.soak_auditor",
 }
-"""Each with the module whose function of that name does it."""
+"""Role → the module whose function of that name runs it."""
 UNKEYED, KEYED, COMPACTED, TRANSACTIONAL = "soak-unkeyed", "soak-keyed", "soak-compacted", "soak-transactional"
 PARTITIONS = 6
 KEYS = 2_000
-"""Different keys of KEYED and COMPACTED."""
+"""Number of different keys of KEYED and COMPACTED."""
 TOMBSTONE_EVERY = 50
-"""Of the records of COMPACTED, by number: they have no value."""
+"""Records of COMPACTED per one without a value (a tombstone), by number."""
 TRANSACTION_RECORDS = 10
 ABORT_EVERY = 8
-"""Of the transactions, by number: they are aborted."""
+"""Transactions per one that is aborted, by number."""
 UNPACED_ROWS = 2_000
-"""Rows of a table where nothing paces the load."""
+"""Rows of a table if nothing paces the load."""
 NUMBER_BYTES = 8
 
 
 @dataclass(frozen=True)
 class Errand:
-    """What a client is to do: `rate` records a second, each of `value_bytes`; 0: as many as it can."""
+    """A client's task: `rate` records a second, each of `value_bytes`; 0: as many as it can."""
 
     role: str
     bootstrap_servers: str
@@ -59,15 +59,16 @@ class Errand:
 
     @property
     def config(self) -> dict[str, Any]:
-        """What every client is given."""
+        """Configs that every client gets."""
         return {"bootstrap.servers": self.bootstrap_servers, "client.id": f"soak-{self.role}"}
 
     def to_json(self) -> str:
-        """As the command line takes it."""
+        """The task as JSON, for the command line."""
         return json.dumps(asdict(self))
 
     def due(self, stopping: threading.Event, period_s: float, share: int = 1) -> Iterator[range]:
-        """The numbers that are due, every now and then, until `stopping`; `share` records are counted by one number.
+        """Numbers that are due, every now and then, until `stopping`; each number stands for
+        `share` records.
 
         A client that is held up finds all that became due meanwhile.
         """
@@ -81,24 +82,24 @@ class Errand:
 
 @dataclass
 class Ledger:
-    """What a client did, told by any of its threads."""
+    """Counts of what a client did, from any of its threads."""
 
     tally: Tally = field(default_factory=Tally)
     """Numbers that were acknowledged, or read."""
     counts: Counter[str] = field(default_factory=Counter)
-    """Whatever else is counted, by name."""
+    """Other counts, by name."""
     told: dict[str, Any] = field(default_factory=dict)
-    """What is said in the last line alone."""
+    """Figures that only the last line has."""
     first_error: str = ""
     records: int = 0
     ready: threading.Event = field(default_factory=threading.Event)
-    """Set once the client is at work: before that nothing is answered."""
+    """Set once the client is at work: before that no line is answered."""
     lock: threading.Lock = field(default_factory=threading.Lock)
     _latencies: Latencies = field(default_factory=Latencies)
     _reported: int = 0
 
     def settled(self, place: str, numbers: Int64, latency_ms: float | None = None) -> None:
-        """Records were acknowledged, or read, so long after they were handed over."""
+        """Note records that were acknowledged, or read, `latency_ms` after they were submitted."""
         with self.lock:
             self.tally.add(place, numbers)
             self.records += len(numbers)
@@ -106,18 +107,18 @@ class Ledger:
                 self._latencies.add(latency_ms, len(numbers))
 
     def took(self, latency_ms: float, records: int) -> None:
-        """Records that no tally is kept of."""
+        """Note records of which no tally is kept."""
         with self.lock:
             self.records += records
             self._latencies.add(latency_ms, records)
 
     def count(self, name: str, many: int = 1) -> None:
-        """So many more of something."""
+        """Count `many` more under `name`."""
         with self.lock:
             self.counts[name] += many
 
     def failed(self, error: object, many: int = 1) -> None:
-        """Records were given up."""
+        """Note records that were given up."""
         with self.lock:
             self.counts["failed"] += many
             self.first_error = self.first_error or str(error)
@@ -130,7 +131,7 @@ class Ledger:
         return {"records": records, "p50_ms": latencies.percentile(0.5), "p99_ms": latencies.percentile(0.99)}
 
     def final(self) -> dict[str, Any]:
-        """The last line."""
+        """The figures of the last line."""
         with self.lock:
             return {
                 "records": self.records,

@@ -35,16 +35,18 @@ _COLUMNS = ["topic", "partition", "offset", "timestamp", "key", "value"]
 
 
 class Transactions:
-    """Which transactions were seen, and how much of each; remembers those alone of which a part is missing."""
+    """Transactions that were seen, and how much of each; keeps only those of which a part is
+    missing.
+    """
 
     def __init__(self) -> None:
         self.aborted_seen = 0
-        """Records of transactions that were aborted."""
+        """Number of records of aborted transactions that were read."""
         self.whole = 0
         self._seen: Counter[int] = Counter()
 
     def take(self, numbers: Int64) -> None:
-        """Records that were read."""
+        """Note records that were read."""
         found, counts = np.unique(numbers // TRANSACTION_RECORDS, return_counts=True)
         for number, count in zip(found.tolist(), counts.tolist(), strict=True):
             if number % ABORT_EVERY == 0:
@@ -57,18 +59,18 @@ class Transactions:
 
     @property
     def torn(self) -> int:
-        """How many are there in part, or more than once."""
+        """Number of transactions that were read in part, or more than once."""
         return len(self._seen)
 
 
 class Reading:
-    """One reading of the topics, from a begin to an end."""
+    """One reading of the topics, from begin to end."""
 
     def __init__(self, ledger: Ledger | None) -> None:
         self.disorder = 0
-        """Numbers that are not greater than the one before them in their partition."""
+        """Count of numbers that are not greater than the one before them in their partition."""
         self.newest: dict[int, int] = {}
-        """Of COMPACTED: the last number of each key, -1 for a record without a value."""
+        """Last number of each key of COMPACTED, -1 for a record without a value."""
         self.last: dict[str, int] = {}
         """The last number of each partition."""
         self.transactions = Transactions()
@@ -76,7 +78,7 @@ class Reading:
         self._ledger = ledger
 
     def take(self, table: pa.Table) -> None:
-        """What a poll gave."""
+        """Note the records of one poll."""
         self.records += table.num_rows
         table = table.combine_chunks()
         topics, partitions = table["topic"], table["partition"].to_numpy()
@@ -111,7 +113,9 @@ class Reading:
 
 
 def auditor(errand: Errand, ledger: Ledger, stopping: threading.Event) -> None:
-    """Reads all the time; when nobody writes any more to the end, and then once more what is there."""
+    """Read all the time; once nobody writes any more, read to the end, and then once more what is
+    there.
+    """
     partitions = [TopicPartition(topic, each) for topic in (UNKEYED, KEYED, COMPACTED, TRANSACTIONAL) for each in range(PARTITIONS)]
     config = {**errand.config, "isolation.level": "read_committed", "auto.offset.reset": "none"}
     following, again = Reading(ledger), Reading(None)

@@ -32,16 +32,16 @@ from fairlead_kafka.lab.peers.soak import (
 from fairlead_kafka.lab.soak_figures import Int64
 
 TABLES_UNDER_WAY = 32
-"""Tables that were handed over and have no result yet; then the next one waits."""
+"""Submitted tables without a result at most; then the next one waits."""
 PERIOD_S = 0.005
 TABLE_PERIOD_S = 0.05
 OFFSETS_EVERY = 3
-"""Of the transactions, by number: they commit an offset too."""
+"""Transactions per one that commits an offset too, by number."""
 OFFSETS_GROUP = "soak-transactional"
 
 
 def unkeyed(errand: Errand, ledger: Ledger, stopping: threading.Event) -> None:
-    """Record by record, a callback for each."""
+    """Send record by record, with a callback for each."""
     padding = bytes(values_of(np.zeros(1, np.int64), errand.value_bytes)[0].as_py())[8:]
     with Producer(errand.config) as producer:
         for numbers in errand.due(stopping, PERIOD_S):
@@ -62,12 +62,15 @@ def _callback(ledger: Ledger, number: int) -> Callable[[RecordMetadata | None, E
 
 
 def keyed(errand: Errand, ledger: Ledger, stopping: threading.Event) -> None:
-    """Tables with keys."""
+    """Send tables with keys."""
     _tables(errand, ledger, stopping, KEYED, lambda numbers: values_of(numbers, errand.value_bytes), lambda numbers: None)
 
 
 def compacted(errand: Errand, ledger: Ledger, stopping: threading.Event) -> None:
-    """Tables with keys and, here and there, no value; tells the newest number of each key that was acknowledged, -1 for no value."""
+    """Send tables with keys and, here and there, no value.
+
+    Reports the newest acknowledged number of each key, -1 for no value.
+    """
     newest: dict[int, int] = {}
 
     def values(numbers: Int64) -> pa.Array:
@@ -119,7 +122,9 @@ def _tables(
 
 
 def transactional(errand: Errand, ledger: Ledger, stopping: threading.Event) -> None:
-    """One transaction after the other, some of them aborted; checks the offsets that were committed with them in the end."""
+    """Send one transaction after the other, some of them aborted; at the end check the offsets that
+    were committed with them.
+    """
     padding = b"." * (errand.value_bytes - 8)
     config = {**errand.config, "transactional.id": "soak-transactional"}
     offset = 0
@@ -139,7 +144,7 @@ def transactional(errand: Errand, ledger: Ledger, stopping: threading.Event) -> 
 
 
 def _transaction(producer: Producer, number: int, padding: bytes, ledger: Ledger) -> bool:
-    """True if it was committed."""
+    """Run one transaction. True if it was committed."""
     begun_s, aborted = time.monotonic(), number % ABORT_EVERY == 0
     records = range(number * TRANSACTION_RECORDS, (number + 1) * TRANSACTION_RECORDS)
     try:
@@ -164,7 +169,7 @@ def _transaction(producer: Producer, number: int, padding: bytes, ledger: Ledger
 
 
 def _ended(end: Callable[[], None]) -> None:
-    """Commits or aborts, for as long as it takes."""
+    """Commit or abort, for as long as it takes."""
     while True:
         try:
             end()

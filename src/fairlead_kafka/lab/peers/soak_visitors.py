@@ -19,25 +19,29 @@ from fairlead_kafka.lab.peers.soak import KEYED, UNKEYED, Errand, Ledger, number
 from fairlead_kafka.lab.soak_figures import Int64
 
 EVERY_S = 1.0
-"""One visit, or one topic, at most so often."""
+"""Least time between two visits, or two topics, s."""
 VISIT_S = 10.0
-"""So long a member waits for its first record at most."""
+"""Seconds that a member waits for its first record at most."""
 STEADY_GROUP = "soak-steady"
 DELETED_EVERY = 2
-"""Of the groups that pass, by number: they are deleted; the offsets of the others go by retention."""
+"""Short-lived groups per one that is deleted, by number; the offsets of the others expire."""
 TOPIC_PARTITIONS = 3
 TOPIC_ROWS = 100
 TOPICS_KEPT = 5
-"""A topic is deleted when so many newer ones are there."""
+"""Number of newer topics at which a topic is deleted."""
 TIMEOUT_S = 120.0
 _GONE_ON = (ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID)
-"""The group shares anew: what this member wanted to commit is for whoever comes next."""
+"""Error codes of a commit during a rebalance: the group assigns its partitions again, and the next
+owner reads these records.
+"""
 _NOT_DELETED = {ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.NON_EMPTY_GROUP}
-"""An earlier try has deleted the group already; or its last member left while the coordinator was being killed, and is in it still."""
+"""Error codes of a deletion that are not failures: an earlier try has deleted the group, or its
+last member left while the coordinator was being killed, and is in it still.
+"""
 
 
 def groups(errand: Errand, ledger: Ledger, stopping: threading.Event) -> None:
-    """A group with one member that stays and one that comes and goes, and groups that pass."""
+    """Run a group with a member that stays and one that comes and goes, and short-lived groups."""
     staying = threading.Thread(target=_stay, args=(errand, ledger, stopping), name="soak-steady")
     staying.start()
     try:
@@ -68,7 +72,7 @@ def _stay(errand: Errand, ledger: Ledger, stopping: threading.Event) -> None:
 
 
 def _read(member: Consumer, ledger: Ledger, timeout_s: float) -> int:
-    """Poll once, and commit; how many records came."""
+    """Poll once, and commit. Returns how many records came."""
     count: int = member.poll_table(timeout_s, columns=["offset"]).num_rows
     if count:
         begun_s = time.monotonic()
@@ -84,7 +88,7 @@ def _read(member: Consumer, ledger: Ledger, timeout_s: float) -> int:
 
 
 def _visit(member: Consumer, ledger: Ledger, stopping: threading.Event) -> bool:
-    """Read until something came; False if nothing did."""
+    """Read until some records came; False if none did."""
     until_s = time.monotonic() + VISIT_S
     while not stopping.is_set() and time.monotonic() < until_s:
         if _read(member, ledger, 0.2):
@@ -93,7 +97,9 @@ def _visit(member: Consumer, ledger: Ledger, stopping: threading.Event) -> bool:
 
 
 def _pass(errand: Errand, ledger: Ledger, stopping: threading.Event, admin: Admin, number: int) -> None:
-    """A group of its own for each number: what its first member committed, its second is to find."""
+    """Run a group of its own for each number: its second member has to find what the first
+    committed.
+    """
     group = f"soak-passing-{number}"
     with _member(errand, group, KEYED) as first:
         if not _visit(first, ledger, stopping):
@@ -110,7 +116,7 @@ def _pass(errand: Errand, ledger: Ledger, stopping: threading.Event, admin: Admi
 
 
 def topics(errand: Errand, ledger: Ledger, stopping: threading.Event) -> None:
-    """Topics with a few records, which are read back before the topic goes."""
+    """Create topics with a few records, and read them back before the topic is deleted."""
     living: deque[str] = deque()
     number = 0
     with Admin(errand.config) as admin, Producer(errand.config) as producer, Consumer(errand.config) as consumer:
@@ -132,7 +138,7 @@ def topics(errand: Errand, ledger: Ledger, stopping: threading.Event) -> None:
 
 
 def _ends(topic: str, results: pa.Table) -> Iterable[tuple[TopicPartition, int]]:
-    """Where each partition ends that has records, as the acknowledgements say."""
+    """Partitions that have records, each with its end offset by the acknowledgements."""
     partitions, offsets = results["partition"].to_numpy(), results["offset"].to_numpy()
     return [(TopicPartition(topic, each), int(offsets[partitions == each].max()) + 1) for each in np.unique(partitions).tolist()]
 
@@ -144,7 +150,9 @@ def _all(consumer: Consumer, partition_and_end: tuple[TopicPartition, int]) -> I
 
 
 def _tolerating(codes: Set[int], call: Callable[[], object]) -> None:
-    """A call that may fail with `codes` because an earlier request, or the answer to it, was lost with a broker."""
+    """Make a call that may fail with `codes` because an earlier request, or its answer, was lost
+    with a broker.
+    """
     try:
         call()
     except ItemsFailed as error:

@@ -23,7 +23,9 @@ STREAM_STOP_S = 30
 
 
 def start(system: str, config: Mapping[str, str], worker_python: str | None = None) -> SparkSession:
-    """A session of `local[2]` for a system; `worker_python`: what runs its Python workers, if not this interpreter."""
+    """Start a session of `local[2]` for a system; `worker_python`: the interpreter of its Python
+    workers, if not this one.
+    """
     os.environ["PYSPARK_PYTHON"] = worker_python or sys.executable
     config = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.sql.session.timeZone": "UTC", **config}
     if system == "fairlead":
@@ -46,13 +48,15 @@ class Jobs:
         self._stream: Any = None
 
     def digest(self, bootstrap_servers: str, topic: str, options: Mapping[str, str]) -> dict[str, Any]:
-        """How many rows a read gives, and a sum over their values that tells if one of them is another."""
+        """Count the rows of a read, and sum checksums of their values, which tells if one of them
+        is another.
+        """
         sums = functions.count("value"), functions.sum(functions.crc32("value"))
         found = self._frame(bootstrap_servers, topic, options).agg(*sums).first()
         return {"rows": found[0], "checksum": found[1]} if found else {}
 
     def read(self, bootstrap_servers: str, topic: str, options: Mapping[str, str], columns: list[str]) -> dict[str, Any]:
-        """Read `columns`, all if none are named, and forget them."""
+        """Read `columns`, or all if none are named, and drop them."""
         frame = self._frame(bootstrap_servers, topic, options)
         (frame.select(*columns) if columns else frame).write.format("noop").mode("overwrite").save()
         return {}
@@ -60,7 +64,9 @@ class Jobs:
     def write(
         self, bootstrap_servers: str, topic: str, options: Mapping[str, str], rows: int, values: str, numbered: bool = False
     ) -> dict[str, Any]:
-        """Write `rows` rows made as it goes, their values in turn the lines of the file `values`; `numbered`: each ends with its number."""
+        """Write `rows` rows made on the way, whose values are in turn the lines of the file
+        `values`; `numbered`: each ends with its number.
+        """
         with open(values, encoding="ascii") as file:
             text = file.read()
         # Folded into one array when the query is planned: a row costs a look into it.
@@ -88,7 +94,10 @@ class Jobs:
         return {}
 
     def stream_ends(self) -> dict[str, Any]:
-        """Stop it: how many batches there were. Raises what the stream failed with."""
+        """Stop the stream.
+
+        Returns how many batches there were; raises what the stream failed with.
+        """
         stream, self._stream = self._stream, None
         if not stream.isActive:
             stream.awaitTermination(STREAM_STOP_S)
@@ -106,7 +115,7 @@ class Jobs:
 
 
 def serve(jobs: Jobs, asked: TextIO, answers: TextIO) -> None:
-    """Answer until there are no more questions."""
+    """Answer until there are no more jobs."""
     for line in asked:
         arguments = json.loads(line)
         name = arguments.pop("job")
@@ -119,7 +128,7 @@ def serve(jobs: Jobs, asked: TextIO, answers: TextIO) -> None:
 
 
 def main() -> None:
-    """See the module."""
+    """Run the program that the module describes."""
     # What else prints to standard output shall not come between the answers.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)

@@ -17,14 +17,17 @@ from typing import Any
 
 PERIOD_S = 0.01
 DRAIN_S = 120.0
-"""What is under way at the end gets so long to be acknowledged: every producer's own patience is as long."""
+"""Seconds that records in flight have to be acknowledged at the end, as long as every producer's
+own time limit.
+"""
 
 
 @dataclass(frozen=True)
 class Errand:
-    """What one client is to do: `rate` records a second to `topic`, acks=all, idempotent.
+    """One client's task: `rate` records a second to `topic`, acks=all, idempotent.
 
-    `settings` is a file (JSON) of what it needs to reach the cluster, in its own words: a password is no argument of a process.
+    `settings` is a file (JSON) of the configs it needs to reach the cluster, under its own names: a
+    password is no argument of a process.
     """
 
     system: str
@@ -33,16 +36,16 @@ class Errand:
     rate: int
 
     def to_json(self) -> str:
-        """As the command line takes it."""
+        """The task as JSON, for the command line."""
         return json.dumps(asdict(self))
 
     def config(self) -> dict[str, Any]:
-        """What is in the file."""
+        """The configs in the file `settings`."""
         found: dict[str, Any] = json.loads(Path(self.settings).read_text())
         return found
 
     def numbers(self) -> Iterator[range]:
-        """The numbers of the records that are due, every now and then, until standard input ends."""
+        """Numbers of the records that are due, every now and then, until standard input ends."""
         begun_s, sent = time.monotonic(), 0
         while not select.select([sys.stdin], [], [], PERIOD_S)[0]:
             due = int((time.monotonic() - begun_s) * self.rate)
@@ -51,23 +54,23 @@ class Errand:
 
 
 class Told:
-    """What the client was told of its records."""
+    """Results of records, as the client was told."""
 
     def __init__(self) -> None:
         self._lines: list[str] = []
 
     def settled(self, number: int, error: object) -> None:
-        """One record was acknowledged, or given up."""
+        """Note that one record was acknowledged, or given up."""
         self._lines.append(f"{number} {time.time_ns() // 1_000_000}" if error is None else f"failed {number} {error}")
 
     def print(self) -> None:
-        """All of it."""
+        """Print all results."""
         sys.stdout.write("".join(f"{line}\n" for line in self._lines))
         sys.stdout.flush()
 
 
 def fairlead(errand: Errand, told: Told) -> None:
-    """Our producer, a callback for each record."""
+    """Send by our producer, with a callback for each record."""
     from fairlead_kafka.client import Producer
 
     producer = Producer({**errand.config(), "acks": "all"})
@@ -78,7 +81,7 @@ def fairlead(errand: Errand, told: Told) -> None:
 
 
 def confluent_kafka(errand: Errand, told: Told) -> None:
-    """librdkafka, which serves callbacks while it is polled."""
+    """Send by librdkafka, which serves callbacks while it is polled."""
     from confluent_kafka import Producer
 
     config = {**errand.config(), "acks": "all", "enable.idempotence": True, "log_level": 0}
@@ -108,7 +111,7 @@ SYSTEMS = {"fairlead": fairlead, "confluent-kafka": confluent_kafka}
 
 
 def main(text: str) -> None:
-    """Runs the client."""
+    """Run the client."""
     errand, told = Errand(**json.loads(text)), Told()
     SYSTEMS[errand.system](errand, told)
     told.print()

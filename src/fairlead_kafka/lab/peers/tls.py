@@ -1,4 +1,4 @@
-"""TLS in the words of each client, for programs that are measured: settings that go through JSON."""
+"""Each client's TLS configs, for programs that are measured; they can go through JSON."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from typing import Any
 
 
 def settings_of(system: str, trust: str | None) -> dict[str, Any]:
-    """What a client is given to trust the authority of this PEM file; nothing without one. `system`: as experiments name it."""
+    """Configs with which a client trusts the authority of this PEM file; {} without one.
+
+    `system`: its name in experiments.
+    """
     if trust is None:
         return {}
     if system.startswith("fairlead"):

@@ -1,4 +1,6 @@
-"""ACLs and passwords, made, described and deleted by who may do it; what they cannot be."""
+"""ACLs and passwords: made, described and deleted by a user who may do it, with valid and invalid
+fields.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,14 @@ from typing import Any
 from fairlead_kafka.base.acls import AclOperation, AclPatternType, AclPermission, AclResourceType
 from fairlead_kafka.lab.transcript.steps import PREFIX, Step, ask
 from fairlead_kafka.wire import ApiKey, Message
+from fairlead_kafka.wire.messages import (
+    AlterUserScramCredentialsRequest,
+    CreateAclsRequest,
+    DeleteAclsRequest,
+    DescribeUserScramCredentialsRequest,
+)
 
+_AclCreation = CreateAclsRequest.AclCreation
 _ANY = 1
 _WHO = "User:transcript"
 _SHA_256, _SHA_512 = 1, 2
@@ -23,9 +32,9 @@ def acl(
     operation: int = AclOperation.READ,
     permission: int = AclPermission.ALLOW,
     host: str = "*",
-) -> Message:
+) -> _AclCreation:
     """A row of CreateAcls."""
-    return Message(
+    return _AclCreation(
         resource_type=int(kind),
         resource_name=name,
         resource_pattern_type=int(pattern),
@@ -49,19 +58,21 @@ def filtered(principal: str | None = _WHO, resource: str | None = None, **more: 
     }
 
 
-def make(name: str, *rows: Message, versions: Iterable[int] = (3,)) -> Step:
+def make(name: str, *rows: _AclCreation, versions: Iterable[int] = (3,)) -> Step:
     """A CreateAcls step."""
     return ask(name, ApiKey.CREATE_ACLS, versions, creations=list(rows))
 
 
 def describe(name: str, versions: Iterable[int] = (3,), rows: int | None = None, **wanted: Any) -> Step:
-    """A DescribeAcls step; `rows`: asked again until there are so many ACLs, for brokers hear of them later than the controller."""
+    """A DescribeAcls step; `rows`: asked again until there are that many ACLs, since brokers hear
+    of them after the controller.
+    """
     step = ask(name, ApiKey.DESCRIBE_ACLS, versions, **filtered(**wanted))
     return step if rows is None else until_acls(step, rows)
 
 
 def until_acls(step: Step, count: int) -> Step:
-    """The step, asked again until it tells of so many ACLs."""
+    """The step, sent again until the answer has `count` ACLs."""
 
     def holds(answer: Message) -> bool:
         return sum(len(resource.acls) for resource in answer.resources) == count
@@ -71,7 +82,12 @@ def until_acls(step: Step, count: int) -> Step:
 
 def delete(name: str, *filters: dict[str, Any], versions: Iterable[int] = (3,)) -> Step:
     """A DeleteAcls step."""
-    return ask(name, ApiKey.DELETE_ACLS, versions, filters=[Message(**one) for one in filters])
+    return ask(
+        name,
+        ApiKey.DELETE_ACLS,
+        versions,
+        filters=[DeleteAclsRequest.DeleteAclsFilter(**one) for one in filters],
+    )
 
 
 _LITERAL, _PREFIX = PREFIX + "acl", PREFIX + "ac"
@@ -132,7 +148,9 @@ ACLS: list[Step] = [
     *(delete(f"those of {who}", filtered(who)) for who in ("User:odd", "Group:all", "User:far", "User:nowhere", "User:good", "User:")),
     describe("all are gone", rows=0),
 ]
-"""At a cluster with an authorizer, asked by who may do everything; at one without, all is SECURITY_DISABLED."""
+"""Steps for a cluster with an authorizer, by a user who may do everything; a cluster without one
+answers SECURITY_DISABLED.
+"""
 
 # --- Passwords
 
@@ -141,14 +159,28 @@ _USER = PREFIX + "user"
 
 def _alter(name: str, *upserted: tuple[str, int, int], deleted: Iterable[tuple[str, int]] = (), **more: Any) -> Step:
     salt, password = more.get("salt", b"some salt"), more.get("password", b"x" * 32)
-    made = [Message(name=who, mechanism=kind, iterations=count, salt=salt, salted_password=password) for who, kind, count in upserted]
-    gone = [Message(name=who, mechanism=kind) for who, kind in deleted]
+    made = [
+        AlterUserScramCredentialsRequest.ScramCredentialUpsertion(
+            name=who, mechanism=kind, iterations=count, salt=salt, salted_password=password
+        )
+        for who, kind, count in upserted
+    ]
+    gone = [AlterUserScramCredentialsRequest.ScramCredentialDeletion(name=who, mechanism=kind) for who, kind in deleted]
     return ask(name, ApiKey.ALTER_USER_SCRAM_CREDENTIALS, (0,), deletions=gone, upsertions=made)
 
 
 def _told(name: str, *users: str, mechanisms: int | None = None, iterations: int | None = None) -> Step:
-    """A DescribeUserScramCredentials step, asked again until there are so many mechanisms, the first with so many iterations."""
-    step = ask(name, ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, (0,), users=[Message(name=one) for one in users])
+    """A DescribeUserScramCredentials step.
+
+    It is sent again until there are `mechanisms` mechanisms, the first with `iterations`
+    iterations.
+    """
+    step = ask(
+        name,
+        ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
+        (0,),
+        users=[DescribeUserScramCredentialsRequest.UserName(name=one) for one in users],
+    )
     if mechanisms is None:
         return step
 
@@ -203,4 +235,4 @@ STEPS: list[Step] = [
     ask("a token without a log-in", ApiKey.SASL_AUTHENTICATE, (0, 1, 2), auth_bytes=b"\0a\0b"),
     *PASSWORDS,
 ]
-"""For the transcript of a cluster without security."""
+"""Steps for the transcript of a cluster without security."""

@@ -1,4 +1,4 @@
-"""What is no request, or is one that nobody serves: versions to come, bodies cut short, lengths that cannot be."""
+"""Requests that are invalid or not served: future versions, cut bodies, impossible lengths."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import struct
 
 from fairlead_kafka.lab.transcript.steps import Step, raw
 from fairlead_kafka.wire import ApiKey, Message, encode_request
+from fairlead_kafka.wire.messages import MetadataRequest
 
 _HEADER = struct.Struct(">hhih")
 
@@ -25,7 +26,7 @@ def whole(api: ApiKey, version: int, **fields: object) -> bytes:
     return b"".join(encode_request(api, version, 7, "transcript", Message(**fields)))[4:]
 
 
-_METADATA = whole(ApiKey.METADATA, 1, topics=[Message(name="x")])
+_METADATA = whole(ApiKey.METADATA, 1, topics=[MetadataRequest.MetadataRequestTopic(name="x")])
 _SERVED = (
     (ApiKey.PRODUCE, 2),
     (ApiKey.FETCH, 3),

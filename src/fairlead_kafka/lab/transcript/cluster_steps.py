@@ -5,37 +5,68 @@ from __future__ import annotations
 from typing import Any
 
 from fairlead_kafka.lab.transcript.steps import JUST_CHANGED, PREFIX, UNKNOWN_ID, Seen, Step, ask
-from fairlead_kafka.wire import ApiKey, Message
+from fairlead_kafka.wire import ApiKey
+from fairlead_kafka.wire.messages import (
+    AlterConfigsRequest,
+    CreateAclsRequest,
+    CreatePartitionsRequest,
+    CreateTopicsRequest,
+    DeleteAclsRequest,
+    DeleteTopicsRequest,
+    DescribeConfigsRequest,
+    IncrementalAlterConfigsRequest,
+    MetadataRequest,
+)
 
+_AclCreation = CreateAclsRequest.AclCreation
+_Creatable = CreateTopicsRequest.CreatableTopic
+_Grown = CreatePartitionsRequest.CreatePartitionsTopic
+_Gone = DeleteTopicsRequest.DeleteTopicState
+_Topic = MetadataRequest.MetadataRequestTopic
 MAIN = PREFIX + "main"
-"""A topic of three partitions that the steps here look at; other rooms of the transcript make their own."""
+"""A topic of three partitions for the steps here; other modules make their own."""
 _TOPIC, _BROKER = 2, 4
 _SET, _DELETE, _APPEND, _SUBTRACT = range(4)
 
 
-def topic(name: str, partitions: int = 1, replication_factor: int = 1, assignments: Any = (), **configs: str | None) -> Message:
+def topic(name: str, partitions: int = 1, replication_factor: int = 1, assignments: Any = (), **configs: str | None) -> _Creatable:
     """A topic of a CreateTopics request; configs with `_` for `.`."""
-    rows = [Message(name=key.replace("_", "."), value=value) for key, value in configs.items()]
-    placed = [Message(partition_index=number, broker_ids=list(brokers)) for number, brokers in assignments]
-    return Message(name=name, num_partitions=partitions, replication_factor=replication_factor, assignments=placed, configs=rows)
+    rows = [CreateTopicsRequest.CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in configs.items()]
+    placed = [
+        CreateTopicsRequest.CreatableReplicaAssignment(partition_index=number, broker_ids=list(brokers)) for number, brokers in assignments
+    ]
+    return _Creatable(
+        name=name,
+        num_partitions=partitions,
+        replication_factor=replication_factor,
+        assignments=placed,
+        configs=rows,
+    )
 
 
 def create(name: str, *topics: Any, versions: Any = (7,), validate_only: bool = False) -> Step:
     """A CreateTopics step; a topic may be a function of `Seen`."""
 
-    def rows(seen: Seen) -> list[Message]:
+    def rows(seen: Seen) -> list[_Creatable]:
         return [one(seen) if callable(one) else one for one in topics]
 
     return ask(name, ApiKey.CREATE_TOPICS, versions, topics=rows, timeout_ms=10_000, validate_only=validate_only)
 
 
 def appears(*names: str) -> Step:
-    """Metadata of topics just created, asked for until the broker has heard of them."""
-    rows = [Message(name=name) for name in names]
-    return ask(f"{', '.join(names)} is there", ApiKey.METADATA, (13,), topics=rows, again_on=JUST_CHANGED, allow_auto_topic_creation=False)
+    """A Metadata step for topics just created, sent again until the broker has heard of them."""
+    rows = [_Topic(name=name) for name in names]
+    return ask(
+        f"{', '.join(names)} is there",
+        ApiKey.METADATA,
+        (13,),
+        topics=rows,
+        again_on=JUST_CHANGED,
+        allow_auto_topic_creation=False,
+    )
 
 
-def _versioned(seen: Seen) -> Message:
+def _versioned(seen: Seen) -> _Creatable:
     return topic(f"{PREFIX}created-{seen.version}", 2, 1, retention_ms="86400000")
 
 
@@ -81,13 +112,15 @@ _CREATE = [
 
 
 def _grow(name: str, count: int, assignments: Any = None, topic_name: str = MAIN, versions: Any = (3,), **more: Any) -> Step:
-    placed = None if assignments is None else [Message(broker_ids=list(one)) for one in assignments]
-    rows = [Message(name=topic_name, count=count, assignments=placed)]
+    placed = (
+        None if assignments is None else [CreatePartitionsRequest.CreatePartitionsAssignment(broker_ids=list(one)) for one in assignments]
+    )
+    rows = [_Grown(name=topic_name, count=count, assignments=placed)]
     return ask(name, ApiKey.CREATE_PARTITIONS, versions, topics=rows, timeout_ms=10_000, **more)
 
 
-def _grow_by_version(seen: Seen) -> list[Message]:
-    return [Message(name=f"{PREFIX}created-7", count=3 + seen.version, assignments=None)]
+def _grow_by_version(seen: Seen) -> list[_Grown]:
+    return [_Grown(name=f"{PREFIX}created-7", count=3 + seen.version, assignments=None)]
 
 
 _PARTITIONS = [
@@ -109,7 +142,7 @@ _PARTITIONS = [
         "twice in one request",
         ApiKey.CREATE_PARTITIONS,
         (3,),
-        topics=[Message(name=MAIN, count=5, assignments=None), Message(name=MAIN, count=6, assignments=None)],
+        topics=[_Grown(name=MAIN, count=5, assignments=None), _Grown(name=MAIN, count=6, assignments=None)],
         timeout_ms=10_000,
     ),
 ]
@@ -120,22 +153,27 @@ def _metadata(name: str, versions: Any, topics: Any, **more: Any) -> Step:
 
 
 _METADATA = [
-    _metadata("one topic", range(14), [Message(name=MAIN)]),
-    _metadata("two topics", (9,), [Message(name=MAIN), Message(name=PREFIX + "assigned")]),
-    _metadata("a topic twice", (9,), [Message(name=MAIN), Message(name=MAIN)]),
+    _metadata("one topic", range(14), [_Topic(name=MAIN)]),
+    _metadata("two topics", (9,), [_Topic(name=MAIN), _Topic(name=PREFIX + "assigned")]),
+    _metadata("a topic twice", (9,), [_Topic(name=MAIN), _Topic(name=MAIN)]),
     _metadata("all of them", (1, 4, 5, 8, 9, 12, 13), None, mine=True),
     _metadata("all of them, as once asked for", (0,), [], mine=True),
     _metadata("none of them", (1, 9, 13), []),
-    _metadata("a topic that is not there", (0, 1, 4, 9, 10, 13), [Message(name=PREFIX + "missing")]),
-    _metadata("a name that cannot be", (1, 9, 12), [Message(name="a/b")]),
-    _metadata("an empty name", (9, 12), [Message(name="")]),
-    _metadata("a name that is too long", (9,), [Message(name="x" * 250)]),
-    _metadata("by id", (12, 13), lambda seen: [Message(name=None, topic_id=seen.id(MAIN))]),
-    _metadata("by an id that is not there", (12, 13), [Message(name=None, topic_id=UNKNOWN_ID)]),
-    _metadata("by id before it could be", (10, 11), lambda seen: [Message(name="", topic_id=seen.id(MAIN))]),
-    _metadata("neither by name nor by id", (12,), [Message(name=None)]),
-    _metadata("with operations", (8, 10, 13), [Message(name=MAIN)], include_topic_authorized_operations=True),
-    _metadata("a missing one with operations", (8,), [Message(name=PREFIX + "missing")], include_topic_authorized_operations=True),
+    _metadata("a topic that is not there", (0, 1, 4, 9, 10, 13), [_Topic(name=PREFIX + "missing")]),
+    _metadata("a name that cannot be", (1, 9, 12), [_Topic(name="a/b")]),
+    _metadata("an empty name", (9, 12), [_Topic(name="")]),
+    _metadata("a name that is too long", (9,), [_Topic(name="x" * 250)]),
+    _metadata("by id", (12, 13), lambda seen: [_Topic(name=None, topic_id=seen.id(MAIN))]),
+    _metadata("by an id that is not there", (12, 13), [_Topic(name=None, topic_id=UNKNOWN_ID)]),
+    _metadata("by id before it could be", (10, 11), lambda seen: [_Topic(name="", topic_id=seen.id(MAIN))]),
+    _metadata("neither by name nor by id", (12,), [_Topic(name=None)]),
+    _metadata("with operations", (8, 10, 13), [_Topic(name=MAIN)], include_topic_authorized_operations=True),
+    _metadata(
+        "a missing one with operations",
+        (8,),
+        [_Topic(name=PREFIX + "missing")],
+        include_topic_authorized_operations=True,
+    ),
     ask("the cluster", ApiKey.DESCRIBE_CLUSTER, range(3)),
     ask("the cluster with operations", ApiKey.DESCRIBE_CLUSTER, (0,), include_cluster_authorized_operations=True),
     ask("with fenced brokers", ApiKey.DESCRIBE_CLUSTER, (2,), include_fenced_brokers=True),
@@ -145,19 +183,42 @@ _METADATA = [
 
 
 def _describe(name: str, kind: int, resource: str, keys: Any, versions: Any = range(1, 5), **more: Any) -> Step:
-    rows = [Message(resource_type=kind, resource_name=resource, configuration_keys=keys)]
+    rows = [DescribeConfigsRequest.DescribeConfigsResource(resource_type=kind, resource_name=resource, configuration_keys=keys)]
     return ask(name, ApiKey.DESCRIBE_CONFIGS, versions, resources=rows, **more)
 
 
-def _alter(name: str, resource: str, *changes: tuple[str, int, str | None], kind: int = _TOPIC, versions: Any = (1,), **more: Any) -> Step:
-    configs = [Message(name=key, config_operation=operation, value=value) for key, operation, value in changes]
-    rows = [Message(resource_type=kind, resource_name=resource, configs=configs)]
-    return ask(name, ApiKey.INCREMENTAL_ALTER_CONFIGS, versions, resources=rows, validate_only=more.get("validate_only", False))
+def _alter(
+    name: str,
+    resource: str,
+    *changes: tuple[str, int, str | None],
+    kind: int = _TOPIC,
+    versions: Any = (1,),
+    **more: Any,
+) -> Step:
+    configs = [
+        IncrementalAlterConfigsRequest.AlterableConfig(name=key, config_operation=operation, value=value)
+        for key, operation, value in changes
+    ]
+    rows = [IncrementalAlterConfigsRequest.AlterConfigsResource(resource_type=kind, resource_name=resource, configs=configs)]
+    return ask(
+        name,
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
+        versions,
+        resources=rows,
+        validate_only=more.get("validate_only", False),
+    )
 
 
-def _replace(name: str, resource: str, versions: Any = (2,), kind: int = _TOPIC, validate_only: bool = False, **configs: Any) -> Step:
-    rows = [Message(name=key.replace("_", "."), value=value) for key, value in configs.items()]
-    resources = [Message(resource_type=kind, resource_name=resource, configs=rows)]
+def _replace(
+    name: str,
+    resource: str,
+    versions: Any = (2,),
+    kind: int = _TOPIC,
+    validate_only: bool = False,
+    **configs: Any,
+) -> Step:
+    rows = [AlterConfigsRequest.AlterableConfig(name=key.replace("_", "."), value=value) for key, value in configs.items()]
+    resources = [AlterConfigsRequest.AlterConfigsResource(resource_type=kind, resource_name=resource, configs=rows)]
     return ask(name, ApiKey.ALTER_CONFIGS, versions, resources=resources, validate_only=validate_only)
 
 
@@ -205,8 +266,8 @@ _CONFIGS = [
 ]
 
 
-def _delete_by_version(seen: Seen) -> list[Message]:
-    return [Message(name=f"{PREFIX}created-{seen.version}")]
+def _delete_by_version(seen: Seen) -> list[_Gone]:
+    return [_Gone(name=f"{PREFIX}created-{seen.version}")]
 
 
 _DELETE_TOPICS = [
@@ -217,26 +278,44 @@ _DELETE_TOPICS = [
         topic_names=lambda seen: [f"{PREFIX}created-{seen.version + 1}"],
         timeout_ms=10_000,
     ),
-    ask("one that is not there", ApiKey.DELETE_TOPICS, (1, 5), topic_names=[PREFIX + "missing"], timeout_ms=10_000),
-    ask("by name", ApiKey.DELETE_TOPICS, (6,), topics=[Message(name=PREFIX + "created-7")], timeout_ms=10_000),
+    ask(
+        "one that is not there",
+        ApiKey.DELETE_TOPICS,
+        (1, 5),
+        topic_names=[PREFIX + "missing"],
+        timeout_ms=10_000,
+    ),
+    ask("by name", ApiKey.DELETE_TOPICS, (6,), topics=[_Gone(name=PREFIX + "created-7")], timeout_ms=10_000),
     ask(
         "by id",
         ApiKey.DELETE_TOPICS,
         (6,),
-        topics=lambda seen: [Message(name=None, topic_id=seen.id(PREFIX + "assigned"))],
+        topics=lambda seen: [_Gone(name=None, topic_id=seen.id(PREFIX + "assigned"))],
         timeout_ms=10_000,
     ),
-    ask("by an id that is not there", ApiKey.DELETE_TOPICS, (6,), topics=[Message(name=None, topic_id=UNKNOWN_ID)], timeout_ms=10_000),
-    ask("by a name that is not there", ApiKey.DELETE_TOPICS, (6,), topics=[Message(name=PREFIX + "missing")], timeout_ms=10_000),
-    ask("by neither", ApiKey.DELETE_TOPICS, (6,), topics=[Message(name=None)], timeout_ms=10_000),
+    ask(
+        "by an id that is not there",
+        ApiKey.DELETE_TOPICS,
+        (6,),
+        topics=[_Gone(name=None, topic_id=UNKNOWN_ID)],
+        timeout_ms=10_000,
+    ),
+    ask(
+        "by a name that is not there",
+        ApiKey.DELETE_TOPICS,
+        (6,),
+        topics=[_Gone(name=PREFIX + "missing")],
+        timeout_ms=10_000,
+    ),
+    ask("by neither", ApiKey.DELETE_TOPICS, (6,), topics=[_Gone(name=None)], timeout_ms=10_000),
     ask(
         "by both",
         ApiKey.DELETE_TOPICS,
         (6,),
-        topics=lambda seen: [Message(name=MAIN, topic_id=seen.id(MAIN))],
+        topics=lambda seen: [_Gone(name=MAIN, topic_id=seen.id(MAIN))],
         timeout_ms=10_000,
     ),
-    ask("twice", ApiKey.DELETE_TOPICS, (6,), topics=[Message(name=MAIN), Message(name=MAIN)], timeout_ms=10_000),
+    ask("twice", ApiKey.DELETE_TOPICS, (6,), topics=[_Gone(name=MAIN), _Gone(name=MAIN)], timeout_ms=10_000),
     ask("nothing", ApiKey.DELETE_TOPICS, (1, 6), topics=[], topic_names=[], timeout_ms=10_000),
 ]
 
@@ -251,8 +330,18 @@ _ANY_ACL: dict[str, Any] = {"resource_type_filter": 1, "pattern_type_filter": 1,
 _ACL: dict[str, Any] = {"resource_type": 2, "resource_name": MAIN, "principal": "User:a", "host": "*", "operation": 3, "permission_type": 3}
 _RIGHTS = [
     ask("without an authorizer", ApiKey.DESCRIBE_ACLS, range(1, 4), **_ANY_ACL),
-    ask("without an authorizer", ApiKey.CREATE_ACLS, range(1, 4), creations=[Message(**_ACL), Message(**_ACL)]),
-    ask("without an authorizer", ApiKey.DELETE_ACLS, range(1, 4), filters=[Message(**_ANY_ACL)]),
+    ask(
+        "without an authorizer",
+        ApiKey.CREATE_ACLS,
+        range(1, 4),
+        creations=[_AclCreation(**_ACL), _AclCreation(**_ACL)],
+    ),
+    ask(
+        "without an authorizer",
+        ApiKey.DELETE_ACLS,
+        range(1, 4),
+        filters=[DeleteAclsRequest.DeleteAclsFilter(**_ANY_ACL)],
+    ),
 ]
 
 STEPS: list[Step] = [*_VERSIONS, *_CREATE, *_PARTITIONS, *_METADATA, *_CONFIGS, *_RIGHTS]
@@ -261,4 +350,4 @@ LAST_STEPS: list[Step] = [
     _alter("all brokers' taken back", "", ("log.retention.ms", _DELETE, None), kind=_BROKER),
     *_DELETE_TOPICS,
 ]
-"""What ends the transcript: by then every broker has heard of what the first steps changed."""
+"""Last steps of the transcript: by then every broker has heard of what the first steps changed."""

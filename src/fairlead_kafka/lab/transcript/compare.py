@@ -44,11 +44,11 @@ _IDENTITIES = (
     "user",
     "mechanism",
 )
-"""Fields that tell the elements of a list apart; the first that an element has is the one."""
+"""Fields that identify the elements of a list; the first that an element has counts."""
 
 
 class Symbols:
-    """Names for what a system makes up: ids in the order in which they are first seen."""
+    """Names for values that a system makes up: ids in the order in which they are first seen."""
 
     def __init__(self, seen: Seen) -> None:
         self._base_ms = seen.base_ms
@@ -56,7 +56,7 @@ class Symbols:
         self._numbers: dict[tuple[str, Any], int] = {}
 
     def numbered(self, kind: str, value: Any) -> str:
-        """`kind` and a number, the same for the same value."""
+        """A name made of `kind` and a number, the same for the same value."""
         return f"{kind} {self._numbers.setdefault((kind, value), 1 + sum(1 for other, _ in self._numbers if other == kind))}"
 
     def topic(self, topic_id: UUID) -> str:
@@ -70,7 +70,7 @@ class Symbols:
         return _UUID.sub(lambda found: f"<{self.numbered('uuid', found[0])}>", value)
 
     def time(self, value: int) -> Any:
-        """A time as far from the time of the transcript's records, if it is one of theirs; else that it is one."""
+        """A time relative to the transcript's records, if it is one of theirs; else "a time"."""
         if value <= 0:
             return value
         return f"base + {value - self._base_ms} ms" if 0 <= value - self._base_ms < 1000 else "a time"
@@ -92,7 +92,7 @@ _RULES: dict[str, Callable[[Symbols, Any], Any]] = {
     "last_timestamp": Symbols.time,
     "transaction_start_time_ms": Symbols.time,
 }
-"""Field → what is compared instead of its value."""
+"""Field → function that gives what is compared instead of its value."""
 
 
 def plain(outcome: Outcome, symbols: Symbols) -> Any:
@@ -122,7 +122,9 @@ def _plain(value: Any, name: str, symbols: Symbols) -> Any:
 
 
 def _batches(records: Any, symbols: Symbols) -> Any:
-    """Record batches by header and records, inflated; without checksums, and without the times that brokers give to control batches."""
+    """Record batches by header and records, decompressed; without checksums, and without the times
+    of control batches.
+    """
     if records is None:
         return None
     data = b"".join(records) if isinstance(records, list) else bytes(records)
@@ -143,7 +145,7 @@ def _batches(records: Any, symbols: Symbols) -> Any:
 
 
 def _mine(value: Any) -> Any:
-    """An answer without the rows of what others than the transcript made."""
+    """An answer without rows that the transcript did not make."""
     if isinstance(value, Message):
         return Message(**{field: _mine(inner) for field, inner in vars(value).items()})
     if isinstance(value, list):
@@ -158,7 +160,10 @@ def _named_by_us(row: Message) -> bool:
 
 
 def differences(ours: Any, theirs: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """Where two plain answers differ: (path, ours, theirs). List elements are matched by what tells them apart, not by place."""
+    """Differences of two plain answers: (path, ours, theirs).
+
+    List elements are matched by what identifies them, not by index.
+    """
     if isinstance(ours, dict) and isinstance(theirs, dict):
         for name in {**ours, **theirs}:
             step = f"[{name}]" if isinstance(name, int) else f".{name}"
@@ -185,7 +190,8 @@ def _by_identity(elements: list[Any]) -> dict[Any, Any]:
 
 @dataclass
 class Explanation:
-    """One entry of the data file: differences at paths like `where` in answers of `api` (in steps like `step`) and why they are.
+    """One entry of the data file: differences at paths like `where` in answers of `api` (in steps
+    like `step`), with the reason.
 
     `among` names a table of refusals (`_TABLES`): the last name in brackets of the path must be in it, where the reason is told.
     """
@@ -200,7 +206,7 @@ class Explanation:
     used: int = 0
 
     def covers(self, outcome: Outcome, path: str, ours: Any, theirs: Any) -> bool:
-        """True if this entry speaks of the difference."""
+        """True if this entry covers the difference."""
         return (
             fnmatchcase(outcome.step.api.name, self.api)
             and any(_like(path, where) for where in self.where)
@@ -223,12 +229,12 @@ _TABLES: dict[str, Callable[[str], bool]] = {
 
 
 def _like(text: str, pattern: str) -> bool:
-    """As `fnmatch`, but brackets stand for themselves: paths are full of them."""
+    """Match as `fnmatch` does, but brackets stand for themselves: paths are full of them."""
     return fnmatchcase(text, pattern.replace("[", "[[]"))
 
 
 def explanations(file: str = "differences.toml") -> list[Explanation]:
-    """The entries of a data file beside this module. ConfigError for one that is not whole."""
+    """The entries of a data file beside this module. ConfigError for an incomplete one."""
     text = (files("fairlead_kafka.lab.transcript") / file).read_text()
     try:
         return [Explanation(**entry) for entry in tomllib.loads(text).get("difference", ())]

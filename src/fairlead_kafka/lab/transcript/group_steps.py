@@ -8,14 +8,27 @@ from typing import Any
 
 from fairlead_kafka.lab.transcript.cluster_steps import appears, create, topic
 from fairlead_kafka.lab.transcript.steps import JUST_CHANGED, NO_ID, PREFIX, UNKNOWN_ID, WARMING_UP, Seen, Step, answer, ask, send
-from fairlead_kafka.wire import ApiKey, Message
+from fairlead_kafka.wire import ApiKey
+from fairlead_kafka.wire.messages import (
+    JoinGroupRequest,
+    LeaveGroupRequest,
+    OffsetCommitRequest,
+    OffsetDeleteRequest,
+    OffsetFetchRequest,
+    SyncGroupRequest,
+)
 
+_MemberIdentity = LeaveGroupRequest.MemberIdentity
+_CommitRow = OffsetCommitRequest.OffsetCommitRequestPartition
+_CommitTopic = OffsetCommitRequest.OffsetCommitRequestTopic
+_FetchGroup = OffsetFetchRequest.OffsetFetchRequestGroup
+_Share = SyncGroupRequest.SyncGroupRequestAssignment
 TOPIC = PREFIX + "grouped"
 GROUP = PREFIX + "group"
 SIMPLE = PREFIX + "simple-group"
-"""Its offsets are committed by hand; it never has a member."""
+"""A group whose offsets are committed by hand; it never has a member."""
 ABSENT = PREFIX + "absent"
-"""A group that nobody ever joins."""
+"""A group that no member ever joins."""
 _MINUTES = 60_000
 _ASKS_FOR_ID = 4
 
@@ -42,7 +55,7 @@ def _join_fields(group: Any, member: Any, protocols: Any = (("range", b"meta"),)
         "member_id": member,
         "group_instance_id": more.get("instance"),
         "protocol_type": more.get("protocol_type", "consumer"),
-        "protocols": [Message(name=name, metadata=metadata) for name, metadata in protocols],
+        "protocols": [JoinGroupRequest.JoinGroupRequestProtocol(name=name, metadata=metadata) for name, metadata in protocols],
         "reason": None,
     }
 
@@ -68,8 +81,8 @@ def sync(
 
 
 def _sync_fields(group: Any, kept: str, shares: Any, member: Any = None, generation: Any = None, **more: Any) -> dict[str, Any]:
-    def assignments(seen: Seen) -> list[Message]:
-        return [Message(member_id=seen[one].member_id, assignment=share) for one, share in shares]
+    def assignments(seen: Seen) -> list[_Share]:
+        return [_Share(member_id=seen[one].member_id, assignment=share) for one, share in shares]
 
     return {
         "group_id": group,
@@ -102,8 +115,8 @@ def heartbeat(
 def leave(name: str, group: Any, member: Any, versions: Iterable[int] = (5,), instance: str | None = None) -> Step:
     """A LeaveGroup step."""
 
-    def members(seen: Seen) -> list[Message]:
-        return [Message(member_id=_of(seen, member), group_instance_id=instance, reason="transcript")]
+    def members(seen: Seen) -> list[_MemberIdentity]:
+        return [_MemberIdentity(member_id=_of(seen, member), group_instance_id=instance, reason="transcript")]
 
     return ask(name, ApiKey.LEAVE_GROUP, versions, group_id=group, member_id=member, members=members)
 
@@ -242,14 +255,14 @@ def commit(
 ) -> Step:
     """An OffsetCommit step of one partition."""
 
-    def rows(seen: Seen) -> list[Message]:
-        row = Message(
+    def rows(seen: Seen) -> list[_CommitTopic]:
+        row = _CommitRow(
             partition_index=partition,
             committed_offset=offset,
             committed_leader_epoch=more.get("epoch", -1),
             committed_metadata=more.get("metadata", "m"),
         )
-        return [Message(name=to, topic_id=more.get("topic_id", seen.id(to)), partitions=[row])]
+        return [_CommitTopic(name=to, topic_id=more.get("topic_id", seen.id(to)), partitions=[row])]
 
     return ask(
         name,
@@ -268,14 +281,16 @@ def commit(
 def committed(name: str, group: str, versions: Iterable[int] = (9,), topics: Any = ((TOPIC, (0, 1)),), **more: Any) -> Step:
     """An OffsetFetch step; `topics` None: all of them."""
 
-    rows = None if topics is None else [Message(name=one, partition_indexes=list(numbers)) for one, numbers in topics]
+    made, made_with_id = OffsetFetchRequest.OffsetFetchRequestTopic, OffsetFetchRequest.OffsetFetchRequestTopics
+    named = [(one, list(numbers)) for one, numbers in topics or ()]
+    rows = None if topics is None else [made(name=one, partition_indexes=numbers) for one, numbers in named]
 
-    def groups(seen: Seen) -> list[Message]:
-        with_ids = rows and [
-            Message(name=row.name, topic_id=more.get("topic_id", seen.id(row.name)), partition_indexes=row.partition_indexes)
-            for row in rows
+    def groups(seen: Seen) -> list[_FetchGroup]:
+        with_ids = [
+            made_with_id(name=one, topic_id=more.get("topic_id", seen.id(one)), partition_indexes=numbers) for one, numbers in named
         ]
-        return [Message(group_id=group, member_id=more.get("member"), member_epoch=more.get("epoch", -1), topics=with_ids)]
+        member, epoch, wanted = more.get("member"), more.get("epoch", -1), None if topics is None else with_ids
+        return [_FetchGroup(group_id=group, member_id=member, member_epoch=epoch, topics=wanted)]
 
     stable, again_on = more.get("require_stable", False), {*WARMING_UP, *more.get("again_on", ())}
     return ask(name, ApiKey.OFFSET_FETCH, versions, group_id=group, topics=rows, groups=groups, require_stable=stable, again_on=again_on)
@@ -313,14 +328,18 @@ _OFFSETS = [
         group_id=PREFIX + "kept",
         generation_id_or_member_epoch=-1,
         retention_time_ms=5,
-        topics=[Message(name=TOPIC, partitions=[Message(partition_index=0, committed_offset=1)])],
+        topics=[_CommitTopic(name=TOPIC, partitions=[_CommitRow(partition_index=0, committed_offset=1)])],
     ),
     describe("a group of offsets alone", SIMPLE, versions=(0, 5, 6)),
 ]
 
 
 def _drop(name: str, group: str, to: str = TOPIC, partition: int = 0) -> Step:
-    rows = [Message(name=to, partitions=[Message(partition_index=partition)])]
+    rows = [
+        OffsetDeleteRequest.OffsetDeleteRequestTopic(
+            name=to, partitions=[OffsetDeleteRequest.OffsetDeleteRequestPartition(partition_index=partition)]
+        )
+    ]
     return ask(name, ApiKey.OFFSET_DELETE, (0,), group_id=group, topics=rows)
 
 
@@ -355,6 +374,6 @@ def _beat(name: str, member_epoch: int) -> Step:
 
 
 _NEWER = [_beat("a member that joins", 0), _beat("a member that leaves", -1)]
-"""The groups of KIP-848, which one of the two has."""
+"""Steps for the groups of KIP-848, which only one of the two systems has."""
 
 STEPS: list[Step] = [*_FOUND, *_LIVES, *_TWO, *_BAD, *_STATICS, *_OFFSETS, *_DROPPED, *_NEWER]

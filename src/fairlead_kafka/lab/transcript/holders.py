@@ -1,4 +1,4 @@
-"""Who asks in the secured transcript: users, each with things of its own and with one set of rights on them.
+"""Users of the secured transcript, each with things of its own and with one set of rights on them.
 
 Every user has topics, groups and transactional ids that are named after it, so that what one of them does is never seen by the next.
 """
@@ -29,7 +29,7 @@ SECRET = PREFIX + "secret"
 PUBLIC = PREFIX + "public"
 """A topic that everybody may describe, by an ACL of User:*."""
 DENIED, PREFIXED = "-denied", "-prefixed"
-"""What the names of the variants of a user end with."""
+"""Suffixes of the names of a user's variants."""
 PASSWORD = "transcript-password"
 _KINDS = {
     "topic": AclResourceType.TOPIC,
@@ -37,12 +37,12 @@ _KINDS = {
     "cluster": AclResourceType.CLUSTER,
     "tx": AclResourceType.TRANSACTIONAL_ID,
 }
-"""How rights on each kind of resource are named here."""
+"""Short names of resource types in rights."""
 
 
 @dataclass(frozen=True)
 class Right:
-    """One ACL of a user's, for each thing of its own; `name`: on this resource instead."""
+    """One ACL of a user, for each thing of its own; `name`: on this resource instead."""
 
     kind: AclResourceType
     operation: AclOperation
@@ -54,22 +54,22 @@ class Right:
 
 @dataclass(frozen=True)
 class Holder:
-    """A user and its rights; the names of what is its own."""
+    """A user and its rights, and the names of its own things."""
 
     user: str
     rights: tuple[Right, ...] = ()
 
     @property
     def prefix(self) -> str:
-        """What all its own things begin with; of no other user's things this is a prefix."""
+        """Prefix of the names of all its own things, and of no other user's."""
         return f"{PREFIX}{self.user}."
 
     def own(self, name: str = "own") -> str:
-        """A thing of its own."""
+        """Name of one of its own things."""
         return self.prefix + name
 
     def acls(self) -> list[AclBinding]:
-        """What has to be created for it."""
+        """ACLs that give the user its rights."""
         return [acl for right in self.rights for acl in self._acls_of(right)]
 
     def _acls_of(self, right: Right) -> Iterable[AclBinding]:
@@ -89,11 +89,13 @@ OWN_THINGS: dict[AclResourceType, tuple[str, ...]] = {
     AclResourceType.GROUP: ("own", "joined", "missing"),
     AclResourceType.TRANSACTIONAL_ID: ("own", "new", "missing"),
 }
-"""Kind → the user's own: what is there from the start, what is made on the way, and what never is."""
+"""Kind → names of the user's own things: one that exists from the start, those made on the way, and
+one that never exists.
+"""
 
 
 def rights(*words: str, **more: object) -> tuple[Right, ...]:
-    """`topic READ` and the like."""
+    """Rights from texts such as `topic READ`."""
     found = []
     for word in words:
         kind, operation = word.split()
@@ -110,7 +112,7 @@ SINGLES: tuple[Holder, ...] = tuple(
     for word, kind in _KINDS.items()
     for operation in (*RESOURCE_OPERATIONS[kind], AclOperation.ALL)
 )
-"""Each has one right: `topic-read`, `cluster-alter` and the like."""
+"""Users with one right each: `topic-read`, `cluster-alter` and the like."""
 _ALL = ("topic ALL", "group ALL", "cluster ALL", "tx ALL")
 PAIRS: tuple[Holder, ...] = (
     Holder("commits", rights("group READ", "topic READ")),
@@ -123,7 +125,7 @@ PAIRS: tuple[Holder, ...] = (
     Holder("makes-and-tells", rights("topic CREATE", "topic DESCRIBE_CONFIGS")),
     Holder("everything", rights(*_ALL)),
 )
-"""What needs several rights at once."""
+"""Users for requests that need several rights."""
 SPECIALS: tuple[Holder, ...] = (
     Holder("blindfolded", rights(*_ALL) + _denied("topic DESCRIBE", "group DESCRIBE", "tx DESCRIBE", "cluster DESCRIBE")),
     Holder("reads-blindly", rights("topic READ") + _denied("topic DESCRIBE")),
@@ -136,7 +138,7 @@ SPECIALS: tuple[Holder, ...] = (
     Holder("writes-all-topics-but", rights("topic WRITE", name=WILDCARD) + _denied("topic WRITE")),
     Holder("writes-but-no-topic", rights("topic WRITE") + _denied("topic WRITE", name=WILDCARD)),
 )
-"""Denials beside rights, hosts and wildcards."""
+"""Users with denials beside rights, and with hosts and wildcards."""
 
 
 def _variants(holder: Holder) -> Iterable[Holder]:
@@ -149,6 +151,6 @@ HOLDERS: dict[str, Holder] = {
     one.user: one
     for one in (Holder(NOBODY), *SINGLES, *PAIRS, *SPECIALS, *(variant for holder in (*SINGLES, *PAIRS) for variant in _variants(holder)))
 }
-"""All of them, by name."""
+"""All users, by name."""
 USERS = {ADMIN: PASSWORD, **dict.fromkeys(HOLDERS, PASSWORD)}
-"""Name → password."""
+"""User name → password."""

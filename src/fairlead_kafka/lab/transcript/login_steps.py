@@ -1,4 +1,6 @@
-"""Log-ins themselves: the order of their requests, mechanisms, tokens that are wrong, and what is asked before the end of them."""
+"""Log-ins themselves: the order of their requests, mechanisms, wrong tokens, and requests before
+their end.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,8 @@ from collections.abc import Iterable
 from fairlead_kafka.lab.transcript.holders import NOBODY, PASSWORD
 from fairlead_kafka.lab.transcript.steps import PREFIX, Step, ask
 from fairlead_kafka.lab.transcript.talk import plain_token
-from fairlead_kafka.wire import ApiKey, Message
+from fairlead_kafka.wire import ApiKey
+from fairlead_kafka.wire.messages import MetadataRequest
 
 _GOOD = plain_token(NOBODY, PASSWORD)
 
@@ -25,7 +28,14 @@ def _versions(on: str, name: str, versions: Iterable[int] = (3,)) -> Step:
 
 
 def _asks(on: str, name: str) -> Step:
-    return ask(name, ApiKey.METADATA, (12,), on=on, topics=[Message(name=PREFIX + "x")], allow_auto_topic_creation=False)
+    return ask(
+        name,
+        ApiKey.METADATA,
+        (12,),
+        on=on,
+        topics=[MetadataRequest.MetadataRequestTopic(name=PREFIX + "x")],
+        allow_auto_topic_creation=False,
+    )
 
 
 _REFUSED_TOKENS: dict[str, tuple[str, bytes]] = {
@@ -86,4 +96,4 @@ STEPS: list[Step] = [
     _token("scram", "a good first one of SCRAM", b"n,,n=nobody,r=abcdefgh"),
     _token("scram", "a bad second one of SCRAM", b"c=biws,r=abcdefgh,p=AAAA"),
 ]
-"""On connections of their own."""
+"""Steps on connections of their own."""

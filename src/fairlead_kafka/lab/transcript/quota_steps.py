@@ -1,4 +1,4 @@
-"""Client quotas (KIP-546): told and altered, well and badly."""
+"""Client quotas (KIP-546): described and altered, with valid and invalid fields."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from fairlead_kafka.lab.transcript.steps import PREFIX, Step, ask
-from fairlead_kafka.wire import ApiKey, Message
+from fairlead_kafka.wire import ApiKey
+from fairlead_kafka.wire.messages import AlterClientQuotasRequest, DescribeClientQuotasRequest
 
 _EXACT, _DEFAULT = 0, 1
 _WHO = PREFIX + "quotas"
@@ -14,17 +15,24 @@ _WHO = PREFIX + "quotas"
 
 def told(name: str, *components: tuple[str, int, str | None], versions: Iterable[int] = (0, 1), strict: bool = True) -> Step:
     """A DescribeClientQuotas step."""
-    rows = [Message(entity_type=kind, match_type=how, match=match) for kind, how, match in components]
+    rows = [DescribeClientQuotasRequest.ComponentData(entity_type=kind, match_type=how, match=match) for kind, how, match in components]
     return ask(name, ApiKey.DESCRIBE_CLIENT_QUOTAS, versions, components=rows, strict=strict)
 
 
 def altered(
-    name: str, *ops: tuple[str, float | None], entity: Any = (("user", _WHO),), versions: Iterable[int] = (1,), **more: Any
+    name: str,
+    *ops: tuple[str, float | None],
+    entity: Any = (("user", _WHO),),
+    versions: Iterable[int] = (1,),
+    **more: Any,
 ) -> Step:
     """An AlterClientQuotas step of one entity; None removes a quota."""
-    parts = [Message(entity_type=kind, entity_name=who) for kind, who in entity]
-    changes = [Message(key=key, value=value or 0.0, remove=value is None) for key, value in ops]
-    fields = {"entries": [Message(entity=parts, ops=changes)], "validate_only": more.get("validate_only", False)}
+    parts = [AlterClientQuotasRequest.EntityData(entity_type=kind, entity_name=who) for kind, who in entity]
+    changes = [AlterClientQuotasRequest.OpData(key=key, value=value or 0.0, remove=value is None) for key, value in ops]
+    fields = {
+        "entries": [AlterClientQuotasRequest.EntryData(entity=parts, ops=changes)],
+        "validate_only": more.get("validate_only", False),
+    }
     return ask(name, ApiKey.ALTER_CLIENT_QUOTAS, versions, **fields)
 
 
@@ -44,4 +52,4 @@ STEPS: list[Step] = [
     altered("of nobody", _ONE, entity=()),
     altered("of an empty name", _ONE, entity=(("user", ""),)),
 ]
-"""Nothing is set: quotas would hold up the rest of the transcript."""
+"""Steps for client quotas. None is set: quotas would hold up the rest of the transcript."""

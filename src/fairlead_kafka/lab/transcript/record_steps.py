@@ -19,17 +19,31 @@ from fairlead_kafka.records.layout import (
     MAGIC_BYTE,
     RECORD_COUNT,
 )
-from fairlead_kafka.wire import ApiKey, Message
+from fairlead_kafka.wire import ApiKey
+from fairlead_kafka.wire.messages import (
+    DeleteRecordsRequest,
+    DescribeProducersRequest,
+    FetchRequest,
+    ListOffsetsRequest,
+    OffsetForLeaderEpochRequest,
+    ProduceRequest,
+)
 
+_FetchTopic = FetchRequest.FetchTopic
+_ListOffsetsPartition = ListOffsetsRequest.ListOffsetsPartition
+_ListOffsetsTopic = ListOffsetsRequest.ListOffsetsTopic
+_PartitionProduceData = ProduceRequest.PartitionProduceData
+_TopicProduceData = ProduceRequest.TopicProduceData
+_TopicRequest = DescribeProducersRequest.TopicRequest
 MAIN = PREFIX + "records"
 STAMPED = PREFIX + "stamped"
-"""Its broker sets the timestamps."""
+"""A topic whose broker sets the timestamps."""
 COMPACT = PREFIX + "compact"
 SMALL = PREFIX + "small"
-"""It takes batches of 200 bytes."""
+"""A topic that takes batches of 200 bytes at most."""
 CLAIMED = PREFIX + "claimed"
 ZIPPED = PREFIX + "zipped"
-"""It wants gzip."""
+"""A topic whose compression.type is gzip."""
 _INT16, _INT32, _INT64 = (struct.Struct(code) for code in (">h", ">i", ">q"))
 _COMMITTED = 1
 
@@ -42,9 +56,15 @@ def produce(
     """A Produce step of one batch; `records` is a function of `Seen`, or bytes."""
     transactional_id = more.pop("transactional_id", None)
 
-    def rows(seen: Seen) -> list[Message]:
+    def rows(seen: Seen) -> list[_TopicProduceData]:
         data = records(seen) if callable(records) else records
-        return [Message(name=to, topic_id=seen.id(to), partition_data=[Message(index=partition, records=data)])]
+        return [
+            _TopicProduceData(
+                name=to,
+                topic_id=seen.id(to),
+                partition_data=[_PartitionProduceData(index=partition, records=data)],
+            )
+        ]
 
     step = silent if acks == 0 else ask
     fields = {"transactional_id": transactional_id, "acks": acks, "timeout_ms": 5_000, "topic_data": rows}
@@ -137,8 +157,14 @@ _PRODUCED = [
         acks=-1,
         timeout_ms=1000,
         topic_data=lambda seen: [
-            Message(name=MAIN, partition_data=[Message(index=0, records=_ONE(seen)), Message(index=9, records=_ONE(seen))]),
-            Message(name=PREFIX + "missing", partition_data=[Message(index=0, records=_ONE(seen))]),
+            _TopicProduceData(
+                name=MAIN,
+                partition_data=[
+                    _PartitionProduceData(index=0, records=_ONE(seen)),
+                    _PartitionProduceData(index=9, records=_ONE(seen)),
+                ],
+            ),
+            _TopicProduceData(name=PREFIX + "missing", partition_data=[_PartitionProduceData(index=0, records=_ONE(seen))]),
         ],
     ),
 ]
@@ -181,7 +207,10 @@ _IDEMPOTENT = [
         "who writes",
         ApiKey.DESCRIBE_PRODUCERS,
         (0,),
-        topics=[Message(name=IDEMPOTENT, partition_indexes=[0, 1, 7]), Message(name=PREFIX + "missing", partition_indexes=[0])],
+        topics=[
+            _TopicRequest(name=IDEMPOTENT, partition_indexes=[0, 1, 7]),
+            _TopicRequest(name=PREFIX + "missing", partition_indexes=[0]),
+        ],
     ),
 ]
 
@@ -189,8 +218,8 @@ _IDEMPOTENT = [
 def fetch(name: str, offset: int, versions: Iterable[int] = (12,), to: str = MAIN, partition: int = 0, **limits: Any) -> Step:
     """A sessionless Fetch of one partition that does not wait."""
 
-    def rows(seen: Seen) -> list[Message]:
-        row = Message(
+    def rows(seen: Seen) -> list[_FetchTopic]:
+        row = FetchRequest.FetchPartition(
             partition=partition,
             current_leader_epoch=limits.get("epoch", -1),
             fetch_offset=offset,
@@ -198,7 +227,7 @@ def fetch(name: str, offset: int, versions: Iterable[int] = (12,), to: str = MAI
             log_start_offset=-1,
             partition_max_bytes=limits.get("partition_max_bytes", 1 << 20),
         )
-        return [Message(topic=to, topic_id=limits.get("topic_id", seen.id(to)), partitions=[row])]
+        return [_FetchTopic(topic=to, topic_id=limits.get("topic_id", seen.id(to)), partitions=[row])]
 
     return ask(
         name,
@@ -247,10 +276,10 @@ _FETCHED = [
 def list_offsets(name: str, timestamp: Any, versions: Iterable[int] = (8,), to: str = MAIN, partition: int = 0, **more: Any) -> Step:
     """A ListOffsets step of one partition."""
 
-    def rows(seen: Seen) -> list[Message]:
+    def rows(seen: Seen) -> list[_ListOffsetsTopic]:
         at = timestamp(seen) if callable(timestamp) else timestamp
-        row = Message(partition_index=partition, current_leader_epoch=more.get("epoch", -1), timestamp=at)
-        return [Message(name=to, partitions=[row])]
+        row = _ListOffsetsPartition(partition_index=partition, current_leader_epoch=more.get("epoch", -1), timestamp=at)
+        return [_ListOffsetsTopic(name=to, partitions=[row])]
 
     level = more.get("isolation_level", 0)
     return ask(name, ApiKey.LIST_OFFSETS, versions, replica_id=-1, isolation_level=level, topics=rows, timeout_ms=1000)
@@ -279,15 +308,29 @@ _LISTED = [
         ApiKey.LIST_OFFSETS,
         (8,),
         replica_id=-1,
-        topics=[Message(name=MAIN, partitions=[Message(partition_index=0, timestamp=-1), Message(partition_index=0, timestamp=-2)])],
+        topics=[
+            _ListOffsetsTopic(
+                name=MAIN,
+                partitions=[
+                    _ListOffsetsPartition(partition_index=0, timestamp=-1),
+                    _ListOffsetsPartition(partition_index=0, timestamp=-2),
+                ],
+            )
+        ],
     ),
 ]
 
 
 def epochs(name: str, leader_epoch: int, versions: Iterable[int] = (2, 3, 4), to: str = MAIN, partition: int = 0, epoch: int = -1) -> Step:
-    """An OffsetForLeaderEpoch step of one partition, from somebody who is in `epoch`."""
-    row = Message(partition=partition, current_leader_epoch=epoch, leader_epoch=leader_epoch)
-    return ask(name, ApiKey.OFFSET_FOR_LEADER_EPOCH, versions, replica_id=-1, topics=[Message(topic=to, partitions=[row])])
+    """An OffsetForLeaderEpoch step of one partition, from a client that is in `epoch`."""
+    row = OffsetForLeaderEpochRequest.OffsetForLeaderPartition(partition=partition, current_leader_epoch=epoch, leader_epoch=leader_epoch)
+    return ask(
+        name,
+        ApiKey.OFFSET_FOR_LEADER_EPOCH,
+        versions,
+        replica_id=-1,
+        topics=[OffsetForLeaderEpochRequest.OffsetForLeaderTopic(topic=to, partitions=[row])],
+    )
 
 
 _EPOCHS = [
@@ -304,7 +347,12 @@ _EPOCHS = [
 
 def cut_records(name: str, offset: int, versions: Iterable[int] = (2,), to: str = MAIN, partition: int = 0) -> Step:
     """A DeleteRecords step of one partition."""
-    rows = [Message(name=to, partitions=[Message(partition_index=partition, offset=offset)])]
+    rows = [
+        DeleteRecordsRequest.DeleteRecordsTopic(
+            name=to,
+            partitions=[DeleteRecordsRequest.DeleteRecordsPartition(partition_index=partition, offset=offset)],
+        )
+    ]
     return ask(name, ApiKey.DELETE_RECORDS, versions, topics=rows, timeout_ms=5_000)
 
 

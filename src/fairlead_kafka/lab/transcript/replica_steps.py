@@ -1,4 +1,4 @@
-"""Elections and reassignments, as far as one broker has them: nothing to elect, nowhere to go."""
+"""Elections and reassignments on one broker: nothing to elect, nowhere to go."""
 
 from __future__ import annotations
 
@@ -7,7 +7,13 @@ from typing import Any
 
 from fairlead_kafka.lab.transcript.cluster_steps import appears, create, topic
 from fairlead_kafka.lab.transcript.steps import JUST_CHANGED, PREFIX, Step, ask
-from fairlead_kafka.wire import ApiKey, Message
+from fairlead_kafka.wire import ApiKey
+from fairlead_kafka.wire.messages import (
+    AlterPartitionReassignmentsRequest,
+    DescribeLogDirsRequest,
+    ElectLeadersRequest,
+    ListPartitionReassignmentsRequest,
+)
 
 TOPIC = PREFIX + "replicas"
 _PREFERRED, _UNCLEAN = 0, 1
@@ -15,24 +21,38 @@ _PREFERRED, _UNCLEAN = 0, 1
 
 def elect(name: str, kind: int, partitions: Any, versions: Iterable[int] = (2,), to: str = TOPIC) -> Step:
     """An ElectLeaders step; `partitions` None: all."""
-    rows = None if partitions is None else [Message(topic=to, partitions=list(partitions))]
+    rows = None if partitions is None else [ElectLeadersRequest.TopicPartitions(topic=to, partitions=list(partitions))]
     return ask(name, ApiKey.ELECT_LEADERS, versions, election_type=kind, topic_partitions=rows, timeout_ms=5_000)
 
 
 def reassign(name: str, partition: int, replicas: list[int] | None, versions: Iterable[int] = (0, 1), to: str = TOPIC, **more: Any) -> Step:
     """An AlterPartitionReassignments step of one partition; `replicas` None: take a reassignment back."""
-    rows = [Message(name=to, partitions=[Message(partition_index=partition, replicas=replicas)])]
+    rows = [
+        AlterPartitionReassignmentsRequest.ReassignableTopic(
+            name=to,
+            partitions=[AlterPartitionReassignmentsRequest.ReassignablePartition(partition_index=partition, replicas=replicas)],
+        )
+    ]
     return ask(name, ApiKey.ALTER_PARTITION_REASSIGNMENTS, versions, topics=rows, timeout_ms=5_000, **more)
 
 
 def reassignments(name: str, partitions: Any, to: str = TOPIC) -> Step:
     """A ListPartitionReassignments step; `partitions` None: all."""
-    rows = None if partitions is None else [Message(name=to, partition_indexes=list(partitions))]
+    rows = (
+        None
+        if partitions is None
+        else [ListPartitionReassignmentsRequest.ListPartitionReassignmentsTopics(name=to, partition_indexes=list(partitions))]
+    )
     return ask(name, ApiKey.LIST_PARTITION_REASSIGNMENTS, (0,), topics=rows, timeout_ms=5_000)
 
 
 def _log_dirs(name: str, partitions: Any, to: str = TOPIC) -> Step:
-    return ask(name, ApiKey.DESCRIBE_LOG_DIRS, range(1, 6), topics=[Message(topic=to, partitions=list(partitions))])
+    return ask(
+        name,
+        ApiKey.DESCRIBE_LOG_DIRS,
+        range(1, 6),
+        topics=[DescribeLogDirsRequest.DescribableLogDirTopic(topic=to, partitions=list(partitions))],
+    )
 
 
 STEPS: list[Step] = [

@@ -1,4 +1,6 @@
-"""One run of the transcript: both systems started if need be, both talked to, the answers compared, the differences looked up."""
+"""Runs the transcript: starts both systems if need be, talks to both, compares the answers and
+looks up the differences.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,10 @@ CONFIG = {
     "transaction.state.log.num.partitions": "2",
     "group.initial.rebalance.delay.ms": "0",
 }
-"""What both systems are started with. Partitions of internal topics cost time when the first group, or transaction, comes: hence few."""
+"""Broker configs of both systems.
+
+Partitions of internal topics cost time when the first group, or transaction, comes: hence few.
+"""
 STEPS: tuple[Step, ...] = (
     *cluster_steps.STEPS,
     *record_steps.STEPS,
@@ -54,7 +59,7 @@ _SECURED = {
     "auto.create.topics.enable": "true",
     "connection.failed.authentication.delay.ms": "0",
 }
-"""What the secured transcript has beside, and instead."""
+"""Broker configs of the secured transcript, on top of CONFIG."""
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
 Status = Callable[[str], None]
@@ -62,7 +67,10 @@ Status = Callable[[str], None]
 
 @dataclass
 class Transcript:
-    """What a run showed. `unexplained` has a line for each difference that no entry of the data file covers."""
+    """Result of a run.
+
+    `unexplained` has a line for each difference that no entry of the data file covers.
+    """
 
     requests: int = 0
     apis: int = 0
@@ -73,7 +81,9 @@ class Transcript:
     """Entries of the data file that covered nothing."""
 
     def figures(self) -> dict[str, int]:
-        """`{"requests", "apis", "same", "explained", "unexplained"}`: the last three are requests, and add up to the first."""
+        """Counts of requests: `{"requests", "apis", "same", "explained", "unexplained"}`; the last
+        three add up to the first.
+        """
         differing = self.requests - self.same - self.explained
         return {
             "requests": self.requests,
@@ -138,7 +148,7 @@ def run_secured(status: Status = lambda _: None, steps: tuple[Step, ...] = secur
 def ask_ours(
     steps: tuple[Step, ...], base_ms: int, config: dict[str, str], status: Status = lambda _: None
 ) -> tuple[list[Outcome], Symbols]:
-    """What our cluster of three brokers answers, and the names for what it made up."""
+    """Answers of our cluster of three brokers, and the names for values that it made up."""
     status("our cluster is asked")
     with (
         _quietly(),
@@ -170,7 +180,7 @@ def run_transcript(status: Status = lambda _: None, kafka: str | None = None, st
 
 @contextmanager
 def _quietly() -> Iterator[None]:
-    """Without the brokers' warnings: many a step is a request that they cannot but complain of."""
+    """Silence the brokers' warnings: many steps are requests that they have to complain of."""
     logger = logging.getLogger("fairlead_kafka.broker")
     before = logger.level
     logger.setLevel(logging.ERROR)
@@ -181,7 +191,7 @@ def _quietly() -> Iterator[None]:
 
 
 def judge(ours: list[tuple[Outcome, Any]], theirs: list[Any], known: list[Explanation]) -> Transcript:
-    """Compare answer by answer."""
+    """Compare answer by answer. Returns the result."""
     result = Transcript(requests=len(ours), apis=len({outcome.step.api for outcome, _ in ours}))
     for (outcome, mine), other in zip(ours, theirs, strict=True):
         found = list(differences(mine, other))

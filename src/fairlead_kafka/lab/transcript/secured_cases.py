@@ -1,4 +1,6 @@
-"""What every user of the secured transcript is asked to try: rows of `Case`, in rooms of their own (`secured_topics` and the like)."""
+"""Requests that every user of the secured transcript tries: rows of `Case`, in modules of their own
+(`secured_topics` and the like).
+"""
 
 from __future__ import annotations
 
@@ -11,13 +13,17 @@ from fairlead_kafka.lab.transcript.steps import Seen, Step, ask
 from fairlead_kafka.wire import ApiKey, Message
 
 _OF_THE_CLUSTER = ("everything", "blindfolded", "from-elsewhere", "not-from-here")
-"""Of those with several rights, who is asked about the cluster's own."""
+"""Users with several rights that are asked about the cluster itself."""
 
 
 class Case(NamedTuple):
-    """`make` gives a user's step. `kinds`: what rights it may depend on; all users with one right on such a thing are asked.
+    """One request of the matrix.
 
-    `needs`: users with exactly what it needs, of whom the variants are asked, too.
+    `make` gives a user's step.
+
+    `kinds`: resource types that its rights may depend on; all users with one right on such a
+    resource are asked. `needs`: users with exactly the rights that it needs; their variants are
+    asked, too.
     """
 
     make: Callable[[Holder], Step]
@@ -31,7 +37,7 @@ class Case(NamedTuple):
             yield replace(step, name=f"{step.name}, by {user}", on=user)
 
     def users(self) -> list[str]:
-        """Who is asked."""
+        """Names of the users that are asked."""
         kinds = self.kinds.split()
         exactly = [user + variant for user in self.needs.split() for variant in ("", DENIED, PREFIXED)]
         singles = [one.user for one in SINGLES if one.user.split("-")[0] in kinds]
@@ -43,7 +49,9 @@ Rows = Callable[[list[str], Seen], Any]
 
 
 def about(name: str, api: ApiKey, versions: Iterable[int], field: str, rows: Rows, things: Iterable[str], **fields: Any) -> Any:
-    """Makes a step whose `field` lists `things`: the user's own, by short names, or SECRET."""
+    """A function that makes a step whose `field` lists `things`: the user's own, by short names, or
+    SECRET.
+    """
 
     def make(holder: Holder) -> Step:
         names = [one if one == SECRET else holder.own(one) for one in things]
@@ -55,7 +63,7 @@ def about(name: str, api: ApiKey, versions: Iterable[int], field: str, rows: Row
 
 
 def of(thing: str = "own") -> Callable[[Holder], str]:
-    """The name of a thing of the user's own."""
+    """A function that gives the name of one of the user's own things."""
     return lambda holder: holder.own(thing)
 
 
@@ -83,4 +91,6 @@ def named(field: str = "name", **more: Any) -> Rows:
 
 
 TRIO = ("own", "missing", SECRET)
-"""What the user may have a right on, that and not there, and what it never has a right on."""
+"""Things of a request: one on which the user may have a right, one that does not exist, and one on
+which it never has a right.
+"""

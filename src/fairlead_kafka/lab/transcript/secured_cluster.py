@@ -1,4 +1,4 @@
-"""The cluster, its configs, its rights and its passwords, asked for with rights and without."""
+"""The cluster, its configs, ACLs and passwords, requested with rights and without."""
 
 from __future__ import annotations
 
@@ -10,7 +10,13 @@ from fairlead_kafka.lab.transcript.holders import Holder
 from fairlead_kafka.lab.transcript.secured_cases import TRIO, Case, Rows, about
 from fairlead_kafka.lab.transcript.steps import Seen, Step, ask
 from fairlead_kafka.wire import ApiKey, Message
+from fairlead_kafka.wire.messages import (
+    AlterUserScramCredentialsRequest,
+    DeleteAclsRequest,
+    DescribeUserScramCredentialsRequest,
+)
 
+_DeleteAclsFilter = DeleteAclsRequest.DeleteAclsFilter
 _TOPIC, _BROKER = 2, 4
 _SET = 0
 
@@ -45,14 +51,26 @@ CONFIGS: list[Case] = [
         "topic cluster",
         "cluster-describe-configs",
     ),
-    Case(_alter("topics' configs changed", _resources(configs=_RETENTION)), "topic cluster", "topic-alter-configs"),
-    Case(_alter("topics' configs, validated only", _resources(configs=_RETENTION), validate_only=True), "topic", "topic-alter-configs"),
+    Case(
+        _alter("topics' configs changed", _resources(configs=_RETENTION)),
+        "topic cluster",
+        "topic-alter-configs",
+    ),
+    Case(
+        _alter("topics' configs, validated only", _resources(configs=_RETENTION), validate_only=True),
+        "topic",
+        "topic-alter-configs",
+    ),
     Case(
         _alter("brokers' configs changed", _resources(_BROKER, "0", "", configs=_BROKERS), validate_only=True),
         "topic cluster",
         "cluster-alter-configs",
     ),
-    Case(_replace("topics' configs replaced", _resources(configs=_RETENTION_ALONE)), "topic cluster", "topic-alter-configs"),
+    Case(
+        _replace("topics' configs replaced", _resources(configs=_RETENTION_ALONE)),
+        "topic cluster",
+        "topic-alter-configs",
+    ),
     Case(
         _replace("brokers' configs replaced", _resources(_BROKER, "0", configs=_BROKERS_ALONE), validate_only=True),
         "topic cluster",
@@ -62,7 +80,7 @@ CONFIGS: list[Case] = [
 
 
 def _other(holder: Holder) -> str:
-    """Whom the user gives rights: somebody who never asks."""
+    """Principal to which the user gives rights: one that never asks."""
     return f"User:friend of {holder.user}"
 
 
@@ -77,7 +95,10 @@ def _acl_made(holder: Holder) -> Step:
 
 def _acl_deleted(holder: Holder) -> Step:
     # Kafka's controller has made the ACL when it says so; deleting asks the same controller.
-    rows = [Message(**filtered(principal=_other(holder))), Message(**filtered(principal="User:stranger"))]
+    rows = [
+        _DeleteAclsFilter(**filtered(principal=_other(holder))),
+        _DeleteAclsFilter(**filtered(principal="User:stranger")),
+    ]
     return ask("ACLs deleted", ApiKey.DELETE_ACLS, (1, 3), filters=rows)
 
 
@@ -94,12 +115,19 @@ def _plain_cluster(_holder: Holder) -> Step:
 
 
 def _passwords(_holder: Holder) -> Step:
-    return ask("passwords described", ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, (0,), users=[Message(name="nobody at all")])
+    return ask(
+        "passwords described",
+        ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
+        (0,),
+        users=[DescribeUserScramCredentialsRequest.UserName(name="nobody at all")],
+    )
 
 
 def _password_made(holder: Holder) -> Step:
-    made = Message(name=f"guest of {holder.user}", mechanism=2, iterations=4096, salt=b"salt", salted_password=b"x" * 64)
-    unmade = Message(name="nobody at all", mechanism=1)
+    made = AlterUserScramCredentialsRequest.ScramCredentialUpsertion(
+        name=f"guest of {holder.user}", mechanism=2, iterations=4096, salt=b"salt", salted_password=b"x" * 64
+    )
+    unmade = AlterUserScramCredentialsRequest.ScramCredentialDeletion(name="nobody at all", mechanism=1)
     return ask("passwords altered", ApiKey.ALTER_USER_SCRAM_CREDENTIALS, (0,), deletions=[unmade], upsertions=[made])
 
 

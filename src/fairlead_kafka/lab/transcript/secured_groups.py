@@ -1,4 +1,4 @@
-"""Groups and transactions, asked for with rights and without."""
+"""Groups and transactions, requested with rights and without."""
 
 from __future__ import annotations
 
@@ -7,9 +7,27 @@ from typing import Any
 from fairlead_kafka.lab.transcript.holders import SECRET, Holder
 from fairlead_kafka.lab.transcript.secured_cases import TRIO, Case, Rows, about, bare, of, partitions
 from fairlead_kafka.lab.transcript.steps import WARMING_UP, Seen, Step, ask, batch
-from fairlead_kafka.wire import ApiKey, Message
+from fairlead_kafka.wire import ApiKey
+from fairlead_kafka.wire.messages import (
+    AddPartitionsToTxnRequest,
+    JoinGroupRequest,
+    LeaveGroupRequest,
+    OffsetFetchRequest,
+    ProduceRequest,
+    TxnOffsetCommitRequest,
+    WriteTxnMarkersRequest,
+)
 
-_OFFSET: dict[str, Any] = {"partition_index": 0, "committed_offset": 0, "committed_leader_epoch": -1, "committed_metadata": ""}
+_AddPartitionsToTxnTransaction = AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction
+_OffsetFetchRequestGroup = OffsetFetchRequest.OffsetFetchRequestGroup
+_TopicProduceData = ProduceRequest.TopicProduceData
+_WritableTxnMarker = WriteTxnMarkersRequest.WritableTxnMarker
+_OFFSET: dict[str, Any] = {
+    "partition_index": 0,
+    "committed_offset": 0,
+    "committed_leader_epoch": -1,
+    "committed_metadata": "",
+}
 _NO_MEMBER: dict[str, Any] = {"member_id": "stranger", "group_instance_id": None}
 
 _NOT_A_MEMBER = {"generation_id": -1, "member_id": ""}
@@ -17,7 +35,7 @@ _OF_THE_KIND = {"protocol_type": "consumer", "protocol_name": "range"}
 
 
 def _in_group(name: str, api: ApiKey, version: int, **fields: Any) -> Case:
-    """What members do."""
+    """A case of a request that group members send."""
 
     def make(holder: Holder) -> Step:
         return ask(name, api, (version,), group_id=holder.own("joined"), **fields)
@@ -43,10 +61,10 @@ def _commit(things: Any, versions: Any) -> Any:
 def _in_groups(rows: Rows | None) -> Rows:
     """OffsetFetch of two groups: the user's own and the secret one."""
 
-    def groups(names: list[str], seen: Seen) -> list[Message]:
+    def groups(names: list[str], seen: Seen) -> list[_OffsetFetchRequestGroup]:
         mine = names[0].rpartition(".")[0] + ".own"
         topics = None if rows is None else rows(names, seen)
-        return [Message(group_id=group, member_id=None, member_epoch=-1, topics=topics) for group in (mine, SECRET)]
+        return [_OffsetFetchRequestGroup(group_id=group, member_id=None, member_epoch=-1, topics=topics) for group in (mine, SECRET)]
 
     return groups
 
@@ -73,15 +91,27 @@ GROUPS: list[Case] = [
         member_id="",
         group_instance_id=None,
         protocol_type="consumer",
-        protocols=[Message(name="range", metadata=b"")],
+        protocols=[JoinGroupRequest.JoinGroupRequestProtocol(name="range", metadata=b"")],
         reason=None,
         again_on=WARMING_UP,
     ),
     _in_group("beaten", ApiKey.HEARTBEAT, 4, generation_id=1, **_NO_MEMBER),
     _in_group(
-        "synced", ApiKey.SYNC_GROUP, 5, generation_id=1, protocol_type="consumer", protocol_name="range", assignments=[], **_NO_MEMBER
+        "synced",
+        ApiKey.SYNC_GROUP,
+        5,
+        generation_id=1,
+        protocol_type="consumer",
+        protocol_name="range",
+        assignments=[],
+        **_NO_MEMBER,
     ),
-    _in_group("left", ApiKey.LEAVE_GROUP, 5, members=[Message(member_id="stranger", group_instance_id=None, reason=None)]),
+    _in_group(
+        "left",
+        ApiKey.LEAVE_GROUP,
+        5,
+        members=[LeaveGroupRequest.MemberIdentity(member_id="stranger", group_instance_id=None, reason=None)],
+    ),
     _in_group("left, as it once was", ApiKey.LEAVE_GROUP, 1, member_id="stranger"),
     Case(_commit(TRIO, (2, 9)), "topic group", "commits"),
     Case(_commit(("own", SECRET), (10,)), "topic group", "commits"),
@@ -95,15 +125,38 @@ GROUPS: list[Case] = [
         "topic group",
         "looks-up",
     ),
-    Case(about("two groups' offsets", ApiKey.OFFSET_FETCH, (9,), "groups", _in_groups(_WITH_IDS), TRIO), "topic group", "looks-up"),
     Case(
-        about("two groups' offsets by id", ApiKey.OFFSET_FETCH, (10,), "groups", _in_groups(_WITH_IDS), ("own", SECRET)),
+        about("two groups' offsets", ApiKey.OFFSET_FETCH, (9,), "groups", _in_groups(_WITH_IDS), TRIO),
         "topic group",
         "looks-up",
     ),
-    Case(about("all of two groups", ApiKey.OFFSET_FETCH, (9,), "groups", _in_groups(None), ("own",)), "topic group", "looks-up"),
     Case(
-        about("described", ApiKey.DESCRIBE_GROUPS, (5, 6), "groups", bare, TRIO, include_authorized_operations=True),
+        about(
+            "two groups' offsets by id",
+            ApiKey.OFFSET_FETCH,
+            (10,),
+            "groups",
+            _in_groups(_WITH_IDS),
+            ("own", SECRET),
+        ),
+        "topic group",
+        "looks-up",
+    ),
+    Case(
+        about("all of two groups", ApiKey.OFFSET_FETCH, (9,), "groups", _in_groups(None), ("own",)),
+        "topic group",
+        "looks-up",
+    ),
+    Case(
+        about(
+            "described",
+            ApiKey.DESCRIBE_GROUPS,
+            (5, 6),
+            "groups",
+            bare,
+            TRIO,
+            include_authorized_operations=True,
+        ),
         "group",
         "group-describe",
     ),
@@ -147,13 +200,15 @@ ENDED: list[Case] = [
     ),
     Case(about("groups deleted", ApiKey.DELETE_GROUPS, (0, 2), "groups_names", bare, TRIO), "group", "group-delete"),
 ]
-"""What ends groups, and hence comes late."""
+"""Cases that end groups, and hence come late."""
 
 # --- Transactions
 
 
 def told(holder: Holder) -> str:
-    """Under which name ADMIN's InitProducerId of the user's transactional id is kept."""
+    """Name under which the answer to ADMIN's InitProducerId for the user's transactional id is
+    kept.
+    """
     return f"tx of {holder.user}"
 
 
@@ -173,11 +228,14 @@ def _init(name: str, thing: str | None, versions: Any) -> Any:
 def _add(name: str, things: Any, versions: Any) -> Any:
     def make(holder: Holder) -> Step:
         identity = _identity(holder)
-        rows = [Message(name=one if one == SECRET else holder.own(one), partitions=[0]) for one in things]
+        rows = [
+            AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(name=one if one == SECRET else holder.own(one), partitions=[0])
+            for one in things
+        ]
 
-        def transactions(seen: Seen) -> list[Message]:
+        def transactions(seen: Seen) -> list[_AddPartitionsToTxnTransaction]:
             numbers = {key: value(seen) for key, value in identity.items()}
-            return [Message(transactional_id=holder.own(), verify_only=True, topics=rows, **numbers)]
+            return [_AddPartitionsToTxnTransaction(transactional_id=holder.own(), verify_only=True, topics=rows, **numbers)]
 
         return ask(
             name,
@@ -195,17 +253,33 @@ def _add(name: str, things: Any, versions: Any) -> Any:
 
 
 def _write(holder: Holder) -> Step:
-    def rows(seen: Seen) -> list[Message]:
+    def rows(seen: Seen) -> list[_TopicProduceData]:
         told_us = seen[told(holder)]
-        data = batch(b"in tx", producer_id=told_us.producer_id, producer_epoch=told_us.producer_epoch, base_sequence=0, transactional=True)
-        return [Message(name=holder.own(), partition_data=[Message(index=0, records=data(seen))])]
+        data = batch(
+            b"in tx",
+            producer_id=told_us.producer_id,
+            producer_epoch=told_us.producer_epoch,
+            base_sequence=0,
+            transactional=True,
+        )
+        return [
+            _TopicProduceData(
+                name=holder.own(),
+                partition_data=[ProduceRequest.PartitionProduceData(index=0, records=data(seen))],
+            )
+        ]
 
     fields: dict[str, Any] = {"transactional_id": holder.own(), "acks": -1, "timeout_ms": 5_000, "topic_data": rows}
     return ask("produced in a transaction", ApiKey.PRODUCE, (11,), again_on=WARMING_UP, **fields)
 
 
 def _offsets(holder: Holder) -> Step:
-    topics = [Message(name=one, partitions=[Message(**_OFFSET)]) for one in (holder.own(), holder.own("missing"), SECRET)]
+    topics = [
+        TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic(
+            name=one, partitions=[TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition(**_OFFSET)]
+        )
+        for one in (holder.own(), holder.own("missing"), SECRET)
+    ]
     fields: dict[str, Any] = {
         "transactional_id": holder.own(),
         "group_id": holder.own(),
@@ -226,11 +300,15 @@ def _end(holder: Holder) -> Step:
 
 
 def _markers(holder: Holder) -> Step:
-    def rows(seen: Seen) -> list[Message]:
+    def rows(seen: Seen) -> list[_WritableTxnMarker]:
         told_us = seen[told(holder)]
-        topics = [Message(name=holder.own(), partition_indexes=[0])]
-        marker = {"producer_id": told_us.producer_id, "producer_epoch": told_us.producer_epoch, "coordinator_epoch": 0}
-        return [Message(transaction_result=False, topics=topics, **marker)]
+        topics = [WriteTxnMarkersRequest.WritableTxnMarkerTopic(name=holder.own(), partition_indexes=[0])]
+        marker = {
+            "producer_id": told_us.producer_id,
+            "producer_epoch": told_us.producer_epoch,
+            "coordinator_epoch": 0,
+        }
+        return [_WritableTxnMarker(transaction_result=False, topics=topics, **marker)]
 
     return ask("a marker by hand", ApiKey.WRITE_TXN_MARKERS, (1,), markers=rows)
 

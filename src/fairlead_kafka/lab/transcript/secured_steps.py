@@ -1,4 +1,6 @@
-"""The secured transcript: rights are given, everybody tries everything, and rights, passwords and log-ins are tried themselves."""
+"""The secured transcript: rights are given, every user tries everything, and ACLs, passwords and
+log-ins are tried themselves.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,9 @@ from fairlead_kafka.lab.transcript.steps import JUST_CHANGED, Step
 from fairlead_kafka.lab.transcript.transaction_steps import init
 
 CASES: tuple[Case, ...] = (*CLUSTER, *TOPICS, *RECORDS, *CONFIGS, *GROUPS, *TRANSACTIONS, *ENDED, *DELETED)
-"""The rows of the matrix; its columns are `Case.users`."""
+"""Rows of the matrix; its columns are `Case.users`."""
 ASKED: dict[str, Holder] = {user: HOLDERS[user] for case in CASES for user in case.users()}
-"""Everybody who is asked."""
+"""Users that are asked, by name."""
 _FOR_ALL = AclBinding(AclResourceType.TOPIC, PUBLIC, AclPatternType.LITERAL, "User:*", "*", AclOperation.DESCRIBE, AclPermission.ALLOW)
 
 
@@ -29,7 +31,7 @@ def _as_admin(step: Step) -> Step:
 
 
 def _given() -> Iterator[Step]:
-    """Everybody's rights; the broker has heard of them when it tells them."""
+    """Steps that give all users their rights; the broker has heard of them when it lists them."""
     acls = [_FOR_ALL, *(acl for holder in ASKED.values() for acl in holder.acls())]
     rows = [
         acl_steps.acl(one.resource_name, one.principal, one.resource_type, one.pattern_type, one.operation, one.permission, one.host)
@@ -40,7 +42,7 @@ def _given() -> Iterator[Step]:
 
 
 def _made() -> Iterator[Step]:
-    """What everybody has of its own."""
+    """Steps that create every user's own things."""
     names = [SECRET, PUBLIC, *(holder.own() for holder in ASKED.values())]
     yield create("everybody's topics", *(topic(name, 1, retention_ms="-1") for name in names))
     yield appears(*names)

@@ -1,4 +1,4 @@
-"""Topics and records, asked for with rights and without."""
+"""Topics and records, requested with rights and without."""
 
 from __future__ import annotations
 
@@ -9,13 +9,25 @@ from fairlead_kafka.lab.transcript.holders import PUBLIC, SECRET, Holder
 from fairlead_kafka.lab.transcript.secured_cases import TRIO, Case, Rows, about, bare, named, partitions
 from fairlead_kafka.lab.transcript.steps import UNKNOWN_ID, Seen, Step, ask, batch, silent
 from fairlead_kafka.wire import ApiKey, Message
+from fairlead_kafka.wire.messages import (
+    AlterPartitionReassignmentsRequest,
+    CreatePartitionsRequest,
+    CreateTopicsRequest,
+    MetadataRequest,
+    ProduceRequest,
+)
 
+_CreatePartitionsTopic = CreatePartitionsRequest.CreatePartitionsTopic
+_Topic = MetadataRequest.MetadataRequestTopic
+_PartitionProduceData = ProduceRequest.PartitionProduceData
+_ReassignableTopic = AlterPartitionReassignmentsRequest.ReassignableTopic
+_TopicProduceData = ProduceRequest.TopicProduceData
 _ONE = batch(b"one")
 _MS = 5_000
 
 
-def _batches(names: list[str], seen: Seen) -> list[Message]:
-    return [Message(name=name, partition_data=[Message(index=0, records=_ONE(seen))]) for name in names]
+def _batches(names: list[str], seen: Seen) -> list[_TopicProduceData]:
+    return [_TopicProduceData(name=name, partition_data=[_PartitionProduceData(index=0, records=_ONE(seen))]) for name in names]
 
 
 def _produce(name: str, things: Any, versions: Any = (9,), **more: Any) -> Any:
@@ -23,7 +35,7 @@ def _produce(name: str, things: Any, versions: Any = (9,), **more: Any) -> Any:
 
 
 def _unanswered(holder: Holder) -> Step:
-    rows = [Message(name=holder.own(), partition_data=[Message(index=0, records=b"")])]
+    rows = [_TopicProduceData(name=holder.own(), partition_data=[_PartitionProduceData(index=0, records=b"")])]
     return silent("produced without an answer", ApiKey.PRODUCE, (9,), acks=0, timeout_ms=_MS, topic_data=rows)
 
 
@@ -48,8 +60,8 @@ def _by_id(names: list[str], seen: Seen) -> list[Message]:
     return [Message(name=None, topic_id=seen.id(name)) for name in names] + [Message(name=None, topic_id=UNKNOWN_ID)]
 
 
-def _and_public(names: list[str], _seen: Seen) -> list[Message]:
-    return [Message(name=name) for name in (*names, PUBLIC)]
+def _and_public(names: list[str], _seen: Seen) -> list[_Topic]:
+    return [_Topic(name=name) for name in (*names, PUBLIC)]
 
 
 RECORDS: list[Case] = [
@@ -108,30 +120,54 @@ RECORDS: list[Case] = [
 _NEW = {"timeout_ms": 10_000}
 
 
-def _topics(names: list[str], _seen: Seen) -> list[Message]:
+def _topics(names: list[str], _seen: Seen) -> list[CreateTopicsRequest.CreatableTopic]:
     return [topic(name, 1, 1, cleanup_policy="delete") for name in names]
 
 
-def _grown(names: list[str], _seen: Seen) -> list[Message]:
-    return [Message(name=name, count=3, assignments=None) for name in names]
+def _grown(names: list[str], _seen: Seen) -> list[_CreatePartitionsTopic]:
+    return [_CreatePartitionsTopic(name=name, count=3, assignments=None) for name in names]
 
 
-def _reassigned(names: list[str], _seen: Seen) -> list[Message]:
-    return [Message(name=name, partitions=[Message(partition_index=0, replicas=[0])]) for name in names]
+def _reassigned(names: list[str], _seen: Seen) -> list[_ReassignableTopic]:
+    return [
+        _ReassignableTopic(
+            name=name,
+            partitions=[AlterPartitionReassignmentsRequest.ReassignablePartition(partition_index=0, replicas=[0])],
+        )
+        for name in names
+    ]
 
 
 TOPICS: list[Case] = [
     Case(_metadata("described", (8, 12), _and_public), "topic cluster", "topic-describe"),
     Case(_metadata("described by id", (12,), _by_id, ("own", SECRET)), "topic", "topic-describe"),
-    Case(_metadata("all that there is", (9, 13), lambda _names, _seen: None, mine=True), "topic", "topic-describe"),
     Case(
-        _metadata("the cluster's operations", (9,), lambda _names, _seen: [], include_cluster_authorized_operations=True),
+        _metadata("all that there is", (9, 13), lambda _names, _seen: None, mine=True),
+        "topic",
+        "topic-describe",
+    ),
+    Case(
+        _metadata(
+            "the cluster's operations",
+            (9,),
+            lambda _names, _seen: [],
+            include_cluster_authorized_operations=True,
+        ),
         "cluster",
         "cluster-describe",
     ),
     Case(_metadata("made by asking", (12,), named(), ("auto",), auto=True), "topic cluster", "makes-on-demand"),
     Case(
-        about("made, validated only", ApiKey.CREATE_TOPICS, (4, 7), "topics", _topics, ("own", "new", SECRET), validate_only=True, **_NEW),
+        about(
+            "made, validated only",
+            ApiKey.CREATE_TOPICS,
+            (4, 7),
+            "topics",
+            _topics,
+            ("own", "new", SECRET),
+            validate_only=True,
+            **_NEW,
+        ),
         "topic cluster",
         "topic-create makes-and-tells cluster-create",
     ),
@@ -201,4 +237,4 @@ DELETED: list[Case] = [
         "topic-delete",
     ),
 ]
-"""What ends the matrix."""
+"""Cases that delete topics; they end the matrix."""

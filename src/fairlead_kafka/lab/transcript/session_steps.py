@@ -1,15 +1,17 @@
-"""Fetch sessions (KIP-227): begun, gone on with, lost, mixed up, ended."""
+"""Fetch sessions (KIP-227): begun, continued, lost, mixed up, ended."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 from fairlead_kafka.lab.transcript.cluster_steps import appears, create, topic
 from fairlead_kafka.lab.transcript.record_steps import produce
 from fairlead_kafka.lab.transcript.steps import JUST_CHANGED, PREFIX, Seen, Step, ask, batch
-from fairlead_kafka.wire import ApiKey, Message
+from fairlead_kafka.wire import ApiKey
+from fairlead_kafka.wire.messages import FetchRequest
 
+Named = TypeVar("Named", FetchRequest.FetchTopic, FetchRequest.ForgottenTopic)
 TOPIC = PREFIX + "session"
 
 
@@ -28,14 +30,15 @@ def fetch(
 ) -> Step:
     """A Fetch step in a session: `session` is the name under which the answer that began it was kept, or a number."""
 
-    def named(seen: Seen, rows: list[Any]) -> list[Message]:
-        return [Message(topic=TOPIC, topic_id=seen.id(TOPIC), partitions=rows)] if rows else []
+    def named(made: type[Named], seen: Seen, rows: list[Any]) -> list[Named]:
+        return [made(topic=TOPIC, topic_id=seen.id(TOPIC), partitions=rows)] if rows else []
 
-    def topics(seen: Seen) -> list[Message]:
+    def topics(seen: Seen) -> list[FetchRequest.FetchTopic]:
         return named(
+            FetchRequest.FetchTopic,
             seen,
             [
-                Message(
+                FetchRequest.FetchPartition(
                     partition=number,
                     current_leader_epoch=-1,
                     fetch_offset=offset,
@@ -61,7 +64,7 @@ def fetch(
         session_id=_id_of(session),
         session_epoch=epoch,
         topics=topics,
-        forgotten_topics_data=lambda seen: named(seen, list(more.get("forgotten", ()))),
+        forgotten_topics_data=lambda seen: named(FetchRequest.ForgottenTopic, seen, list(more.get("forgotten", ()))),
         rack_id=more.get("rack", ""),
     )
 

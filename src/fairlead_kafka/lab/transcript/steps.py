@@ -1,4 +1,4 @@
-"""What a transcript is made of: steps, and what was seen on the way."""
+"""Steps of a transcript, and what was seen on the way."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fairlead_kafka.wire import ApiKey, Message
 NO_ID = UUID(int=0)
 UNKNOWN_ID = UUID("01234567-89ab-cdef-0123-456789abcdef")
 PREFIX = "transcript-"
-"""What the names of the transcript's topics, groups and transactional ids begin with."""
+"""Prefix of the names of the transcript's topics, groups and transactional ids."""
 WARMING_UP = frozenset(
     {
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -25,7 +25,7 @@ WARMING_UP = frozenset(
         ErrorCode.LEADER_NOT_AVAILABLE,
     }
 )
-"""What is answered until a coordinator has found its feet: the request is sent again."""
+"""Error codes until a coordinator is ready: the request is sent again."""
 JUST_CHANGED = frozenset(
     {
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -34,11 +34,11 @@ JUST_CHANGED = frozenset(
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
     }
 )
-"""What a broker of Apache Kafka answers until it has heard of its controller's last decision."""
+"""Error codes of a broker of Apache Kafka that has not heard of its controller's last decision."""
 
 
 class Kind(Enum):
-    """What a step does."""
+    """Kinds of steps."""
 
     ASK = "send, and read the answer"
     SEND = "send, and leave the answer for a later step"
@@ -50,10 +50,10 @@ class Kind(Enum):
 
 @dataclass
 class Seen:
-    """What one system answered so far, for requests that need it."""
+    """Answers of one system so far, for requests that need them."""
 
     base_ms: int
-    """The time that records carry, the same for all systems of a run."""
+    """Time of the records, ms since 1970, the same for all systems of a run."""
     kept: dict[str, Message] = field(default_factory=dict)
     ids: dict[str, UUID] = field(default_factory=dict)
     version: int = 0
@@ -63,7 +63,7 @@ class Seen:
         return self.kept[name]
 
     def id(self, topic: str) -> UUID:
-        """The id of a topic, zeros if none was told."""
+        """Id of a topic, zeros if none was told."""
         return self.ids.get(topic, NO_ID)
 
     def learn(self, answer: Any) -> None:
@@ -80,7 +80,7 @@ class Seen:
 
 
 Body = Any
-"""A field's value: plain, or a function of `Seen` that gives it."""
+"""Value of a request's field: plain, or a function of `Seen` that gives it."""
 
 
 @dataclass(frozen=True)
@@ -93,41 +93,47 @@ class Step:
     fields: dict[str, Body]
     kind: Kind = Kind.ASK
     on: str = "a"
-    """The connection; one that was closed is opened anew. One whose name is a number is to the broker of that id, the others are to 0."""
+    """Name of the connection; one that was closed is opened again.
+
+    A number is the id of the broker to connect to, other names are for broker 0.
+    """
     keep: str | None = None
-    """The name under which later steps find the answer."""
+    """Name under which later steps find the answer."""
     again_on: frozenset[int] = frozenset()
     """Error codes on which the request is sent again, for a while."""
     mine: bool = False
-    """The answer lists everything there is; only what carries `PREFIX` is compared."""
+    """True if the answer lists everything there is: only what carries `PREFIX` is compared."""
     raw: bytes = b""
     until: Callable[[Message], bool] | None = None
-    """What must hold of the answer; while it does not the request is sent again, for a while."""
+    """Condition on the answer; while it does not hold the request is sent again, for a while."""
 
 
 def ask(name: str, api: ApiKey, versions: Iterable[int], *, on: str = "a", keep: str | None = None, **fields: Body) -> Step:
-    """Send and compare; `again_on` and `mine` may be among the keywords."""
+    """A step that sends and compares; `again_on` and `mine` may be among the keywords."""
     again_on, mine = fields.pop("again_on", frozenset()), fields.pop("mine", False)
     return Step(name, api, tuple(versions), fields, Kind.ASK, on, keep, frozenset(map(int, again_on)), mine)
 
 
 def send(name: str, api: ApiKey, version: int, *, on: str, **fields: Body) -> Step:
-    """Send; `answer` reads."""
+    """A step that sends; `answer` reads."""
     return Step(name, api, (version,), fields, Kind.SEND, on)
 
 
 def answer(name: str, api: ApiKey, version: int, *, on: str, keep: str | None = None) -> Step:
-    """Read what `send` asked for."""
+    """A step that reads the answer to `send`."""
     return Step(name, api, (version,), {}, Kind.ANSWER, on, keep)
 
 
 def silent(name: str, api: ApiKey, versions: Iterable[int], *, on: str = "a", **fields: Body) -> Step:
-    """Send what is not answered: acks=0. What comes next on the connection shows that nothing came."""
+    """A step whose request is not answered: acks=0.
+
+    The next answer on the connection shows that none came.
+    """
     return Step(name, api, tuple(versions), fields, Kind.SILENT, on)
 
 
 def raw(name: str, api: ApiKey, data: bytes, *, on: str = "raw") -> Step:
-    """Send bytes; what is compared is whether the connection ends, or the bytes that come."""
+    """A step that sends bytes; compared is whether the connection ends, or the bytes that come."""
     return Step(name, api, (0,), {}, Kind.RAW, on, raw=data)
 
 

@@ -12,14 +12,15 @@ from dataclasses import dataclass
 
 from fairlead_kafka.base.errors import AuthenticationFailed
 from fairlead_kafka.lab.transcript.steps import Kind, Seen, Step, build
-from fairlead_kafka.wire import ApiKey, Message, decode_response, encode_request
+from fairlead_kafka.wire import ApiKey, ApiMessage, Message, decode_response, encode_request
+from fairlead_kafka.wire.messages import SaslAuthenticateRequest, SaslHandshakeRequest
 
 _logger = logging.getLogger("fairlead_kafka.lab")
 
 PATIENCE_S = 30.0
-"""How long an answer, or the end of a connection, is waited for."""
+"""Seconds that an answer, or the end of a connection, is waited for."""
 AGAIN_S = 60.0
-"""How long a request is sent again while it gets one of its `again_on`."""
+"""Seconds during which a request is sent again while it gets one of its `again_on`."""
 PAUSE_S = 0.02
 CLIENT_ID = "transcript"
 CLOSED = "connection closed"
@@ -29,7 +30,7 @@ LATE = "no answer in time"
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one request: a Message, or in words what happened instead."""
+    """Result of one request: a Message, or in words what happened instead."""
 
     step: Step
     version: int
@@ -37,17 +38,17 @@ class Outcome:
 
     @property
     def name(self) -> str:
-        """Step and version, for people."""
+        """API, version and step, for people to read."""
         return f"{self.step.api.name} {self.version}: {self.step.name}"
 
 
 def plain_token(user: str, password: str) -> bytes:
-    """What a client sends to log in by PLAIN (RFC 4616)."""
+    """Bytes with which a client logs in by PLAIN (RFC 4616)."""
     return f"\0{user}\0{password}".encode()
 
 
 class _Connection:
-    """One connection, and what is owed on it."""
+    """One connection, and the requests on it that are not answered yet."""
 
     def __init__(self, address: str) -> None:
         host, port = address.rsplit(":", 1)
@@ -55,7 +56,7 @@ class _Connection:
         self._correlation_id = 0
         self.owed: deque[tuple[int, int]] = deque()
 
-    def send(self, api: ApiKey, version: int, message: Message) -> None:
+    def send(self, api: ApiKey, version: int, message: ApiMessage) -> None:
         self._correlation_id += 1
         self.owed.append((api, version))
         self.send_bytes(b"".join(encode_request(api, version, self._correlation_id, CLIENT_ID, message)))
@@ -78,11 +79,12 @@ class _Connection:
         return CLOSED if frame is None else frame
 
     def log_in(self, user: str, password: str) -> None:
-        """Come in by PLAIN. AuthenticationFailed: it was refused."""
-        for api, version, message in (
-            (ApiKey.SASL_HANDSHAKE, 1, Message(mechanism="PLAIN")),
-            (ApiKey.SASL_AUTHENTICATE, 2, Message(auth_bytes=plain_token(user, password))),
-        ):
+        """Log in by PLAIN. AuthenticationFailed if that is refused."""
+        requests: tuple[tuple[ApiKey, int, ApiMessage], ...] = (
+            (ApiKey.SASL_HANDSHAKE, 1, SaslHandshakeRequest(mechanism="PLAIN")),
+            (ApiKey.SASL_AUTHENTICATE, 2, SaslAuthenticateRequest(auth_bytes=plain_token(user, password))),
+        )
+        for api, version, message in requests:
             self.send(api, version, message)
             answer = self.receive()
             if isinstance(answer, str) or answer.error_code:

@@ -1,4 +1,4 @@
-"""Three brokers: leaders and followers asked the same, elections, moves, and what is answered when brokers die."""
+"""Three brokers: requests to leaders and followers, elections, moves, and dying brokers."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from fairlead_kafka.lab.transcript.record_steps import cut_records, epochs, fetc
 from fairlead_kafka.lab.transcript.replica_steps import elect, reassign, reassignments
 from fairlead_kafka.lab.transcript.steps import JUST_CHANGED, PREFIX, Kind, Seen, Step, ask, batch
 from fairlead_kafka.wire import ApiKey, Message
+from fairlead_kafka.wire.messages import CreateTopicsRequest, IncrementalAlterConfigsRequest, MetadataRequest
 
 TOPIC = PREFIX + "three"
-"""Partition n prefers broker n."""
+"""Topic of three partitions; the preferred leader of partition n is broker n."""
 NODES = (0, 1, 2)
 _PREFERRED, _UNCLEAN = 0, 1
 _ONE = batch(b"one")
@@ -21,7 +22,7 @@ _PLACED = [(0, [0, 1, 2]), (1, [1, 2, 0]), (2, [2, 0, 1])]
 
 
 def at(node: int, step: Step, **more: Any) -> Step:
-    """The step, asked of one broker."""
+    """The step, sent to one broker."""
     return replace(step, on=str(node), name=f"{step.name}, of broker {node}", **more)
 
 
@@ -30,14 +31,18 @@ def _rows(answer: Message) -> dict[int, Message]:
 
 
 def sees(name: str, node: int, holds: Callable[[dict[int, Message]], object], versions: Iterable[int] = (12,)) -> Step:
-    """Metadata, asked of a broker until it has heard of what its controller decided: then the answer is compared."""
-    rows = [Message(name=TOPIC)]
+    """A Metadata step, sent again until the broker has heard of its controller's decision; then the
+    answer is compared.
+    """
+    rows = [MetadataRequest.MetadataRequestTopic(name=TOPIC)]
     step = ask(name, ApiKey.METADATA, versions, topics=rows, allow_auto_topic_creation=False, again_on=JUST_CHANGED)
     return at(node, step, until=lambda answer: bool(_rows(answer)) and bool(holds(_rows(answer))))
 
 
 def _in_sync(*, leaders: tuple[int, ...], alive: Iterable[int] = NODES) -> Callable[[dict[int, Message]], object]:
-    """These lead partitions 0, 1, 2, and every replica that is alive is in sync, and nobody else."""
+    """Condition: `leaders` lead the partitions, in order, and exactly the living replicas are in
+    sync.
+    """
     living = set(alive)
 
     def holds(rows: dict[int, Message]) -> bool:
@@ -48,17 +53,23 @@ def _in_sync(*, leaders: tuple[int, ...], alive: Iterable[int] = NODES) -> Calla
 
 
 def kill(node: int) -> Step:
-    """`kill -9` a broker."""
+    """A step that kills a broker by `kill -9`."""
     return Step(f"broker {node} is killed", ApiKey.METADATA, (0,), {}, Kind.KILL, str(node))
 
 
 def _isr_config(value: str) -> Step:
-    configs = [Message(name="min.insync.replicas", config_operation=0, value=value)]
-    rows = [Message(resource_type=2, resource_name=TOPIC, configs=configs)]
-    return ask(f"min.insync.replicas {value}", ApiKey.INCREMENTAL_ALTER_CONFIGS, (1,), resources=rows, validate_only=False)
+    configs = [IncrementalAlterConfigsRequest.AlterableConfig(name="min.insync.replicas", config_operation=0, value=value)]
+    rows = [IncrementalAlterConfigsRequest.AlterConfigsResource(resource_type=2, resource_name=TOPIC, configs=configs)]
+    return ask(
+        f"min.insync.replicas {value}",
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
+        (1,),
+        resources=rows,
+        validate_only=False,
+    )
 
 
-def _placed_topics(seen: Seen) -> Message:
+def _placed_topics(seen: Seen) -> CreateTopicsRequest.CreatableTopic:
     return topic(TOPIC, -1, -1, _PLACED, min_insync_replicas="2", retention_ms="-1")
 
 
@@ -104,7 +115,11 @@ _ELECTED = [
 _MOVED = [
     reassign("to two brokers", 2, [2, 0], (1,), to=TOPIC),
     *(
-        sees("moved", node, lambda rows: rows[2].replica_nodes == [2, 0] and set(rows[2].isr_nodes) == {0, 2} and rows[2].leader_id == 2)
+        sees(
+            "moved",
+            node,
+            lambda rows: rows[2].replica_nodes == [2, 0] and set(rows[2].isr_nodes) == {0, 2} and rows[2].leader_id == 2,
+        )
         for node in NODES
     ),
     reassignments("none is under way", (2,), TOPIC),

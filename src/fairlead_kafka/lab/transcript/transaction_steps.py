@@ -1,4 +1,4 @@
-"""Transactions: committed, aborted, fenced, asked about; and what has no business in one."""
+"""Transactions: committed, aborted, fenced, described; and requests that are not allowed in one."""
 
 from __future__ import annotations
 
@@ -10,14 +10,23 @@ from fairlead_kafka.lab.transcript.cluster_steps import appears, create, topic
 from fairlead_kafka.lab.transcript.group_steps import committed, find
 from fairlead_kafka.lab.transcript.record_steps import Made, fetch, produce
 from fairlead_kafka.lab.transcript.steps import JUST_CHANGED, PREFIX, WARMING_UP, Seen, Step, ask, batch
-from fairlead_kafka.wire import ApiKey, Message
+from fairlead_kafka.wire import ApiKey
+from fairlead_kafka.wire.messages import (
+    AddPartitionsToTxnRequest,
+    DescribeProducersRequest,
+    TxnOffsetCommitRequest,
+    WriteTxnMarkersRequest,
+)
 
+_AddPartitionsToTxnTopic = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic
+_AddPartitionsToTxnTransaction = AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction
+_WritableTxnMarkerTopic = WriteTxnMarkersRequest.WritableTxnMarkerTopic
 TOPIC = PREFIX + "transactional"
 ID = PREFIX + "tx"
 GROUP = PREFIX + "tx-group"
 _COMMITTED = 1
 _OLD_END = range(5)
-"""EndTxn 5 is of another version of transactions."""
+"""Versions of EndTxn; version 5 is of another version of transactions."""
 
 
 def init(name: str, transactional_id: Any, keep: str | None = None, versions: Iterable[int] = (5,), **more: Any) -> Step:
@@ -36,7 +45,7 @@ def init(name: str, transactional_id: Any, keep: str | None = None, versions: It
 
 
 def _identity(kept: str, epoch: int = 0) -> dict[str, Any]:
-    """Producer id and epoch as a JoinGroup answer told them, the epoch moved by `epoch`."""
+    """Producer id and epoch from a kept InitProducerId answer, the epoch changed by `epoch`."""
     return {"producer_id": lambda seen: seen[kept].producer_id, "producer_epoch": lambda seen: seen[kept].producer_epoch + epoch}
 
 
@@ -50,22 +59,22 @@ def add(name: str, kept: str, versions: Iterable[int] = (3,), to: str = TOPIC, p
         v3_and_below_transactional_id=more.get("transactional_id", ID),
         v3_and_below_producer_id=identity["producer_id"],
         v3_and_below_producer_epoch=identity["producer_epoch"],
-        v3_and_below_topics=[Message(name=to, partitions=list(partitions))],
+        v3_and_below_topics=[_AddPartitionsToTxnTopic(name=to, partitions=list(partitions))],
         again_on=more.get("again_on", {*WARMING_UP, *JUST_CHANGED} if more.get("settles") else WARMING_UP),
     )
 
 
 def verify(name: str, kept: str, versions: Iterable[int] = (4, 5), to: str = TOPIC, partition: int = 0, epoch: int = 0) -> Step:
-    """An AddPartitionsToTxn step as brokers send it: only asks."""
+    """An AddPartitionsToTxn step as brokers send it, which only verifies."""
 
-    def rows(seen: Seen) -> list[Message]:
+    def rows(seen: Seen) -> list[_AddPartitionsToTxnTransaction]:
         return [
-            Message(
+            _AddPartitionsToTxnTransaction(
                 transactional_id=ID,
                 producer_id=seen[kept].producer_id,
                 producer_epoch=seen[kept].producer_epoch + epoch,
                 verify_only=True,
-                topics=[Message(name=to, partitions=[partition])],
+                topics=[_AddPartitionsToTxnTopic(name=to, partitions=[partition])],
             )
         ]
 
@@ -97,9 +106,16 @@ def write(name: str, kept: str, sequence: int, versions: Iterable[int] = (11,), 
 def offsets(name: str, kept: str, versions: Iterable[int] = (3,), to: str = TOPIC, partition: int = 0, **more: Any) -> Step:
     """A TxnOffsetCommit step of one partition."""
     rows = [
-        Message(
+        TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic(
             name=to,
-            partitions=[Message(partition_index=partition, committed_offset=5, committed_leader_epoch=-1, committed_metadata="tx")],
+            partitions=[
+                TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition(
+                    partition_index=partition,
+                    committed_offset=5,
+                    committed_leader_epoch=-1,
+                    committed_metadata="tx",
+                )
+            ],
         )
     ]
     return ask(
@@ -122,7 +138,13 @@ def add_offsets(name: str, kept: str, versions: Iterable[int] = (3,), epoch: int
     identity = _identity(kept, epoch)
     transactional_id, group = more.get("transactional_id", ID), more.get("group", GROUP)
     return ask(
-        name, ApiKey.ADD_OFFSETS_TO_TXN, versions, transactional_id=transactional_id, group_id=group, again_on=WARMING_UP, **identity
+        name,
+        ApiKey.ADD_OFFSETS_TO_TXN,
+        versions,
+        transactional_id=transactional_id,
+        group_id=group,
+        again_on=WARMING_UP,
+        **identity,
     )
 
 
@@ -163,7 +185,12 @@ _BEGUN = [
     write("a duplicate", "tx", 1),
     fetch("uncommitted", 0, (4, 12, 17), to=TOPIC),
     fetch("committed: nothing yet", 0, (4, 12, 17), to=TOPIC, isolation_level=_COMMITTED),
-    ask("who writes", ApiKey.DESCRIBE_PRODUCERS, (0,), topics=[Message(name=TOPIC, partition_indexes=[0, 1])]),
+    ask(
+        "who writes",
+        ApiKey.DESCRIBE_PRODUCERS,
+        (0,),
+        topics=[DescribeProducersRequest.TopicRequest(name=TOPIC, partition_indexes=[0, 1])],
+    ),
     add_offsets("a group's offsets", "tx", range(5)),
     offsets("they are committed", "tx", range(5)),
     committed("not yet seen", GROUP, (8, 9), topics=((TOPIC, (0,)),)),
@@ -236,12 +263,15 @@ _FENCED = [
         ApiKey.WRITE_TXN_MARKERS,
         (1,),
         markers=lambda seen: [
-            Message(
+            WriteTxnMarkersRequest.WritableTxnMarker(
                 producer_id=seen["last"].producer_id,
                 producer_epoch=seen["last"].producer_epoch,
                 transaction_result=False,
                 coordinator_epoch=0,
-                topics=[Message(name=TOPIC, partition_indexes=[0, 9]), Message(name=PREFIX + "missing", partition_indexes=[0])],
+                topics=[
+                    _WritableTxnMarkerTopic(name=TOPIC, partition_indexes=[0, 9]),
+                    _WritableTxnMarkerTopic(name=PREFIX + "missing", partition_indexes=[0]),
+                ],
             )
         ],
     ),

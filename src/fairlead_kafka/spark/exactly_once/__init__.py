@@ -7,24 +7,30 @@ row behind, and sequence numbers are counted by partition and producer. So the b
 phases, with the decision in a log (`docs/exactly-once.md` argues it, and why not otherwise).
 
     driver    `check_ready`, before the tasks: a write that could not be committed is refused while no transaction is open
-    task      `prepare`: writes its rows in a transaction under an id that no other process uses, leaves it open, hands (transactional id,
-              producer id, epoch) to the driver. Attempts that fail, lose or die leave an open transaction that nobody commits
+    task      `prepare`: writes its rows in a transaction under an id that no other process uses,
+              leaves it open, returns (transactional id, producer id, epoch) to the driver. An
+              attempt that fails aborts its transaction; one that loses or dies leaves it open, and
+              nobody commits it
     driver    `Committer.commit`: 1 shut out older drivers and read the last decision; 2 ask whether every transaction is open and has time
               left; 3 write the decision: the list of transactions to commit, and what is left over to abort; 4 commit and abort them;
               5 note that this is done. Before 3 counts, the batch is not committed and is written again; after it, it is committed.
               Whatever fails before it can count aborts what was prepared: nobody else knows these transactions
-    log       `CommitLog`: a compacted topic, the name of the query as key. Written in transactions of the driver's own transactional id,
-              so a decision counts or was never made, and whoever takes over knows that the driver before can decide nothing more
-    parts     what the two say to each other and write down
+    log       `CommitLog`: a compacted topic, the name of the query as key. Written in transactions
+              of the driver's own transactional id, so a decision counts or was never made, and a
+              driver that takes over knows that the one before can decide nothing more
+    parts     the messages between the two, and the records of the log
 
-Whoever commits a batch first carries out the last decision if that is not done. If that one is about the same batch, Spark repeats a batch
-that is decided: what is prepared now is aborted. Transactions that were decided and that brokers had aborted by then (a driver that was
-away for longer than transaction.timeout.ms, between 3 and 4) are replaced by those of the repeated batch that hold the same rows, which a
-digest tells; a decision of its own says so. If there are none, `RowsLost` says what is missing.
+A driver that commits a batch first carries out the last decision if that is not done. If that one
+is about the same batch, Spark repeats a batch that is decided: what is prepared now is aborted.
+Transactions that were decided and that brokers had aborted by then (a driver that was away for
+longer than transaction.timeout.ms, between 3 and 4) are replaced by those of the repeated batch
+that hold the same rows, which a digest tells; a decision of its own says so. If there are none,
+`RowsLost` says what is missing.
 
-Transactions speak the first protocol (KIP-98): EndTxn leaves the epoch as it is, so a repeated end is answered as done, also on Kafka 4
-with transaction.version=2. The second (KIP-890) would raise it and protect from stragglers of an earlier transaction under the same epoch;
-here every transaction has an epoch of its own from the start.
+Transactions speak the first protocol (KIP-98): EndTxn leaves the epoch as it is, so a repeated end
+is answered as done, also on Kafka 4 with transaction.version=2. The second (KIP-890) would raise it
+and protect from late messages of an earlier transaction under the same epoch; here every
+transaction has an epoch of its own from the start.
 
 Nothing here knows of Spark but `writers` and the base class of `parts.TaskPrepared`; the lab drives `task` and `driver` in processes of its
 own, and kills them at each `TaskStep` and `Step`.

@@ -24,17 +24,20 @@ LOGGER = logging.getLogger("fairlead_kafka.spark")
 AT_ONCE = 256
 """Transactions that one call ends or describes."""
 AGE_MAX_RATIO = 0.9
-"""A transaction that has used up more of its time than this is not committed any more: it might not live to see it."""
+"""Share of transaction.timeout.ms. A transaction that is open for longer is not committed any more:
+it might time out first."""
 _ABORTED = frozenset({ErrorCode.INVALID_TXN_STATE, ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH})
-"""What a coordinator answers who is to commit a transaction that has been aborted, by time-out above all."""
+"""Errors of a coordinator asked to commit a transaction that has been aborted, mostly by
+time-out."""
 _ENDED = _ABORTED | {ErrorCode.INVALID_PRODUCER_ID_MAPPING}
-"""What it answers who is to abort one that has ended, or is forgotten."""
+"""Errors of a coordinator asked to abort a transaction that has ended, or is forgotten."""
 TAKE_BACK_TIMEOUT_S = 15.0
-"""For aborting what a commit that failed leaves behind: the brokers may be why it failed, and the error has to be told."""
+"""Seconds to abort what a failed commit leaves behind: the brokers may be why it failed, and the
+error has to be told."""
 
 
 class Step(Enum):
-    """How far the driver is."""
+    """How far the driver is with a commit."""
 
     TAKEN_OVER = "older drivers are shut out, and the last decision is known"
     VOTED = "every transaction is known to be open, with time left"
@@ -88,10 +91,10 @@ class Committer:
                 raise
 
     def abort(self, parts: Sequence[Part], *, everything: bool = False) -> None:
-        """Abort parts of a batch that failed, but for those that were decided to be committed: the repeated batch will find them.
+        """Abort parts of a failed batch, except those that were decided to be committed.
 
-        `everything`: also what else is open under the name, of tasks that were stopped before they could hand it over. NotCommitted if
-        something stays open.
+        A repeated batch will find these. `everything`: also what else is open under the name, of
+        tasks that were stopped before they could report it. NotCommitted if something stays open.
         """
         with self._work() as (admin, log):
             if not everything and not self._any_open(admin, parts):
@@ -251,7 +254,7 @@ def _described(admin: Admin, transactional_ids: Sequence[str]) -> dict[str, Tran
 
 
 def _named(found: TransactionDescription) -> PreparedTransaction:
-    """What the task of this transaction handed over, if nobody has ended it since."""
+    """The transaction as its task reported it, if nobody has ended it since."""
     return PreparedTransaction(found.transactional_id, found.producer_id, found.epoch, len(found.partitions))
 
 

@@ -1,4 +1,4 @@
-"""What an exactly-once write says when it cannot go on; each error names what to do."""
+"""Errors of exactly-once writes that cannot go on, with messages that say what to do."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ TIMES = (
 
 
 def still_open(count: int, timeout_ms: int) -> str:
-    """What transactions mean to readers that can neither be committed nor aborted now."""
+    """Message on `count` transactions that cannot be committed or aborted now: readers wait.
+
+    They stay open until `timeout_ms` is over.
+    """
     which = "a transaction of it stays" if count == 1 else f"{count} transactions of it stay"
     return (
         f"{which} open until kafka.transaction.timeout.ms ({timeout_ms} ms) is over, and readers of committed data see nothing of what is "
@@ -20,7 +23,10 @@ def still_open(count: int, timeout_ms: int) -> str:
 
 
 def too_long(timeout_ms: int, allowed_ms: int | None = None) -> str:
-    """What to say of transactions that may be open for longer than brokers allow; `allowed_ms` None: nobody knows how long that is."""
+    """Message on transactions that may be open for longer than brokers allow.
+
+    `allowed_ms` None: it is not known how long that is.
+    """
     allowed = "less" if allowed_ms is None else f"{allowed_ms} at most"
     return (
         f"kafka.transaction.timeout.ms: a task's transaction may be open for {timeout_ms} ms, and the brokers allow {allowed} (their "
@@ -33,7 +39,7 @@ class NotCommitted(FairleadError):
 
 
 class RowsLost(FairleadError):
-    """A batch was decided to be committed, and brokers had aborted a part of it before that part was told."""
+    """A batch was decided to be committed, but brokers had already aborted a part of it."""
 
 
 class CheckpointBehind(FairleadError):

@@ -25,7 +25,8 @@ from fairlead_kafka.spark.exactly_once.settings import DRIVER_TIMEOUT_MS, Guaran
 from fairlead_kafka.spark.shipped import with_shipped_files
 
 TAIL_RECORDS = 1000
-"""How much of the log is read first: the last decision about a query at work is mostly among the last ones."""
+"""Records of the log that are read first: the last decision about a query at work is mostly among
+them."""
 REPLICATION_FACTOR = 3
 TOPIC_CONFIGS = {
     "cleanup.policy": "compact",
@@ -36,7 +37,8 @@ TOPIC_CONFIGS = {
     "max.message.bytes": str(16 * 1024 * 1024),
 }
 READ_TIMEOUT_S = 2 * DRIVER_TIMEOUT_MS / 1000 + 30
-"""Until another query's driver that died while it wrote is timed out, and its coordinator has looked."""
+"""Seconds until the transaction of another query's driver that died has timed out, and its
+coordinator has noticed."""
 
 
 class CommitLog:

@@ -1,4 +1,4 @@
-"""What tasks hand to the driver, and what the driver writes down of it."""
+"""Messages from tasks to the driver, and the records that the driver writes to the commit log."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ _MASK_64 = 2**64 - 1
 
 
 class Writing(NamedTuple):
-    """What is written: micro-batch `batch` of the query `name`, or version `batch` of the application `name`."""
+    """Identity of a write.
+
+    Micro-batch `batch` of the query `name`, or version `batch` of the application `name`.
+    """
 
     name: str
     batch: int
@@ -40,7 +43,7 @@ class Part(NamedTuple):
 
 @dataclass
 class TaskPrepared(WriterCommitMessage):
-    """What a task hands to the driver; `part` is None if it had no rows."""
+    """A task's message to the driver; `part` is None if the task had no rows."""
 
     writing: Writing
     part: Part | None
@@ -66,11 +69,11 @@ class Decision:
         return sum(part.rows for part in self.commit)
 
     def carried_out(self) -> Decision:
-        """The record that says so; which transactions these were is no longer of interest."""
+        """The record that says that this decision is carried out; it names no transactions."""
         return replace(self, commit=(), abort=(), done=True, earlier=self.earlier + len(self.commit))
 
     def encode(self) -> bytes:
-        """As JSON."""
+        """The decision as JSON: the value of its record in the commit log."""
         fields = {
             "version": FORMAT_VERSION,
             "batch": self.writing.batch,
@@ -83,7 +86,7 @@ class Decision:
 
     @classmethod
     def decode(cls, name: str, value: bytes) -> Decision:
-        """From what `encode` made of a decision about `name`. DecodeError for anything else."""
+        """The decision about `name` that `encode` wrote. DecodeError for any other value."""
         try:
             fields: dict[str, Any] = json.loads(value)
             if fields["version"] != FORMAT_VERSION:
@@ -136,6 +139,6 @@ def _mixed(numbers: Any) -> Any:
 
 
 def parts_of(messages: Sequence[WriterCommitMessage | None]) -> tuple[Writing | None, list[Part]]:
-    """What is written, None if no task says so, and the parts that have rows."""
+    """The write, None if no task names it, and the parts that have rows."""
     prepared = [message for message in messages if isinstance(message, TaskPrepared)]
     return (prepared[0].writing if prepared else None), [message.part for message in prepared if message.part is not None]

@@ -1,4 +1,4 @@
-"""What can be known before a task writes a row: whether what the tasks will write can be committed at all.
+"""Checks before a task writes a row: whether what the tasks will write can be committed at all.
 
 Asked on the driver. A task leaves its transaction open, and while one is open readers of committed data wait; so a commit that is bound to
 fail costs them minutes, and is to fail before the first row. Rights to write to the log show only when a decision is written.

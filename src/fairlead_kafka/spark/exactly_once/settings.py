@@ -15,9 +15,11 @@ AT_LEAST_ONCE = "at-least-once"
 LOG_TOPIC = "__fairlead_commits"
 ID_PREFIX = "fairlead"
 TRANSACTION_TIMEOUT_MS = 15 * 60_000
-"""A task's transaction is open until all tasks have ended, so Kafka's minute is short; this is what brokers allow by default at most."""
+"""Milliseconds. A task's transaction is open until all tasks have ended, so Kafka's minute is
+short; this is what brokers allow by default at most."""
 DRIVER_TIMEOUT_MS = 30_000
-"""The driver's own transactions take milliseconds. One whose driver died holds up other readers of the log for so long at most."""
+"""Milliseconds. The driver's own transactions take few of them. One whose driver died holds up
+other readers of the log for so long at most."""
 
 VERSION_MAX = 2**63 - 1
 _NEEDED = {"acks": ("all", "-1"), "enable.idempotence": ("true",)}
@@ -119,11 +121,11 @@ def parse_guarantee(
 
 
 def settings_for(scope: str, client: Mapping[str, str]) -> dict[str, str]:
-    """Those of a producer's settings that an admin client or a consumer takes too."""
+    """Those of a producer's settings that a client of `scope` (admin or consumer) takes too."""
     taken = {key.name for key in CLIENT_CONFIGS.scope(scope)}
     return {name: text for name, text in with_shipped_files(client).items() if name in taken}
 
 
 def transaction_timeout_ms(client: Mapping[str, str]) -> int:
-    """How long a task's transaction may be open."""
+    """Milliseconds that a task's transaction may be open."""
     return int(client.get("transaction.timeout.ms", TRANSACTION_TIMEOUT_MS))

@@ -1,10 +1,11 @@
 """A task's side: write all rows in a transaction of its own, leave it open, and tell the driver its name.
 
-Names. A transaction must not be touched by anybody but the driver once its task has ended, and whoever calls InitProducerId with its
-transactional id aborts it. So no two processes ever share an id: each Python worker makes up its own. A name for each task would do too,
-and brokers would have to remember them all for a week (`transactional.id.expiration.ms`), so a worker uses an id again, under two
-conditions: for a later batch than before, which Spark begins only when the one before is committed; and when the coordinator says that the
-last transaction has ended.
+Names. A transaction must not be touched by anybody but the driver once its task has ended, and any
+process that calls InitProducerId with its transactional id aborts it. So no two processes ever
+share an id: each Python worker makes up its own. A name for each task would do too, and brokers
+would have to remember them all for a week (`transactional.id.expiration.ms`), so a worker uses an
+id again, under two conditions: for a later batch than before, which Spark begins only when the one
+before is committed; and when the coordinator says that the last transaction has ended.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from fairlead_kafka.spark.writing import send_all
 
 _ENDED = frozenset({"Empty", "CompleteCommit", "CompleteAbort"})
 _DRAWN = re.compile("[0-9a-f]{32}")
-"""What a task draws for its id: `uuid.uuid4().hex`."""
+"""Random part of a task's transactional id: `uuid.uuid4().hex`."""
 _used: dict[tuple[int, str], dict[str, int]] = {}
 """(This process, prefix of ids) → id → the batch that it was used for last. Spark's workers live on from task to task."""
 
@@ -43,7 +44,10 @@ class TaskStep(Enum):
 
 
 def prefix_of(guarantee: Guarantee, name: str) -> str:
-    """What the transactional ids of the tasks of `name` begin with; those of a task of another name may begin so too."""
+    """Prefix of the transactional ids of the tasks of `name`.
+
+    Ids of tasks of another name may begin so too: see `is_task_of`.
+    """
     return f"{guarantee.id_prefix}-{name}-task-"
 
 
@@ -103,7 +107,10 @@ def prepare(
 
 
 def _transactional_id(client: Mapping[str, str], guarantee: Guarantee, writing: Writing) -> str:
-    """One that this process has used before and that is free, or a new one; the caller has it to itself."""
+    """A transactional id: one that this process used before and that is free, or a new one.
+
+    The caller has it to itself.
+    """
     prefix = prefix_of(guarantee, writing.name)
     used = _used.get((os.getpid(), prefix), {})
     # The batch of a batch write is a number of the user's, who may leave one out that was not committed.

@@ -23,10 +23,10 @@ _BATCH_ID = "streaming.sql.batchId"
 
 
 class _Writer:
-    """What both kinds do. Pickled to executors and to the processes that commit."""
+    """Base of both writers. Pickled to executors and to the processes that commit."""
 
     _comes_back = True
-    """Whether somebody may ask again for what is written."""
+    """Whether a later attempt may ask again for what is written, so that the log must keep it."""
 
     def __init__(self, options: WriteOptions, guarantee: Guarantee) -> None:
         self._options = options
@@ -36,11 +36,11 @@ class _Writer:
         return prepare(self._options.client, self._guarantee, writing, self._options.topic, batches, self.task_reached)
 
     def committer(self, name: str) -> Committer:
-        """Whoever commits batches of `name`; the lab puts another one here, that can be killed at each step."""
+        """The committer of batches of `name`; the lab replaces it, to kill it at each step."""
         return Committer(self._options.client, self._guarantee, name, remembers=self._comes_back)
 
     def task_reached(self, step: TaskStep) -> None:
-        """A task is so far; likewise."""
+        """Called at each step of a task; does nothing here. The lab overrides it to kill tasks."""
 
     def _abort(self, writing: Writing, parts: Sequence[Part], *, everything: bool = False) -> None:
         try:

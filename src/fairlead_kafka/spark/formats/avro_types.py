@@ -51,7 +51,7 @@ _LOGICAL: Mapping[tuple[str, str], Callable[[], DataType]] = {
 """Other logical types are read as what they are written as, as Spark's `from_avro` does: times of day are numbers, a uuid is text."""
 _DECIMAL_PRECISION_MAX = 38
 Adapt = Callable[[Any], Any]
-"""What the library gives → what Arrow takes."""
+"""Function from a value that fastavro returns to one that Arrow takes."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class AvroSchema:
         return kind
 
     def adapter(self, own_writer: bool) -> Adapt | None:
-        """What must be done to a value of fastavro's before Arrow takes it; None: nothing.
+        """Function for fastavro's values before Arrow takes them; None: nothing is to be done.
 
         Without `own_writer` the value was written with another schema, whose logical types are what fastavro has gone by.
         """

@@ -11,7 +11,7 @@ import pyarrow as pa
 Reasons = dict[int, str]
 """Why a row does not parse, by its position."""
 MISFITS = (pa.ArrowException, ValueError, TypeError, OverflowError, ArithmeticError)
-"""What Arrow and Python raise for a value that a type cannot hold."""
+"""Exceptions that Arrow and Python raise for a value that a type cannot hold."""
 
 
 def build(values: list[Any], make: Callable[[list[Any]], Any], reasons: Reasons) -> Any:

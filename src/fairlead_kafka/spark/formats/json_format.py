@@ -65,7 +65,7 @@ def json_decoder(wire: pa.DataType, target: pa.DataType, in_blocks: bool = True)
 
 
 def _trimmed(text: Any) -> Any:
-    """Without white space around: a trailing line break is common."""
+    """The texts without white space around: a trailing line break is common."""
     if pc.all(_objects(text)).as_py() is not False:
         return text
     return pc.ascii_trim(text, characters=_WHITESPACE)
@@ -77,7 +77,10 @@ def _objects(text: Any) -> Any:
 
 
 def _blocks(text: Any, rows: Rows, wire: pa.DataType, target: pa.DataType, sizes: tuple[int, ...]) -> Iterator[tuple[Rows, Any]]:
-    """What parses, block by block, with its rows; rows of blocks that do not parse by any size are left out."""
+    """Rows that parse, block by block, each with the array made of them.
+
+    Rows of blocks that do not parse by any size are left out.
+    """
     failed = 0
     for tried, start in enumerate(range(0, len(rows), sizes[0]), start=1):
         chosen = rows[start : start + sizes[0]]

@@ -136,7 +136,10 @@ def _leaf(target: pa.DataType) -> Callable[[Any], Any]:
 
 
 def _timestamps(strings: Any) -> Any:
-    """ISO 8601 with a `T` or a space; without a zone it is UTC. More than six digits of a second are cut off."""
+    """Timestamps in UTC from ISO 8601 texts with a `T` or a space; without a zone they are UTC.
+
+    More than six digits of a second are cut off.
+    """
     # Arrow takes either all with a zone or all without; usually they are alike.
     for kind in (pa.timestamp("us", "UTC"), pa.timestamp("us")):
         try:
@@ -154,14 +157,14 @@ def _local_timestamps(strings: Any) -> Any:
 
 
 def _to_microseconds(strings: Any) -> Any:
-    """Java writes nine digits of a second, .NET seven."""
+    """The texts with six digits of a second at most: Java writes nine, .NET seven."""
     if pc.any(pc.match_substring_regex(strings, _BEYOND_MICROSECONDS)).as_py():
         return pc.replace_substring_regex(strings, _BEYOND_MICROSECONDS, r"\1")
     return strings
 
 
 def _from_base64(strings: Any) -> Any:
-    """As Spark's `from_json` reads a binary."""
+    """Binaries from base64 texts, as Spark's `from_json` reads them."""
     values = [None if text is None else binascii.a2b_base64(text, strict_mode=True) for text in strings.to_pylist()]
     return pa.array(values, pa.binary())
 

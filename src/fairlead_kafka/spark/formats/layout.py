@@ -26,7 +26,10 @@ RESCUED_TYPE = StructType([StructField("key", BinaryType()), StructField("value"
 
 @dataclass(frozen=True)
 class FieldFormat:
-    """What keys, or values, are. `reader` and `writer` are set for avro, `reader` by `Layout.resolved` if a subject says it."""
+    """Format of keys, or of values.
+
+    `reader` and `writer` are set for avro, `reader` by `Layout.resolved` if a subject names it.
+    """
 
     field: str
     kind: str = "raw"
@@ -68,7 +71,10 @@ class Layout:
         return given + [each.field for each in self.decoded if each.field not in given]
 
     def resolved(self) -> Layout:
-        """With what only a Schema Registry knows. Raises ConfigError, or RegistryFailed if it does not answer."""
+        """The layout with the schemas that only a Schema Registry knows.
+
+        Raises ConfigError, or RegistryFailed if the registry does not answer.
+        """
         return replace(self, key=_resolved(self.key), value=_resolved(self.value))
 
 

@@ -1,4 +1,4 @@
-"""The options of the formats, by name alone: told to whoever lists options, without loading what reads them."""
+"""The options of the formats, by name alone: listed without loading the code that reads them."""
 
 from __future__ import annotations
 

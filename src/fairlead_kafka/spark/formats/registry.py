@@ -16,7 +16,7 @@ from fairlead_kafka.spark.formats.avro_types import AvroSchema
 _NOT_FOUND = 404
 _AVRO = "AVRO"
 _TIMEOUT_S = 30
-"""The client itself would wait for ever."""
+"""Seconds to wait for the registry; its client by itself would wait for ever."""
 _NUMBERS = ("timeout", "max.retries", "retries.wait.ms", "retries.max.wait.ms", "cache.capacity", "cache.latest.ttl.sec")
 """Settings that the client wants as numbers; Spark's options are text."""
 _SCHEMAS_KEPT_MAX = 1024

@@ -7,9 +7,10 @@ added here is what a newcomer misses there (docs/pipelines.md).
 
 **Checking** (`check`) starts no Spark. `project` reads the specification with its lines; `source_code` finds the definitions in the
 syntax trees of the files (`constants` tells what an expression is worth, `sql_names` what SQL names); `frames` goes through each
-function as Spark would and follows columns and streams. `graph_rules` and `topic_rules` then look for mistakes; the latter ask the
-cluster with one request (`cluster`). A finding has a file, a line, what is wrong and what to do. Where the text does not tell,
-nothing is said: who is told nonsense stops listening. Nothing here loads a client or pyspark, or a second would be gone.
+function as Spark would and follows columns and streams. `graph_rules` and `topic_rules` then look
+for mistakes; the latter ask the cluster with one request (`cluster`). A finding has a file, a line,
+what is wrong and what to do. Where the text does not tell, nothing is said: a check with false
+alarms is not heeded. Nothing here loads a client or pyspark, which would take a second.
 
 **Running** (`running`) needs a Spark Connect server, since pipelines live in one. `session` starts it inside the one JVM of this process,
 on a free port, or goes to one that is there. Definitions are registered by Spark's own code; `registry` adds observations to each flow,

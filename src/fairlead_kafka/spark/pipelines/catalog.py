@@ -1,4 +1,4 @@
-"""Where tables are remembered between two runs.
+"""The catalog that keeps tables from one run to the next.
 
 Spark's own catalog is in memory: a second run finds the folders of the first one's tables, but not the tables, and fails with
 LOCATION_ALREADY_EXISTS. So a local run keeps its catalog (Hive's, in an embedded Derby) and its tables beside its checkpoints. What a

@@ -1,4 +1,4 @@
-"""What a cluster says about itself, asked with one request and a short time-out.
+"""Asks a cluster for its topics, with one request and a short time-out.
 
 `fairlead_kafka.client` would do, and takes as long to load as a whole check may last; a check needs one frame there and one back.
 """
@@ -14,16 +14,19 @@ from fairlead_kafka.base.errors import ConfigError, ConnectionFailed, DecodeErro
 from fairlead_kafka.wire import ApiKey, Message, decode_response, encode_request
 
 METADATA_VERSION = 5
-"""Without flexible fields, and served by every broker since Kafka 1.0."""
+"""Version of the Metadata request: no flexible fields, and served by every broker since Kafka
+1.0."""
 CONNECT_PATIENCE_S = 0.4
-"""For connecting to all brokers of a list together: it is the system that accepts, within milliseconds, however busy a broker is."""
+"""Seconds to connect to all brokers of a list together: it is the system that accepts, within
+milliseconds, however busy a broker is."""
 ANSWER_PATIENCE_S = 3.0
-"""A broker that is there may be slow; what is asked of it costs it next to nothing."""
+"""Seconds to wait for data of an answer: a broker that is there may be slow, though what is asked
+of it costs it next to nothing."""
 
 
 @dataclass(frozen=True)
 class ClusterView:
-    """Partitions by topic."""
+    """The number of partitions of each topic of a cluster."""
 
     partitions: dict[str, int]
 

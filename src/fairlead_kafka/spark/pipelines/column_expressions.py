@@ -82,7 +82,7 @@ def _called(node: ast.Call, is_frame: IsFrame) -> Iterator[tuple[str, int]]:
 
 
 def name_of(node: ast.expr, is_frame: IsFrame) -> str | None:
-    """What the result of an expression is called; None if it cannot be told."""
+    """Column name of an expression's result; None if it cannot be told."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return None if node.value.endswith("*") else node.value.rpartition(".")[2].strip("`")
     if isinstance(node, ast.Attribute) and is_frame(node.value):

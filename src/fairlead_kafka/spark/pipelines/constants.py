@@ -1,4 +1,7 @@
-"""What an expression is worth, told without running it: texts, numbers, lists, dictionaries, names bound to them, Spark's settings."""
+"""Values of expressions, found without running them.
+
+These are texts, numbers, lists, dictionaries, names bound to them, and Spark's settings.
+"""
 
 from __future__ import annotations
 

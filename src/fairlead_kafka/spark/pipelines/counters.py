@@ -1,4 +1,4 @@
-"""What each flow has done: counted from the progress of its query, its observations, and the offsets that brokers tell."""
+"""Counters of flows: from the progress of queries, observations, and the offsets of brokers."""
 
 from __future__ import annotations
 
@@ -41,16 +41,17 @@ class FlowCounters:
     waiting: int = 0
     """Rows of windows that are still open: the sums so far, one for each key of each window."""
     watermark: str | None = None
-    """Where the flow's watermark stands, in ISO 8601; None if it has none. A window is written once this has passed its end."""
+    """The flow's watermark, in ISO 8601; None if it has none. A window is written once this has
+    passed its end."""
     lost: int = 0
     """Offsets that the flow had yet to read when its topics had dropped them already."""
     lag: int | None = None
-    """Offsets between what it has read and the ends of its topics, None if it reads no topic."""
+    """Offsets between what it has read and the ends of its topics; None if it reads no topic."""
     seconds: float = 0.0
     start: Offsets = field(default_factory=dict)
-    """Where its first batch began."""
+    """Offset of each partition at which the flow's first batch began."""
     end: Offsets = field(default_factory=dict)
-    """Where its last batch ended."""
+    """Offset of each partition at which the flow's last batch ended."""
 
     def add_earlier(self, earlier: FlowCounters) -> None:
         """Adds what the flow did in runs before this one."""
@@ -92,14 +93,14 @@ class Progress:
                 self._settled.clear()
 
     def ended(self, run_id: str) -> None:
-        """A query has ended, all its progress told."""
+        """A query has ended, and all its progress was reported."""
         with self._lock:
             self._running.discard(run_id)
             if not self._running:
                 self._settled.set()
 
     def settle(self, timeout_s: float) -> bool:
-        """Waits until every query that began has ended, as far as the listener was told."""
+        """Waits until all queries that began have ended, as reported; False after `timeout_s`."""
         return self._settled.wait(timeout_s)
 
     def add(self, progress: Mapping[str, Any]) -> None:
@@ -126,7 +127,7 @@ class Progress:
 
 
 def _add_windows(counters: FlowCounters, progress: Mapping[str, Any]) -> None:
-    """What an aggregation keeps after a micro-batch, and its watermark: the last one tells how it stands."""
+    """Takes open windows and the watermark from a micro-batch; the last one tells how it stands."""
     kept = [state for state in progress.get("stateOperators") or () if state.get("operatorName") == AGGREGATION]
     counters.waiting = sum(state.get("numRowsTotal") or 0 for state in kept)
     watermark = (progress.get("eventTime") or {}).get("watermark")
@@ -165,12 +166,12 @@ def offsets_of(text: Any) -> Offsets:
 
 
 def earliest_offsets(clusters: Mapping[str, Connection]) -> Offsets:
-    """Where the logs of topics begin."""
+    """First offset of each partition of the topics."""
     return _offsets(clusters, "beginning_offsets")
 
 
 def latest_offsets(clusters: Mapping[str, Connection]) -> Offsets:
-    """Where the logs of topics end."""
+    """End offset of each partition of the topics."""
     return _offsets(clusters, "end_offsets")
 
 
@@ -186,7 +187,10 @@ def _offsets(clusters: Mapping[str, Connection], which: str) -> Offsets:
 
 
 def add_lag_and_loss(flows: Iterable[FlowCounters], earliest: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int]) -> None:
-    """From where flows began and ended, and where their topics' logs began before the run and ended after it."""
+    """Adds to `lost` and sets `lag` of each flow.
+
+    `earliest`: where the topics' logs began before the run; `latest`: where they ended after it.
+    """
     for flow in flows:
         flow.lost += sum(max(0, earliest[one] - offset) for one, offset in flow.start.items() if one in earliest)
         topics = {one.topic for one in flow.end}

@@ -1,4 +1,4 @@
-"""What a project defines, as far as its text tells: datasets, sinks, flows and what they read."""
+"""Definitions of a project, as far as its text tells: datasets, sinks, flows, what they read."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from fairlead_kafka.spark.pipelines.findings import Place
 
 TABLE, MATERIALIZED_VIEW, TEMPORARY_VIEW, SINK = "table", "materialized view", "temporary view", "sink"
 STREAMING_KINDS = (TABLE, SINK)
-"""What a flow can only append to."""
+"""Kinds of targets that a flow can only append to."""
 FORMAT = "fairlead"
 
 
 @dataclass(frozen=True)
 class Frame:
-    """What is known of a DataFrame: None is unknown."""
+    """A DataFrame as far as it is known; None is unknown."""
 
     columns: dict[str, str | None] | None = None
     """Type by name, the type None where it is not known."""
@@ -51,7 +51,7 @@ class Flow:
     name: str | None
     target: str | None
     kind: str
-    """Of the dataset that was defined along with it; `append` for a flow of its own."""
+    """Kind of the dataset that was defined along with it; `append` for a flow of its own."""
     place: Place
     reads: list[Read] = field(default_factory=list)
     sources: list[Source] = field(default_factory=list)

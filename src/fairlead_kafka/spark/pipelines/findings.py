@@ -1,4 +1,4 @@
-"""What is wrong with a pipeline: where, what, and what to do."""
+"""Mistakes in a pipeline: where each is, what is wrong, and what to do."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Finding:
 
     @property
     def place(self) -> str:
-        """Where it is, as compilers write it."""
+        """File and line of the mistake, as compilers write it; the file alone if `line` is 0."""
         return f"{self.file}:{self.line}" if self.line else self.file
 
     def __str__(self) -> str:

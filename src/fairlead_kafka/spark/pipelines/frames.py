@@ -43,7 +43,7 @@ _ENDS = {
         ("createTempView", "createOrReplaceTempView", "createGlobalTempView", "createOrReplaceGlobalTempView"), "changes the session"
     ),
 }
-"""What a definition must not do: it only says what is to be computed."""
+"""Methods that a definition must not call, with the reason: it only says what is to be computed."""
 
 
 @dataclass(frozen=True)
@@ -366,7 +366,10 @@ def _watermark_in_sql(dataset: str) -> str:
 
 
 def _judged(frame: Frame, method: str) -> Frame:
-    """What `Expectations` leaves: its good rows have the columns they had, the others one more."""
+    """The frame that a method of `Expectations` returns.
+
+    Good rows have the columns they had, the others one more.
+    """
     if method == "good" or frame.columns is None:
         return frame
     return replace(frame, columns={**frame.columns, "failed": "array"})

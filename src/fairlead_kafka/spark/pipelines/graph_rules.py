@@ -25,7 +25,8 @@ SINK_TYPES = {
     "partition": ("int",),
     "headers": ("array",),
 }
-"""What the sink takes, as in `fairlead_kafka.spark.schema`, which would load all of Spark."""
+"""Columns and types that the sink takes, as in `fairlead_kafka.spark.schema`, which would load all
+of Spark."""
 
 Note = Callable[..., Finding]
 
@@ -142,7 +143,7 @@ def _wrong_kinds(definitions: Definitions, note: Note) -> Iterator[Finding]:
             fix = "use spark.readStream instead of spark.read" + ("" if kind == SINK else ", or make it a @dp.materialized_view")
             yield note(_read_place(flow), "batch-read", what, fix)
         elif kind == MATERIALIZED_VIEW and flow.frame.streaming:
-            what = f"{flow.name} is a materialized view of a stream; it is computed anew in each run"
+            what = f"{flow.name} is a materialized view of a stream; it is computed from scratch in each run"
             yield note(_read_place(flow), "streaming-read", what, "use spark.read, or make it a @dp.table")
 
 

@@ -22,7 +22,8 @@ from fairlead_kafka.spark.pipelines.findings import Finding, one_of
 SPEC_NAMES = ("spark-pipeline.yml", "spark-pipeline.yaml")
 KEYS = ("name", "storage", "catalog", "database", "schema", "configuration", "libraries")
 SERVERS_KEY = "spark.fairlead.bootstrap.servers"
-"""Where a project of `fairlead pipeline init` keeps its brokers: one place to change when it moves to another cluster."""
+"""Key under which a project of `fairlead pipeline init` keeps its brokers: one place to change when
+it moves to another cluster."""
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 

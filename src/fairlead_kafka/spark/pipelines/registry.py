@@ -30,12 +30,12 @@ class CountingRegistry(SparkConnectGraphElementRegistry):
     def __init__(self, spark: Any, graph_id: str) -> None:
         super().__init__(spark, graph_id)
         self.targets: dict[str, str] = {}
-        """Where each flow goes."""
+        """Name of the dataset or sink that each flow fills."""
         self.sinks: dict[str, Sink] = {}
         self.views: list[TemporaryView] = []
 
     def register_output(self, output: Output) -> None:
-        """As Spark does."""
+        """Registers an output as Spark does, and remembers sinks and views."""
         if isinstance(output, Sink):
             self.sinks[output.name] = output
         elif isinstance(output, TemporaryView):
@@ -43,7 +43,10 @@ class CountingRegistry(SparkConnectGraphElementRegistry):
         super().register_output(output)
 
     def register_flow(self, flow: Flow) -> None:
-        """As Spark does, with the observations added. A view's flow is counted by those that read it."""
+        """Registers a flow as Spark does, with the observations added.
+
+        A view's flow is counted by those that read it.
+        """
         self.targets[flow.name] = flow.target
         sink = self.sinks.get(flow.target)
         with _reads_observed():
@@ -55,7 +58,10 @@ class CountingRegistry(SparkConnectGraphElementRegistry):
 
 
 def _observed(frame: Any, metric: str, has_values: bool = True) -> Any:
-    """Rows, and bytes of their values: the one column that both a topic's read and its write surely have."""
+    """The frame, with rows and bytes of values observed as `metric`.
+
+    The value is the one column that both a topic's read and its write surely have.
+    """
     from pyspark.sql import functions as f
 
     counts = [f.count(f.lit(1)).alias(ROWS)]
@@ -66,7 +72,7 @@ def _observed(frame: Any, metric: str, has_values: bool = True) -> Any:
 
 @contextmanager
 def _reads_observed() -> Iterator[None]:
-    """Within, `load` of our format gives a DataFrame that is observed."""
+    """Within the block, `load` of our format returns a DataFrame that is observed."""
     originals = {kind: kind.load for kind in (DataStreamReader, DataFrameReader)}
 
     def observing(load: Callable[..., Any]) -> Callable[..., Any]:

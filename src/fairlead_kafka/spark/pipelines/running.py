@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 JAVA_OPTIONS_KEY = "spark.driver.extraJavaOptions"
 LOG4J_OPTION = f'"-Dlog4j2.configurationFile={Path(__file__).with_name("log4j2.properties")}"'
 LISTENER_PATIENCE_S = 15.0
-"""The last progress of a query comes a moment after its end."""
+"""Seconds to wait after a run: the last progress of a query comes a moment after its end."""
 _FLOW_EVENT = re.compile(r"Flow '?(?P<name>[^\s']+)'? (?:is|has) (?P<state>[A-Z]+)", re.DOTALL)
 SECURITY_NAMES = frozenset(name for key in SECURITY_KEYS for name in (key.name, *key.aliases))
 Status = Callable[[str], None]
@@ -68,7 +68,7 @@ class RunResult:
 
 @dataclass(frozen=True)
 class Refresh:
-    """What to compute anew: all, or some datasets; `only` limits a run to these."""
+    """Datasets to compute from scratch: all, or some. `only`: those that a run is limited to."""
 
     everything: bool = False
     datasets: tuple[str, ...] = ()
@@ -77,12 +77,12 @@ class Refresh:
 
 @dataclass(frozen=True)
 class Where:
-    """On what a pipeline runs."""
+    """The Spark that a pipeline runs on: a master, or the address of a Spark Connect server."""
 
     master: str | None = None
     remote: str | None = None
     config: Mapping[str, str] = field(default_factory=dict)
-    """Goes over the specification's configuration."""
+    """Spark's settings that go over the specification's configuration."""
 
 
 class Runner:
@@ -228,7 +228,7 @@ def _topics(definitions: Definitions) -> Iterator[tuple[str, Connection]]:
 
 
 def _connection(options: Mapping[str, str]) -> Connection:
-    """What a client needs of a flow's options to reach its cluster and to be let in."""
+    """Options of a flow that a client needs to reach its cluster and to log in."""
     kept = {key.removeprefix("kafka."): value for key, value in options.items() if key.startswith("kafka.")}
     return tuple(sorted((key, value) for key, value in kept.items() if key == "bootstrap.servers" or key in SECURITY_NAMES))
 
@@ -248,6 +248,6 @@ def _as_plain(progress: Any) -> dict[str, Any]:
 
 
 def _said(error: Exception) -> str:
-    """What went wrong, without the JVM's stack."""
+    """An error's message without the JVM's stack; its type if it has no message."""
     text = str(error).split("JVM stacktrace:")[0].strip()
     return text or type(error).__name__

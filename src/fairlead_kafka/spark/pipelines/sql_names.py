@@ -1,7 +1,7 @@
 """The columns and tables that a piece of Spark SQL names, told from its words alone.
 
-This is no parser. What it does not understand (nested queries, lambdas, struct fields) it says nothing about: a check that cries
-wolf is switched off.
+This is no parser. What it does not understand (nested queries, lambdas, struct fields) it says
+nothing about: a check with false alarms is switched off.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def groups_without_watermark(query: str) -> bool:
 
 
 def definitions_of(text: str) -> list[tuple[str, str, str | None, str, int]]:
-    """What a file of SQL defines: kind, name, target of a flow, its query, line."""
+    """Definitions in a file of SQL: (kind, name, target of a flow, its query, line)."""
     blank = _COMMENTS.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
     found, position = [], 0
     for statement in blank.split(";"):

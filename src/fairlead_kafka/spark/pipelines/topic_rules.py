@@ -33,12 +33,12 @@ class Use:
 
     @property
     def options(self) -> dict[str, str]:
-        """The options whose values are known, as Spark hands them over."""
+        """The options whose values are known, as Spark passes them."""
         known = {name: one.value for name, one in self.settings.items() if one.value is not UNKNOWN}
         return {name: _TEXTS.get(value, str(value)) if isinstance(value, bool) else str(value) for name, value in known.items()}
 
     def line_of(self, option: str) -> int:
-        """Where an option is written, in any case of letters; else where the source or sink is."""
+        """Line of an option, in any case of letters; else that of the source or sink."""
         return next((one.line for name, one in self.settings.items() if name.lower() == option.lower()), self.place.line)
 
     def setting(self, option: str) -> Setting | None:
@@ -139,7 +139,10 @@ def _secured(use: Use) -> bool:
 
 
 def _where(use: Use, setting: Setting, project: Project) -> tuple[str, int]:
-    """Where a value is written: in the specification if it came from there; as line 0 of what was typed if that went over it."""
+    """File and line of a value.
+
+    The specification's if it came from there; line 0 of what was typed if that went over it.
+    """
     if setting.configured_by in project.typed:
         return project.typed[setting.configured_by], 0
     if setting.configured_by is not None:

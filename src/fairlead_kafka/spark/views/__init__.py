@@ -25,7 +25,7 @@ from fairlead_kafka.spark.views.topics import TOPICS_SCHEMA, TopicsReader
 
 
 class View(NamedTuple):
-    """What a view's rows are, and who reads them."""
+    """A view: the schema of its rows, and the class that reads them."""
 
     schema: StructType
     reader: Callable[[ReadOptions], DataSourceReader]

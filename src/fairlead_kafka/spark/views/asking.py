@@ -31,11 +31,11 @@ class AskingReader(DataSourceReader):
         self._options = options
 
     def partitions(self) -> Sequence[InputPartition]:
-        """One."""
+        """A single input partition: one task asks for all rows."""
         return [InputPartition(self._options.view)]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
-        """All rows."""
+        """All rows, as Arrow record batches."""
         with Admin(with_shipped_files(self._options.client)) as admin:
             table = pa.Table.from_pylist(list(self.rows(admin)), to_arrow_schema(self.schema, timezone="UTC"))
         yield from table.to_batches()

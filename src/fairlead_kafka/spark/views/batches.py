@@ -51,13 +51,13 @@ _COLUMNS: dict[str, DataType] = {
     "is_control": BooleanType(),
 }
 BATCHES_SCHEMA = StructType([StructField(name, kind) for name, kind in _COLUMNS.items()])
-"""As `Consumer.read_batches` has them, and `ratio`: bytes of the batch by bytes it would take without its codec, as in Kafka's
-`compression-rate-avg` (1.0: nothing gained)."""
+"""Columns of `Consumer.read_batches`, and `ratio`: bytes of the batch by bytes it would take
+without its codec, as in Kafka's `compression-rate-avg` (1.0: nothing gained)."""
 
 
 @tells_errors_first
 class BatchesReader(FairleadReader):
-    """Planned as records are; its tasks give headers of batches."""
+    """Reads the headers of record batches; planned as a read of records is."""
 
     def __init__(self, options: ReadOptions) -> None:
         super().__init__(options, BATCHES_SCHEMA)

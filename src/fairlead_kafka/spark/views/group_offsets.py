@@ -37,7 +37,10 @@ class OffsetsReader(AskingReader):
     schema = OFFSETS_SCHEMA
 
     def rows(self, admin: Admin) -> Iterator[Mapping[str, Any]]:
-        """Of the groups asked for, or all; by group and partition. ConfigError names groups that are not there."""
+        """Rows of the groups asked for, or of all, by group and partition.
+
+        ConfigError names groups that are not there.
+        """
         listed = admin.list_groups()
         wanted = self._options.groups
         missing = [name for name in wanted or () if name not in listed]

@@ -23,7 +23,7 @@ CONFIGS = (
     "retention.bytes",
     "retention.ms",
 )
-"""Told of every topic; others where somebody has set them."""
+"""Configs that are shown for every topic; others where somebody has set them."""
 TOPICS_SCHEMA = StructType(
     [
         StructField("topic", StringType()),
@@ -47,7 +47,10 @@ class TopicsReader(AskingReader):
     schema = TOPICS_SCHEMA
 
     def rows(self, admin: Admin) -> Iterator[Mapping[str, Any]]:
-        """By topic and partition; internal topics only where they are named. ItemsFailed names topics that are not there."""
+        """Rows by topic and partition; internal topics only where they are named.
+
+        ItemsFailed names topics that are not there.
+        """
         topics = self._options.topics
         names = sorted(filter(self.wants, admin.list_topics())) if topics is None else sorted(set(topics))
         described = admin.describe_topics(names) if names else {}
@@ -87,7 +90,7 @@ def _topic_rows(
 
 
 def _offsets(admin: Admin, led: Mapping[TopicPartition, int], target: int) -> dict[TopicPartition, int]:
-    """Of those whose leader answers."""
+    """Offsets of the partitions whose leader answers; `target` is earliest or latest."""
     found: Mapping[Any, Any] = {}
     try:
         found = admin.list_offsets(dict.fromkeys(led, target)) if led else {}

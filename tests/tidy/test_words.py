@@ -1,0 +1,72 @@
+"""The house speaks the field's words: what we called things ourselves does not come back, and docstrings say what a thing is."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SOURCES = sorted((ROOT / "src").rglob("*.py"))
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+GLOSSARY = {
+    r"hand(?:s|ed|ing)?[ -]?overs?": "submit, submission",
+    r"anew": "again, from scratch",
+    r"whoever": "the caller that, a user who",
+    r"for want of": "because there is no",
+    r"overdue": "expired, late",
+    r"lagging": "slow",
+    r"troubled": "blocked",
+    r"twins?": "reference implementation, counterpart",
+    r"dice": "rng",
+    r"luck(?:y|ily)?": "chance, jitter",
+    r"stragglers?": "late message",
+    r"portions?": "quota",
+}
+"""Words that were ours alone, and what Kafka's documents and the field call it."""
+BEGINNINGS = re.compile(r"(What|Of|Where|The same)\b")
+"""A docstring that begins so leans on what stands above it."""
+
+
+def docstrings(source: str) -> Iterator[tuple[int, str]]:
+    """Line and text of each docstring, those of attributes included."""
+    for node in ast.walk(ast.parse(source)):
+        body = getattr(node, "body", None)
+        for statement in body if isinstance(body, list) else ():
+            value = getattr(statement, "value", None)
+            if isinstance(statement, ast.Expr) and isinstance(value, ast.Constant) and isinstance(value.value, str):
+                yield statement.lineno, value.value
+
+
+def prose(path: Path) -> Iterator[tuple[int, str]]:
+    """Line and text of the docstrings and comments of a module, or of a page without its code."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".md":
+        yield from enumerate(re.sub(r"```.*?```", lambda code: "\n" * code[0].count("\n"), text, flags=re.DOTALL).splitlines(), start=1)
+        return
+    yield from docstrings(text)
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], token.string
+
+
+@pytest.mark.parametrize("path", [*SOURCES, *PAGES], ids=lambda path: str(path.relative_to(ROOT)))
+def test_words_that_were_ours_alone_do_not_come_back(path: Path) -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {match[0]!r}; write {instead}"
+        for line, text in prose(path)
+        for word, instead in GLOSSARY.items()
+        for match in re.finditer(rf"(?<!`)\b{word}\b(?!`)", text, re.IGNORECASE)
+    ]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_docstrings_say_what_a_thing_is(path: Path) -> None:
+    found = [line for line, text in docstrings(path.read_text(encoding="utf-8")) if BEGINNINGS.match(text.strip())]
+    assert not found, f"{path.relative_to(ROOT)}, lines {found}: begin with what it is or does; it must stand alone"
