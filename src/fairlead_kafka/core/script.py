@@ -1,9 +1,10 @@
 """Scripts: a sequence of requests, retries included, written from top to bottom and run inside a machine's step.
 
-A script is a generator. It yields a list of `Ask` and is sent the list of answers, a response or an exception each,
-in the same order; `ask_one` and `ask_all` do so, and know what type of response goes with a request. Or it yields
-a `Pause` and goes on after it. What it returns, or raises, is the outcome. It has no clock: the deadline is the
-runner's, and a script that is late is closed where it stands.
+A script is a generator. It yields a list of `Ask` and is sent the list of answers, a response or an
+exception each, in the same order; `ask_one` and `ask_all` do so, and know what type of response goes
+with a request. Or it yields a `Pause` and goes on after it. What it returns, or raises, is the
+outcome. It has no clock: the deadline is the runner's, and a script that is late is closed where it
+stands.
 
     while True:
         answer = yield from ask_one(Ask(ApiKey.DELETE_TOPICS, message, CONTROLLER))

@@ -215,7 +215,9 @@ CANARIES = (
     Canary("lost submission on leader move", "producer", "producer: a broker refused a batch", _losing_what_moved),
     Canary("memory of failed records never comes back", "producer", "producer: a submission gives memory back", _keeping_memory),
     Canary("a gap in the sequences is never closed", "producer", "producer: sequences start again", _never_starting_again),
-    Canary("a forgotten topic starts again in the same epoch", "producer", "producer: sequences are forgotten", _doing_nothing),
+    Canary(
+        "a forgotten topic starts again in the same epoch", "producer", "producer: sequences are forgotten", _doing_nothing, first_seed=60
+    ),
     Canary("commit without waiting for batches", "producer", "producer: all is settled", _never_waiting),
     Canary("commit in spite of a failed batch", "producer", "producer: records failed", _forgetting_failures),
     Canary("abort commits", "producer", "producer: a transaction is ended", _always_committing),
